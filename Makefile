@@ -1,0 +1,45 @@
+# make run | check | test | long | bench          (make help lists them)
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help run check test long bench clean
+
+help:
+	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
+	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
+	@echo "make test   check, then every other test at short length (15 minutes)"
+	@echo "make long   crash, model, exchange and soak tests at full length"
+	@echo "make bench  the benchmarks"
+
+# Two stamps: whoever only runs the broker does not install the tools we test with.
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@touch $@
+
+run: $(VENV)/.run
+	$(BIN)/odradek serve server.properties
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q -m "not slow and not java"
+
+test: check
+	$(BIN)/pytest -q -ra -m "slow or java"
+
+long: $(VENV)/.dev
+	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

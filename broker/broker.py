@@ -1,0 +1,281 @@
+"""The one object that holds all of a broker's state, and the place where it is wired together.
+
+Nothing else in odradek has state at module level. Start: take the ports, lock the data
+directories, read the metadata log, open the partition logs, load the groups, then listen: once a
+client can connect, everything is there. Stop is the same in reverse, and ends with the mark of a
+clean shutdown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING
+
+from ..coordinator.broker_registration import Endpoint
+from ..coordinator.classic_member import Now
+from ..coordinator.controller import Controller
+from ..coordinator.group_coordinator import GroupCoordinator
+from ..coordinator.group_settings import GroupSettings
+from ..coordinator.topic_settings import topic_rules
+from ..protocol.api_keys import ApiKey
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.primitives import random_uuid, uuid_text
+from ..protocol.schema import VersionRange
+from ..storage.files import Files
+from ..storage.log_manager import LogManager
+from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from .chores import chores_of, flush_after_roll
+from .disk_executor import DiskExecutor
+from .dispatch import request_class
+from .fetch_sessions import FetchSessions
+from .handlers import HANDLERS
+from .housekeeping import Housekeeping
+from .log_sync import LogSync
+from .server import BoundListener, Server, bind_listeners
+from .startup import (
+    directories_of,
+    had_clean_shutdown,
+    lead_logs,
+    load_logs,
+    open_metadata,
+)
+from .topic_admin import TopicAdmin
+
+if TYPE_CHECKING:
+    from ..config.broker_config import BrokerConfig
+    from ..config.listeners import Listener
+    from ..coordinator.topics import Topic
+    from ..storage.log import PartitionLog
+
+logger = logging.getLogger("odradek")
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """A broker with its data open. `start` makes one that serves; `stop` ends it."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        ports: Mapping[str, int],
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """Open the data directories; nothing listens yet. `ports`: of each listener, by its name.
+
+        Raises DirectoryError, RefusedToStartError.
+        """
+        self.config = config
+        self.loop = loop
+        self.now_ms = now_ms
+        self.node_id = config.node_id
+        self.files = Files()
+        self.disk = DiskExecutor(loop)
+        self._ports = ports
+        self._background: set[asyncio.Task[None]] = set()
+        self.log_manager = LogManager.open(config, files=self.files)
+        self.log_manager.on_roll = lambda log: flush_after_roll(self, log)
+        self.cluster_id = self.log_manager.cluster_id
+        self._open_metadata()
+        self._open_logs()
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
+        )
+        self.advertised_versions = _advertised_versions()
+        self.topic_admin = TopicAdmin(
+            config=config,
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            log_manager=self.log_manager,
+            on_created=self._topic_created,
+            on_deleted=self._topic_deleted,
+            now_ms=now_ms,
+        )
+        self.groups = GroupCoordinator(
+            GroupSettings.of(config),
+            loop=loop,
+            clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
+            new_uuid=lambda: str(uuid.uuid4()),
+            ensure_offsets_topic=self.topic_admin.ensure_offsets_topic,
+        )
+        if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
+            self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
+
+    def _open_metadata(self) -> None:
+        kraft_log, home = open_metadata(self.config, self.log_manager, self.files, self.now_ms())
+        self.metadata = kraft_log.metadata
+        self.metadata_directory_id = home.directory_id
+        self.controller = Controller(
+            kraft_log,
+            lambda: topic_rules(
+                self.config,
+                self.node_id,
+                [directory.directory_id for directory in self.log_manager.directories],
+            ),
+        )
+        self.metadata_log = self.controller.log
+        self.producer_ids = self.controller.producer_ids
+        self.metadata_sync = LogSync(self.metadata_log, self.disk, self.now_ms)
+
+    def _open_logs(self) -> None:
+        now_ms = self.now_ms()
+        directories = self.log_manager.directories
+        load_logs(self.config, self.log_manager, self.metadata, now_ms)
+        self.broker_epoch = self.controller.register_broker(
+            incarnation_id=random_uuid(),
+            endpoints=self._endpoints(),
+            directories=[directory.directory_id for directory in directories],
+            rack=self.config.broker_rack,
+            now_ms=now_ms,
+        )
+        self.controller.take_over(
+            clean_shutdown=had_clean_shutdown(directories),
+            directory_of=directories_of(self.log_manager),
+            now_ms=now_ms,
+        )
+        lead_logs(self.config, self.log_manager, self.metadata, now_ms)
+        self.metadata_log.flush(now_ms)
+
+    # -- life -------------------------------------------------------------------------------------
+
+    @classmethod
+    async def start(cls, config: BrokerConfig) -> RunningBroker:
+        """A broker that serves. Raises ListenError, DirectoryError, RefusedToStartError."""
+        loop = asyncio.get_running_loop()
+        bound = bind_listeners(config.open_listeners)
+        try:
+            broker = cls(config, loop, {one.listener.name: one.port for one in bound})
+        except BaseException:
+            for one in bound:
+                one.close()
+            raise
+        return await RunningBroker.of(broker, bound)
+
+    def in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Run something nobody waits for; `close` waits for it."""
+        task = self.loop.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def close(self) -> None:
+        """Flush and close everything, and mark the stop as clean."""
+        self.groups.close()
+        if self._background:
+            await asyncio.wait(self._background)
+        now_ms = self.now_ms()
+        self.controller.fence_broker(now_ms)
+        await self.disk.run(self.log_manager.close, now_ms=now_ms, broker_epoch=self.broker_epoch)
+        self.disk.close()
+
+    # -- what handlers ask ------------------------------------------------------------------------
+
+    def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
+        """Host and port that a client of the listener is told to connect to.
+
+        Where nothing is configured and the listener is every interface, that is the address by
+        which the client has reached us.
+        """
+        told = self.config.advertised[listener.name]
+        return told.host or local_host, told.port or self._ports[listener.name]
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""
+        topic = self.metadata.topics.by_id.get(topic_id)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has id {uuid_text(topic_id)}")
+        return topic.name
+
+    def check_leader_epoch(self, log: PartitionLog, leader_epoch: int) -> None:
+        """Refuse a client that knows an older or newer leader than there is (KIP-320); -1: any."""
+        if leader_epoch in (-1, log.leader_epoch):
+            return
+        is_older = leader_epoch < log.leader_epoch
+        code = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        raise ApiError(code, f"leader epoch {leader_epoch}, where it is {log.leader_epoch}")
+
+    def partition_error(self, topic: str, partition: int) -> ErrorCode:
+        """What Metadata says of a partition: whether somebody serves it."""
+        log = self.log_manager.find(topic, partition)
+        if log is None or not log.is_online:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return ErrorCode.NONE
+
+    # -- what follows from a change of topics -----------------------------------------------------
+
+    def _topic_created(self, topic: Topic) -> None:
+        if topic.name == CONSUMER_OFFSETS_TOPIC:
+            self._open_offsets_topic(topic)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        self.groups.on_topics_deleted([(topic.name, topic.id)])
+
+    def _open_offsets_topic(self, topic: Topic) -> None:
+        logs = (self.log_manager.find(topic.name, index) for index in topic.partitions)
+        online = [log for log in logs if log is not None and log.is_online]
+        self.groups.open_topic(online, len(topic.partitions))
+
+    def _endpoints(self) -> list[Endpoint]:
+        """The listeners, as the metadata log describes them to others."""
+        return [
+            Endpoint(
+                name=listener.name,
+                host=self.advertised(listener, "localhost")[0],
+                port=self.advertised(listener, "localhost")[1],
+            )
+            for listener in self.config.open_listeners
+        ]
+
+
+class RunningBroker:
+    """A broker that serves its listeners and keeps house."""
+
+    def __init__(self, broker: Broker, server: Server, housekeeping: Housekeeping) -> None:
+        self.broker = broker
+        self._server = server
+        self._housekeeping = housekeeping
+
+    @classmethod
+    async def of(cls, broker: Broker, bound: list[BoundListener]) -> RunningBroker:
+        """Begin to listen."""
+        server = Server(broker, broker.loop)
+        await server.listen(bound)
+        for one in bound:
+            host, port = broker.advertised(one.listener, "the address they reached us by")
+            logger.info(
+                "%s listens on %s:%d; clients will be told %s:%d",
+                one.listener.name,
+                one.listener.host or "*",
+                one.port,
+                host,
+                port,
+            )
+        logger.info(
+            "started: node %d of cluster %s, %d topics",
+            broker.node_id,
+            broker.cluster_id,
+            len(broker.metadata.topics),
+        )
+        return cls(broker, server, Housekeeping(chores_of(broker)))
+
+    async def stop(self) -> None:
+        """Stop accepting, answer what is in flight, flush, write the checkpoints."""
+        logger.info("stopping")
+        await self._housekeeping.close()
+        await self._server.close()
+        await self.broker.close()
+        logger.info("stopped")
+
+
+def _advertised_versions() -> Mapping[ApiKey, VersionRange]:
+    """What ApiVersions announces: of each API served, the versions its messages advertise."""
+    return {key: request_class(handle).SPEC.advertised for key, handle in HANDLERS.items()}

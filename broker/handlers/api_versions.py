@@ -1,0 +1,78 @@
+"""ApiVersions (key 18, v0-5).
+
+Says which APIs are served in which versions, and which features are on. A version we do not know is
+answered in v0 with our own range (KIP-511); below v4, features that start at 0 are left out
+(KAFKA-17492). v3 client software · v5 the cluster and node the client meant (KIP-1242)."""
+
+import re
+
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.api_versions import (
+    ApiVersionsFinalizedFeature,
+    ApiVersionsKey,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsSupportedFeature,
+)
+from ..context import RequestContext
+
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    if request is None:
+        return unsupported_version(context)
+    if context.api_version >= 3 and not is_valid(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if is_for_another_broker(context, request):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    features = context.broker.metadata.features
+    return ApiVersionsResponse(
+        api_keys=served_keys(context),
+        supported_features=[
+            ApiVersionsSupportedFeature(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in features.supported.items()
+            if lowest > 0 or context.api_version >= 4
+        ],
+        finalized_features_epoch=context.broker.metadata_log.log_end_offset - 1,
+        finalized_features=[
+            ApiVersionsFinalizedFeature(name=name, min_version_level=level, max_version_level=level)
+            for name, level in features.finalized.items()
+        ],
+    )
+
+
+def is_valid(request: ApiVersionsRequest) -> bool:
+    return bool(
+        SOFTWARE_NAME.fullmatch(request.client_software_name)
+        and SOFTWARE_NAME.fullmatch(request.client_software_version)
+    )
+
+
+def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
+    """Whether the client names a cluster or node that this is not: it must bootstrap again."""
+    broker = context.broker
+    wrong_cluster = request.cluster_id not in (None, broker.cluster_id)
+    return wrong_cluster or request.node_id not in (-1, broker.node_id)
+
+
+def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
+    return [
+        ApiVersionsKey(api_key=key, min_version=versions.lowest, max_version=versions.highest)
+        for key, versions in context.broker.advertised_versions.items()
+    ]
+
+
+def unsupported_version(context: RequestContext) -> ApiVersionsResponse:
+    versions = context.broker.advertised_versions[ApiKey.API_VERSIONS]
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[
+            ApiVersionsKey(
+                api_key=ApiKey.API_VERSIONS,
+                min_version=versions.lowest,
+                max_version=versions.highest,
+            )
+        ],
+    )

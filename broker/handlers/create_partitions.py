@@ -1,0 +1,46 @@
+"""CreatePartitions (key 37, v0-3).
+
+The new partitions are there, with their logs, when the answer leaves. Kafka names a topic that
+comes twice first, and then the others in the order of the request."""
+
+from ...coordinator.topic_creation import MorePartitions
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from ..context import RequestContext
+
+
+async def handle(
+    context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    wishes = [wish_of(topic) for topic in request.topics]
+    try:
+        results = await context.broker.topic_admin.create_partitions(
+            wishes, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        results = {wish.name: error for wish in wishes}
+    return CreatePartitionsResponse(
+        results=[answer(name, error) for name, error in results.items()]
+    )
+
+
+def wish_of(topic: CreatePartitionsTopic) -> MorePartitions:
+    assignments = topic.assignments
+    return MorePartitions(
+        name=topic.name,
+        count=topic.count,
+        assignments=None if assignments is None else [one.broker_ids for one in assignments],
+    )
+
+
+def answer(name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
+    return CreatePartitionsTopicResult(
+        name=name, error_code=error.code, error_message=error.message
+    )

@@ -1,0 +1,95 @@
+"""CreateTopics (key 19, v2-7).
+
+Topics are there, with their logs, when the answer leaves: the client's timeout is never needed. A
+name that comes twice is refused, once. v5 returns the configs of the new topic · v7 its id.
+"""
+
+from collections.abc import Iterator
+
+from ...config.describe import ConfigSource, Layers, describe_topic
+from ...config.topic_config import BROKER_SYNONYMS
+from ...coordinator.topic_creation import CreatedTopic, NewTopic
+from ...protocol.errors import ApiError
+from ...protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsResult,
+    CreateTopicsResultConfig,
+    CreateTopicsTopic,
+)
+from ..context import RequestContext
+from ..dynamic_configs import dynamic_layers
+
+FIRST_VERSION_WITH_CONFIGS = 5
+
+
+async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    wishes = [wish_of(topic) for topic in request.topics]
+    try:
+        results = await context.broker.topic_admin.create(
+            wishes, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        results = {wish.name: error for wish in wishes}
+    asked = {wish.name: wish for wish in wishes}
+    return CreateTopicsResponse(
+        topics=[answer(context, asked[name], result) for name, result in results.items()]
+    )
+
+
+def wish_of(topic: CreateTopicsTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(one.partition_index, one.broker_ids) for one in topic.assignments],
+        configs={config.name: config.value for config in topic.configs},
+    )
+
+
+def answer(
+    context: RequestContext, wish: NewTopic, result: CreatedTopic | ApiError
+) -> CreateTopicsResult:
+    if isinstance(result, ApiError):
+        return CreateTopicsResult(
+            name=wish.name, error_code=result.code, error_message=result.message
+        )
+    tell_configs = context.api_version >= FIRST_VERSION_WITH_CONFIGS
+    return CreateTopicsResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        num_partitions=result.partition_count,
+        replication_factor=result.replication_factor,
+        configs=list(effective_configs(context, wish)) if tell_configs else [],
+    )
+
+
+def effective_configs(
+    context: RequestContext, wish: NewTopic
+) -> Iterator[CreateTopicsResultConfig]:
+    """Every config of the topic, by name; values given in the request come back as they came."""
+    given = {name: value for name, value in wish.configs.items() if value is not None}
+    broker = context.broker
+    dynamic = dynamic_layers(broker.metadata, broker.node_id)
+    layers = (*dynamic, (ConfigSource.STATIC_BROKER, broker.config.texts))
+    entries = describe_topic(broker.config, given, dynamic)
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        yield CreateTopicsResultConfig(
+            name=entry.name,
+            value=given.get(entry.name, entry.value),
+            read_only=False,
+            config_source=ConfigSource.TOPIC if entry.name in given else source(entry.name, layers),
+            is_sensitive=entry.is_sensitive,
+        )
+
+
+def source(topic_key: str, layers: Layers) -> ConfigSource:
+    """Where a topic inherits a value from.
+
+    Unlike DescribeConfigs, Kafka counts here what is written under any of the broker's names.
+    """
+    names = [name for name, _ in BROKER_SYNONYMS.get(topic_key, ())]
+    for layer, texts in layers:
+        if any(name in texts for name in names):
+            return layer
+    return ConfigSource.DEFAULT

@@ -1,0 +1,12 @@
+"""DeleteGroups (key 42, v0-3).
+
+Forgets groups that have no members, with all that they committed.
+v3 messages."""
+
+from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    names = dict.fromkeys(request.groups_names)
+    return DeleteGroupsResponse(results=context.broker.groups.delete_groups(names))

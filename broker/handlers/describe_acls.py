@@ -1,0 +1,14 @@
+"""DescribeAcls (key 29, v1-3).
+
+There is no authorizer, and the answer is what Kafka says then."""
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:  # noqa: ARG001 # a handler's signature
+    return DescribeAclsResponse(
+        error_code=ErrorCode.SECURITY_DISABLED,
+        error_message="There is no authorizer on this broker.",
+    )

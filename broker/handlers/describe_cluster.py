@@ -1,0 +1,45 @@
+"""DescribeCluster (key 60, v0-2).
+
+The cluster is this one broker, which is also its controller. v1 asks brokers or controllers: only
+the former are served · v2 may include fenced brokers: there are none."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from ..authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from ..context import RequestContext
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    try:
+        check_endpoint_type(request.endpoint_type)
+    except ApiError as error:
+        return DescribeClusterResponse(error_code=error.code, error_message=error.message)
+    broker = context.broker
+    host, port = context.advertised()
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker.node_id, host=host, port=port, rack=broker.config.broker_rack
+            )
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    )
+
+
+def check_endpoint_type(endpoint_type: int) -> None:
+    if endpoint_type == CONTROLLERS:
+        text = "The request asks for controllers, and this endpoint is a broker's."
+        raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, text)
+    if endpoint_type != BROKERS:
+        text = f"The endpoint type {endpoint_type} is not supported."
+        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text)

@@ -1,0 +1,65 @@
+"""DescribeGroups (key 15, v0-6).
+
+Shows classic groups with their members; a group that does not exist is Dead.
+v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID_NOT_FOUND with a
+message (KIP-1043)."""
+
+from ...coordinator.classic_group import ClassicState
+from ...coordinator.classic_member import metadata_of
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.describe_groups import (
+    DescribeGroupsGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ..authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ..context import RequestContext
+
+FIRST_WITH_NOT_FOUND = 6
+
+
+def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return DescribeGroupsResponse(
+        groups=[describe(context, group_id, operations) for group_id in request.groups]
+    )
+
+
+def describe(context: RequestContext, group_id: str, operations: int) -> DescribeGroupsGroup:
+    try:
+        group = context.broker.groups.group(group_id)
+    except ApiError as error:
+        return refused(context, group_id, error, operations)
+    # Only a stable group has a protocol under which all of its members speak.
+    stable = group.state is ClassicState.STABLE
+    return DescribeGroupsGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=[
+            member.as_described(
+                metadata_of(member.protocols, group.protocol_name) if stable else b""
+            )
+            for member in group.members.values()
+        ],
+        authorized_operations=operations,
+    )
+
+
+def refused(
+    context: RequestContext, group_id: str, error: ApiError, operations: int
+) -> DescribeGroupsGroup:
+    not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
+    tells = context.api_version >= FIRST_WITH_NOT_FOUND
+    code = ErrorCode.NONE if not_found and not tells else error.code
+    return DescribeGroupsGroup(
+        error_code=code,
+        error_message=error.message if not_found and tells else None,
+        group_id=group_id,
+        group_state=ClassicState.DEAD.value if not_found else "",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+        authorized_operations=operations if code is ErrorCode.NONE else NOT_ASKED,
+    )

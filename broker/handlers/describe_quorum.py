@@ -1,0 +1,93 @@
+"""DescribeQuorum (key 55, v0-2).
+
+The quorum of the metadata log is this node alone: leader and only voter. Kafka serves only the
+question for exactly `__cluster_metadata-0`. v1 times of the last fetch · v2 directory ids, messages
+and the voters' controller listeners, of which we have none."""
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.describe_quorum import (
+    DescribeQuorumNode,
+    DescribeQuorumReplicaState,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+)
+from ...protocol.primitives import ZERO_UUID
+from ...storage.topic_names import CLUSTER_METADATA_TOPIC
+from ..context import RequestContext
+
+FIRST_VERSION_WITH_DIRECTORIES = 2
+UNKNOWN_TEXT = "This server does not host this topic-partition."
+
+
+def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    asked = [
+        (topic.topic_name, [partition.partition_index for partition in topic.partitions])
+        for topic in request.topics
+    ]
+    if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
+        return unknown(request)
+    quorum = DescribeQuorumResponseTopicData(
+        topic_name=CLUSTER_METADATA_TOPIC, partitions=[ourselves(context)]
+    )
+    return DescribeQuorumResponse(
+        topics=[quorum],
+        nodes=[DescribeQuorumNode(node_id=context.broker.node_id, listeners=[])]
+        if context.api_version >= FIRST_VERSION_WITH_DIRECTORIES
+        else [],
+    )
+
+
+def ourselves(context: RequestContext) -> DescribeQuorumResponsePartitionData:
+    broker = context.broker
+    log = broker.controller.log
+    return DescribeQuorumResponsePartitionData(
+        partition_index=0,
+        error_message="",
+        leader_id=broker.node_id,
+        leader_epoch=broker.controller.quorum_epoch,
+        high_watermark=log.high_watermark,
+        current_voters=[
+            DescribeQuorumReplicaState(
+                replica_id=broker.node_id,
+                replica_directory_id=directory_id(context),
+                log_end_offset=log.log_end_offset,
+                last_fetch_timestamp=context.now_ms,
+                last_caught_up_timestamp=context.now_ms,
+            )
+        ],
+        observers=[],
+    )
+
+
+def directory_id(context: RequestContext) -> bytes:
+    """The voter's directory, where version and quorum know of one: static voters have none."""
+    voters = context.broker.controller.quorum.voters
+    if voters is None or context.api_version < FIRST_VERSION_WITH_DIRECTORIES:
+        return ZERO_UUID
+    return voters.voters[0].voter_directory_id
+
+
+def unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    DescribeQuorumResponsePartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=UNKNOWN_TEXT,
+                        leader_id=0,
+                        leader_epoch=0,
+                        high_watermark=0,
+                        current_voters=[],
+                        observers=[],
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

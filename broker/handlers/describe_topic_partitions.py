@@ -1,0 +1,125 @@
+"""DescribeTopicPartitions (key 75, v0).
+
+Topics in the order of their names, a page at a time: when as many partitions are in the answer as
+request and broker (max.request.partition.size.limit) allow, it ends with a cursor, which the next
+request brings back (KIP-966). Without a list of topics: all of them."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsCursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ...protocol.primitives import ZERO_UUID
+from ...storage.topic_names import why_illegal
+from ..authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
+from ..context import RequestContext
+
+
+def handle(
+    context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    try:
+        names = wanted_topics(context, request)
+    except ApiError as error:
+        return refused(request, error)
+    limit = context.broker.config.max_request_partition_size_limit
+    left = max(1, min(limit, request.response_partition_limit))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        cursor = request.cursor
+        start = cursor.partition_index if cursor and cursor.topic_name == name else 0
+        if left == 0:
+            return page(topics, DescribeTopicPartitionsCursor(topic_name=name, partition_index=0))
+        topic = describe(context, name, range(start, start + left))
+        if topic.error_code and not request.topics:
+            continue
+        topics.append(topic)
+        left -= len(topic.partitions)
+        if topic.error_code == ErrorCode.NONE:
+            end = start + len(topic.partitions)
+            if end < len(context.broker.metadata.topics[name].partitions):
+                cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=end)
+                return page(topics, cursor)
+    return page(topics, None)
+
+
+def page(
+    topics: list[DescribeTopicPartitionsResponseTopic],
+    next_cursor: DescribeTopicPartitionsCursor | None,
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+
+
+def refused(
+    request: DescribeTopicPartitionsRequest, error: ApiError
+) -> DescribeTopicPartitionsResponse:
+    return page([error_topic(topic.name, error.code, NOT_ASKED) for topic in request.topics], None)
+
+
+def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
+    """The names from the cursor on, each once."""
+    names = {topic.name for topic in request.topics} or set(context.broker.metadata.topics)
+    cursor = request.cursor
+    if cursor is None:
+        return sorted(names)
+    if request.topics and cursor.topic_name not in names:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name} is not asked for"
+        )
+    if cursor.partition_index < 0:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}"
+        )
+    return sorted(name for name in names if name >= cursor.topic_name)
+
+
+def describe(
+    context: RequestContext, name: str, wanted: range
+) -> DescribeTopicPartitionsResponseTopic:
+    topic = context.broker.metadata.topics.get(name)
+    if topic is None:
+        illegal = why_illegal(name) is not None
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error_topic(name, ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else unknown)
+    return DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            describe_partition(context, name, index)
+            for index in sorted(topic.partitions)[wanted.start : wanted.stop]
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def describe_partition(
+    context: RequestContext, topic: str, index: int
+) -> DescribeTopicPartitionsResponsePartition:
+    partition = context.broker.metadata.topics[topic].partitions[index]
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.eligible_leader_replicas),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=[],
+    )
+
+
+def error_topic(
+    name: str, code: ErrorCode, operations: int = TOPIC_OPERATIONS
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=ZERO_UUID,
+        partitions=[],
+        topic_authorized_operations=operations,
+    )

@@ -1,0 +1,88 @@
+"""ElectLeaders (key 43, v0-2).
+
+A partition is led by this broker or by nobody: what can be led is led since the start, so there is
+seldom an election to hold. Without a list: all partitions, of which only those are told where
+something happened. v1 unclean elections, and an error for the whole."""
+
+from collections.abc import Mapping
+
+from ...coordinator.elections import ElectionType, TopicPartition
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.elect_leaders import (
+    ElectLeadersPartitionResult,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersTopicResult,
+)
+from ..context import RequestContext
+
+
+async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    if request.topic_partitions == []:
+        return ElectLeadersResponse()
+    try:
+        results = context.broker.controller.elect_leaders(
+            election_type(request), wanted_partitions(request), context.now_ms
+        )
+    except ApiError as error:
+        return refused(request, error)
+    await context.broker.metadata_sync.sync()
+    names = request_topics(context, request)
+    return ElectLeadersResponse(
+        replica_election_results=[topic_result(name, results) for name in names]
+    )
+
+
+def election_type(request: ElectLeadersRequest) -> ElectionType:
+    try:
+        return ElectionType(request.election_type)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}"
+        ) from None
+
+
+def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+    if request.topic_partitions is None:
+        return None
+    return [(one.topic, index) for one in request.topic_partitions for index in one.partitions]
+
+
+def request_topics(context: RequestContext, request: ElectLeadersRequest) -> list[str]:
+    if request.topic_partitions is None:
+        return list(context.broker.metadata.topics)
+    return [topic.topic for topic in request.topic_partitions]
+
+
+def topic_result(
+    name: str, results: Mapping[TopicPartition, ApiError | None]
+) -> ElectLeadersTopicResult:
+    return ElectLeadersTopicResult(
+        topic=name,
+        partition_result=[
+            partition_result(index, error)
+            for (topic, index), error in results.items()
+            if topic == name
+        ],
+    )
+
+
+def partition_result(index: int, error: ApiError | None) -> ElectLeadersPartitionResult:
+    if error is None:
+        return ElectLeadersPartitionResult(partition_id=index)
+    return ElectLeadersPartitionResult(
+        partition_id=index, error_code=error.code, error_message=error.message
+    )
+
+
+def refused(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=error.code,
+        replica_election_results=[
+            ElectLeadersTopicResult(
+                topic=topic.topic,
+                partition_result=[partition_result(index, error) for index in topic.partitions],
+            )
+            for topic in request.topic_partitions or []
+        ],
+    )

@@ -1,0 +1,55 @@
+"""InitProducerId (key 22, v0-6; announced to v5).
+
+An idempotent producer gets an id that nobody had before, and epoch 0. Most are answered at once:
+only when a new block of ids was taken, the answer waits until the disk has it. v3 may name an old
+id, which does not matter without a transactional id (KIP-360) · v6 two-phase commit (KIP-939).
+Not done: transactions. They are refused with the one error that Java's, librdkafka's and Python's
+producers take as final, and the broker's log says why."""
+
+import logging
+from collections.abc import Awaitable
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..context import RequestContext
+
+logger = logging.getLogger("odradek.producers")
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+
+def handle(
+    context: RequestContext, request: InitProducerIdRequest
+) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+    try:
+        check(request)
+        producer_id = context.broker.controller.producer_ids.take(context.now_ms)
+    except ApiError as error:
+        return InitProducerIdResponse(
+            error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+        )
+    response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    log = context.broker.controller.log
+    if log.recovery_point >= log.log_end_offset:
+        return response
+    return respond_when_synced(context, response)
+
+
+async def respond_when_synced(
+    context: RequestContext, response: InitProducerIdResponse
+) -> InitProducerIdResponse:
+    await context.broker.metadata_sync.sync()
+    return response
+
+
+def check(request: InitProducerIdRequest) -> None:
+    """Refuse what Kafka refuses, and transactions."""
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not")
+    if request.transactional_id == "":
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    if request.transactional_id is not None:
+        text = f"transactional.id={request.transactional_id}: transactions are not served yet"
+        logger.warning("refused a producer with %s", text)
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)

@@ -1,0 +1,39 @@
+"""JoinGroup (key 11, v0-9).
+
+Makes the client a member of a classic group; parked until all members have joined.
+v1 rebalance timeout · v4 a dynamic member first asks for its id (KIP-394) · v5 static members
+(KIP-345) · v7 protocol type · v8 reason (KIP-800) · v9 the leader may be told not to assign
+(KIP-814)."""
+
+from collections.abc import Awaitable
+
+import msgspec
+
+from ...coordinator.classic_member import Caller
+from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ..context import RequestContext
+
+FIRST_WITH_NULL_PROTOCOL = 7
+
+
+def handle(
+    context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    response = context.broker.groups.join_group(request, caller)
+    if context.api_version >= FIRST_WITH_NULL_PROTOCOL:
+        return response
+    if isinstance(response, JoinGroupResponse):
+        return without_null_protocol(response)
+    return wait_and_respond(response)
+
+
+async def wait_and_respond(parked: Awaitable[JoinGroupResponse]) -> JoinGroupResponse:
+    return without_null_protocol(await parked)
+
+
+def without_null_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
+    """An old client is told an empty protocol name where there is none."""
+    if response.protocol_name is not None:
+        return response
+    return msgspec.structs.replace(response, protocol_name="")  # type: ignore[type-var] # schema.py hides the base

@@ -1,0 +1,24 @@
+"""LeaveGroup (key 13, v0-5).
+
+Removes members from a classic group at once, instead of waiting for their sessions to end.
+v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)."""
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.leave_group import (
+    LeaveGroupMemberIdentity,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+)
+from ..context import RequestContext
+
+FIRST_WITH_SEVERAL_MEMBERS = 3
+
+
+def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    if context.api_version >= FIRST_WITH_SEVERAL_MEMBERS:
+        return context.broker.groups.leave_group(request.group_id, request.members)
+    leaving = [LeaveGroupMemberIdentity(member_id=request.member_id)]
+    response = context.broker.groups.leave_group(request.group_id, leaving)
+    if response.error_code != ErrorCode.NONE:
+        return response
+    return LeaveGroupResponse(error_code=response.members[0].error_code)

@@ -1,0 +1,116 @@
+"""ListOffsets (key 2, v1-11).
+
+The offset of the first record at or after a time, or of a named place: -1 latest, -2 earliest,
+-3 the record with the greatest timestamp (v7), -4 earliest local (v8) and -5 latest tiered (v9),
+-6 earliest pending upload (v11). Nothing is tiered: -4 is the log's start, -5 and -6 are -1."""
+
+from collections import Counter
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from ...storage.log import PartitionLog
+from ...storage.offset_lookup import OffsetAtTime
+from ..context import RequestContext
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+FIRST_VERSION = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+NEVER = 0x7FFF
+READ_COMMITTED = 1
+NO_TIMESTAMP = -1
+NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
+
+
+def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=offsets_of(context, request, topic),
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def offsets_of(
+    context: RequestContext, request: ListOffsetsRequest, topic: ListOffsetsTopic
+) -> list[ListOffsetsPartitionResponse]:
+    """An answer for each partition, and an error for one that is asked for twice."""
+    wanted = {partition.partition_index: partition for partition in topic.partitions}
+    if len(wanted) == len(topic.partitions):
+        return [offset_of(context, request, topic.name, one) for one in topic.partitions]
+    times = Counter(partition.partition_index for partition in topic.partitions)
+    return [
+        offset_of(context, request, topic.name, one)
+        if times[index] == 1
+        else ListOffsetsPartitionResponse(
+            partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+        )
+        for index, one in wanted.items()
+    ]
+
+
+def offset_of(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    try:
+        check_place(context, wanted.timestamp)
+        log = context.broker.log_manager.get(topic, wanted.partition_index)
+        context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
+        timestamp_ms, offset, leader_epoch = look_up(log, wanted.timestamp, request)
+    except ApiError as error:
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, error_code=error.code
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        timestamp=timestamp_ms,
+        offset=offset,
+        leader_epoch=leader_epoch if context.api_version >= 4 else -1,
+    )
+
+
+def check_place(context: RequestContext, timestamp: int) -> None:
+    """Refuse a named place that is not known, or not yet in this version."""
+    first = FIRST_VERSION.get(timestamp, 1 if timestamp >= EARLIEST else NEVER)
+    if context.api_version < first:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"v{context.api_version} cannot look up timestamp {timestamp}",
+        )
+
+
+def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
+    """The place that `timestamp` names."""
+    if timestamp == LATEST:
+        committed = request.isolation_level == READ_COMMITTED
+        offset = log.last_stable_offset if committed else log.high_watermark
+        return OffsetAtTime(NO_TIMESTAMP, offset, log.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.earliest_offset()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOWHERE
+    found = (
+        log.offset_of_max_timestamp()
+        if timestamp == MAX_TIMESTAMP
+        else log.offset_for_timestamp(timestamp)
+    )
+    return found or NOWHERE

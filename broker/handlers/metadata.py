@@ -1,0 +1,149 @@
+"""Metadata (key 3, v0-13).
+
+Topics by name, by id (v12), or all; a topic that does not exist is created where broker and request
+allow it, and the answer that creates it already describes it (Kafka's says LEADER_NOT_AVAILABLE
+first, and the client must ask again).  v8 authorized operations · v10 topic ids."""
+
+from collections.abc import Awaitable
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ...protocol.primitives import ZERO_UUID
+from ...storage.topic_names import is_internal, why_illegal
+from ..authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ..context import RequestContext
+
+FIRST_VERSION_BY_ID = 12
+
+
+def handle(
+    context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    metadata = context.broker.metadata
+    if asks_for_all(context, request):
+        return respond(context, request, [describe(context, request, n) for n in metadata.topics])
+    if asks_by_id_too_early(context, request):
+        return refuse_all(request)
+    topics = request.topics or []
+    ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
+    if ids:
+        return respond(context, request, [describe_by_id(context, request, one) for one in ids])
+    names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
+    missing = [name for name in names if name not in metadata.topics]
+    may_create = (
+        request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
+    )
+    if missing and may_create:
+        return create_and_respond(context, request, list(names), missing)
+    return respond(context, request, [describe(context, request, name) for name in names])
+
+
+async def create_and_respond(
+    context: RequestContext, request: MetadataRequest, names: list[str], missing: list[str]
+) -> MetadataResponse:
+    errors = await context.broker.topic_admin.create_automatically(missing)
+    topics = [
+        refused(request, name, errors[name].code)
+        if name in errors
+        else describe(context, request, name)
+        for name in names
+    ]
+    return respond(context, request, topics)
+
+
+def asks_for_all(context: RequestContext, request: MetadataRequest) -> bool:
+    """No list means all; before v1 there was no null, and an empty list meant all."""
+    return request.topics is None or (context.api_version == 0 and not request.topics)
+
+
+def asks_by_id_too_early(context: RequestContext, request: MetadataRequest) -> bool:
+    """v10 and v11 have a field for ids, and brokers that do not understand it (KAFKA-12701)."""
+    return context.api_version < FIRST_VERSION_BY_ID and any(
+        topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or []
+    )
+
+
+def refuse_all(request: MetadataRequest) -> MetadataResponse:
+    """An answer that says nothing but INVALID_REQUEST."""
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST,
+                name=topic.name or "",
+                topic_id=topic.topic_id,
+                partitions=[],
+            )
+            for topic in request.topics or []
+        ]
+    )
+
+
+def describe_by_id(
+    context: RequestContext, request: MetadataRequest, topic_id: bytes
+) -> MetadataResponseTopic:
+    try:
+        return describe(context, request, context.broker.topic_name(topic_id))
+    except ApiError as error:
+        return MetadataResponseTopic(
+            error_code=error.code, name=None, topic_id=topic_id, partitions=[]
+        )
+
+
+def describe(context: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+    topic = context.broker.metadata.topics.get(name)
+    if topic is None:
+        unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return refused(request, name, unknown if why_illegal(name) is None else invalid)
+    return MetadataResponseTopic(
+        name=name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=context.broker.partition_error(name, index),
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+            )
+            for index, partition in topic.partitions.items()
+        ],
+        topic_authorized_operations=topic_operations(request),
+    )
+
+
+def refused(request: MetadataRequest, name: str, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=is_internal(name),
+        partitions=[],
+        topic_authorized_operations=topic_operations(request),
+    )
+
+
+def topic_operations(request: MetadataRequest) -> int:
+    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+
+
+def respond(
+    context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    broker = context.broker
+    host, port = context.advertised()
+    rack = broker.config.broker_rack
+    asked = request.include_cluster_authorized_operations
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    )

@@ -1,0 +1,99 @@
+"""OffsetCommit (key 8, v2-10).
+
+Stores a group's positions in `__consumer_offsets`, all partitions of a request in one batch. Topics
+and partitions must exist.
+v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 unknown groups
+(KIP-848) · v10 topic ids (KIP-848).  Not done: member epochs of consumer groups."""
+
+from ...coordinator.topics import Topic
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ..context import RequestContext
+
+FIRST_WITH_TOPIC_IDS = 10
+
+
+def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    refused: list[OffsetCommitResponseTopic] = []
+    valid: list[OffsetCommitRequestTopic] = []
+    for wanted in request.topics:
+        topic = find(context, wanted)
+        if topic is None:
+            refused.append(answer(wanted, unknown_topic(context)))
+            continue
+        missing = part(wanted, topic, exists=False)
+        if missing.partitions:
+            refused.append(answer(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        there = part(wanted, topic, exists=True)
+        if there.partitions:
+            valid.append(there)
+    committed = commit(context, request, valid)
+    return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
+
+
+def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic | None:
+    topics = context.broker.metadata.topics
+    if context.api_version >= FIRST_WITH_TOPIC_IDS:
+        return topics.by_id.get(wanted.topic_id)
+    return topics.get(wanted.name)
+
+
+def unknown_topic(context: RequestContext) -> ErrorCode:
+    if context.api_version >= FIRST_WITH_TOPIC_IDS:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def part(
+    wanted: OffsetCommitRequestTopic, topic: Topic, *, exists: bool
+) -> OffsetCommitRequestTopic:
+    """The part of a wish whose partitions exist, or do not, with both name and id."""
+    return OffsetCommitRequestTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        partitions=[
+            partition
+            for partition in wanted.partitions
+            if (partition.partition_index in topic.partitions) is exists
+        ],
+    )
+
+
+def commit(
+    context: RequestContext, request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]
+) -> list[OffsetCommitResponseTopic]:
+    if not topics:
+        return []
+    try:
+        return context.broker.groups.commit_offsets(request, topics, context.api_version)
+    except ApiError as error:
+        return [answer(topic, error.code) for topic in topics]
+
+
+def answer(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            for partition in topic.partitions
+        ],
+    )
+
+
+def merged(answers: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
+    """One entry per topic: what was refused, then what was committed."""
+    by_topic: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    for topic in answers:
+        known = by_topic.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions.extend(topic.partitions)
+    return list(by_topic.values())

@@ -1,0 +1,99 @@
+"""OffsetFetch (key 9, v1-10).
+
+Says what groups have committed, for the topics asked for or (null) for all; -1 where nothing is.
+v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets (KIP-447) ·
+v8 several groups (KIP-709) · v10 topic ids.  Without transactions every offset is stable.
+Not done: member epochs of consumer groups."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from ..context import RequestContext
+
+FIRST_WITH_GROUP_ERRORS = 2
+FIRST_WITH_SEVERAL_GROUPS = 8
+FIRST_WITH_TOPIC_IDS = 10
+NO_OFFSET = -1
+
+
+def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if context.api_version >= FIRST_WITH_SEVERAL_GROUPS:
+        return OffsetFetchResponse(groups=[fetch_group(context, group) for group in request.groups])
+    wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
+    group = fetch_group(context, wanted)
+    return OffsetFetchResponse(topics=group.topics, error_code=group.error_code)
+
+
+def fetch_group(
+    context: RequestContext, wanted: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    try:
+        if wanted.topics is None:
+            topics = fetch_all(context, wanted.group_id)
+        else:
+            topics = fetch_topics(context, wanted.group_id, wanted.topics)
+    except ApiError as error:
+        return refuse(context, wanted, error.code)
+    return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+
+
+def fetch_all(context: RequestContext, group_id: str) -> list[OffsetFetchResponseTopic]:
+    topics = context.broker.groups.fetch_offsets(group_id, None)
+    if context.api_version < FIRST_WITH_TOPIC_IDS:
+        return topics
+    # A topic that is gone has no id that it could be named by.
+    known = context.broker.metadata.topics
+    return [
+        OffsetFetchResponseTopic(topic_id=known[topic.name].id, partitions=topic.partitions)
+        for topic in topics
+        if topic.name in known
+    ]
+
+
+def fetch_topics(
+    context: RequestContext, group_id: str, topics: list[OffsetFetchRequestTopic]
+) -> list[OffsetFetchResponseTopic]:
+    if context.api_version < FIRST_WITH_TOPIC_IDS:
+        return context.broker.groups.fetch_offsets(group_id, topics)
+    by_id = context.broker.metadata.topics.by_id
+    found = [
+        OffsetFetchRequestTopic(
+            name=by_id[topic.topic_id].name,
+            topic_id=topic.topic_id,
+            partition_indexes=topic.partition_indexes,
+        )
+        for topic in topics
+        if topic.topic_id in by_id
+    ]
+    missing = [topic for topic in topics if topic.topic_id not in by_id]
+    fetched = context.broker.groups.fetch_offsets(group_id, found)
+    return [*fetched, *(unread(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in missing)]
+
+
+def refuse(
+    context: RequestContext, wanted: OffsetFetchRequestGroup, error: ErrorCode
+) -> OffsetFetchResponseGroup:
+    if context.api_version >= FIRST_WITH_GROUP_ERRORS:
+        return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=[], error_code=error)
+    topics = [unread(topic, error) for topic in wanted.topics or []]
+    return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+
+
+def unread(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error
+            )
+            for index in topic.partition_indexes
+        ],
+    )

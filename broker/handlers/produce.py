@@ -1,0 +1,153 @@
+"""Produce (key 0, v3-13; advertised from 0, for old librdkafka gives up otherwise: KAFKA-18659).
+
+Each partition's field is one record batch, which is checked by its header and stored as it came.
+acks=0 is not answered, and an error then closes the connection, for there is no other way to tell.
+v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
+Not done: transactional batches."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.produce import (
+    ProducePartitionData,
+    ProducePartitionResponse,
+    ProduceRecordError,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+    ProduceTopicResponse,
+)
+from ...protocol.record_batch import (
+    CHECKED_POSITION,
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    TRANSACTIONAL_BIT,
+    CompressionType,
+)
+from ...protocol.schema import SplicedRecords
+from ...storage.batch_validator import RecordsRefusedError
+from ...storage.topic_names import is_internal
+from ..context import RequestContext
+from ..dispatch import Refusal
+
+ADMIN_CLIENT_ID = "__admin_client"
+ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
+FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_BY_ID = 13
+UNKNOWN_OFFSET = -1
+TELLS_LOG_START = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    }
+)
+
+
+def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    topics = [append_to_topic(context, request, topic) for topic in request.topic_data]
+    if request.acks == 0:
+        close_on_error(topics)
+        return None
+    return ProduceResponse(responses=topics)
+
+
+def append_to_topic(
+    context: RequestContext, request: ProduceRequest, topic: ProduceTopicData
+) -> ProduceTopicResponse:
+    try:
+        name = writable_topic(context, request, topic)
+    except ApiError as error:
+        partitions = [refused(partition, error) for partition in topic.partition_data]
+    else:
+        partitions = [
+            append_to_partition(context, name, partition) for partition in topic.partition_data
+        ]
+    return ProduceTopicResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
+    )
+
+
+def writable_topic(
+    context: RequestContext, request: ProduceRequest, topic: ProduceTopicData
+) -> str:
+    """The name of a topic that the request may write to."""
+    name = topic.name
+    if context.api_version >= FIRST_VERSION_BY_ID:
+        name = context.broker.topic_name(topic.topic_id)
+    if request.acks not in (-1, 0, 1):
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
+    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: only the broker writes to it"
+        )
+    return name
+
+
+def append_to_partition(
+    context: RequestContext, topic: str, partition: ProducePartitionData
+) -> ProducePartitionResponse:
+    log_start_offset = UNKNOWN_OFFSET
+    try:
+        log = context.broker.log_manager.get(topic, partition.index)
+        log_start_offset = log.log_start_offset
+        records = partition.records
+        if not records or isinstance(records, SplicedRecords):
+            raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
+        check_first_batch(context, records)
+        result = log.append(records, now_ms=context.now_ms)
+    except ApiError as error:
+        return refused(partition, error, log_start_offset)
+    return ProducePartitionResponse(
+        index=partition.index,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def check_first_batch(context: RequestContext, records: memoryview | bytes) -> None:
+    """Refuse transactions, and zstd from a client that could not read it back (KIP-110)."""
+    if len(records) < HEADER_BYTES:
+        return
+    attributes = records[ATTRIBUTES_LOW_BYTE]
+    if attributes & TRANSACTIONAL_BIT:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served yet"
+        )
+    if (
+        attributes & COMPRESSION_MASK == CompressionType.ZSTD
+        and context.api_version < FIRST_VERSION_WITH_ZSTD
+    ):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce v{FIRST_VERSION_WITH_ZSTD} or later",
+        )
+
+
+def refused(
+    partition: ProducePartitionData, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
+) -> ProducePartitionResponse:
+    """The refusal of a batch. A producer that lost its sequence learns where the log starts now."""
+    singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
+    return ProducePartitionResponse(
+        index=partition.index,
+        error_code=error.code,
+        base_offset=UNKNOWN_OFFSET,
+        log_start_offset=log_start_offset if error.code in TELLS_LOG_START else UNKNOWN_OFFSET,
+        record_errors=[
+            ProduceRecordError(batch_index=index, batch_index_error_message=text)
+            for index, text in singles
+        ],
+        error_message=error.message,
+    )
+
+
+def close_on_error(topics: list[ProduceTopicResponse]) -> None:
+    for topic in topics:
+        for partition in topic.partition_responses:
+            if partition.error_code != ErrorCode.NONE:
+                code = ErrorCode(partition.error_code)
+                raise Refusal(
+                    f"Produce with acks=0 to {topic.name}-{partition.index} failed:"
+                    f" {code.name}: {partition.error_message}"
+                )

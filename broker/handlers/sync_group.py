@@ -1,0 +1,21 @@
+"""SyncGroup (key 14, v0-5).
+
+The leader brings the assignment, every member takes its part; parked until it is there and written.
+v3 static members (KIP-345) · v5 protocol type and name, which must then be given (KIP-559)."""
+
+from collections.abc import Awaitable
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ..context import RequestContext
+
+FIRST_WITH_PROTOCOL = 5
+
+
+def handle(
+    context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    names_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= FIRST_WITH_PROTOCOL and not names_protocol:
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return context.broker.groups.sync_group(request)

@@ -1,0 +1,45 @@
+"""How the broker's log lines look: one line each, as text or as JSON."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the traceback if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, message; Kafka's brackets around the time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).astimezone()
+        line = (
+            f"[{when:%Y-%m-%d %H:%M:%S},{int(record.msecs):03d}] {record.levelname} "
+            f"{record.getMessage()} ({record.name})"
+        )
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def configure_logging(log_format: str) -> None:
+    """Send the broker's log lines to standard error, in `text` or `json`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    root = logging.getLogger("odradek")
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    root.propagate = False

@@ -1,0 +1,64 @@
+"""The life of a broker process: start, serve until a signal, stop cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from ..storage.data_directory import DirectoryError
+from .broker import Broker
+from .server import ListenError
+from .startup import RefusedToStartError
+
+if TYPE_CHECKING:
+    from ..config.broker_config import BrokerConfig
+
+logger = logging.getLogger("odradek")
+
+
+class StartError(Exception):
+    """The broker could not start; the message is one line, the code is the process's."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def serve(config: BrokerConfig) -> None:
+    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
+    _raise_file_limit()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        running = await Broker.start(config)
+    except RefusedToStartError as error:
+        raise StartError(str(error), exit_code=2) from error
+    except (DirectoryError, ListenError) as error:
+        raise StartError(str(error), exit_code=1) from error
+    # What start-up made lives as long as the process: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    try:
+        await stop.wait()
+    finally:
+        await running.stop()
+
+
+def _raise_file_limit() -> None:
+    """Every log takes descriptors: take as many as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,238 @@
+"""The broker's configuration: every key that odradek serves, typed, in one frozen object.
+
+A key `log.segment.bytes` is the attribute `log_segment_bytes`. The fields are declared by theme in
+keys_*.py; here is what concerns several of them at once: older names, keys that overrule keys, and
+values that contradict each other. Kafka: KafkaConfig, AbstractKafkaConfig.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from . import topic_config
+from .key import (
+    ConfigError,
+    ConfigType,
+    field_name,
+    invalid_value,
+    key,
+    keys_of,
+    parse_all,
+)
+from .keys_group import GroupKeys
+from .keys_log import LogKeys
+from .keys_node import NodeKeys
+from .keys_socket import SocketKeys
+from .listeners import (
+    Listener,
+    SecurityProtocol,
+    parse_limits_by_host,
+    parse_listeners,
+    protocols_by_listener,
+)
+from .topic_config import TopicConfig
+
+
+class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, defer_build=False):
+    """The configuration of a broker. Make it with `from_texts`, or by attribute names in Python."""
+
+    odradek_validate_records: Annotated[Literal["headers", "full"], ConfigType.STRING] = key(
+        "headers", "How deep a produced batch is checked: its header, or every record in it."
+    )
+    written: Mapping[str, str] | None = Field(
+        default=None, description="What the user wrote, word for word, other keys too."
+    )
+
+    @classmethod
+    def from_texts(cls, texts: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> Self:
+        """The configuration of a file's keys and values; keys that are no fields are kept aside.
+
+        `dynamic` is what was set while the broker ran: it overrules the file.
+        """
+        written = _with_synonyms(texts)
+        values = parse_all(SERVED_KEYS, {**written, **(dynamic or {})})
+        try:
+            return cls.model_validate(
+                {field_name(name): value for name, value in values.items()} | {"written": written}
+            )
+        except ValidationError as error:
+            raise _first_cause(error) from None
+
+    def under(self, dynamic: Mapping[str, str]) -> Self:
+        """This configuration with `dynamic` set on the running broker. Raises ConfigError."""
+        return type(self).from_texts(self.texts, dynamic) if dynamic else self
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("default_replication_factor", "offsets_topic_replication_factor"):
+            # One node has one replica of anything. `texts` still says what was written.
+            object.__setattr__(self, name, min(getattr(self, name), 1))
+        for check in (_check_node, _check_log, _check_connections, _check_listeners):
+            check(self)
+        return self
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Every key that the user set, as text: in a file, or as an argument in Python."""
+        if self.written is not None:
+            return self.written
+        rendered = {
+            name: item.render(getattr(self, field_name(name)))
+            for name, item in SERVED_KEYS.items()
+            if field_name(name) in self.model_fields_set
+        }
+        return {name: text for name, text in rendered.items() if text is not None}
+
+    @cached_property
+    def data_directories(self) -> tuple[Path, ...]:
+        """log.dirs, or log.dir where that is not written."""
+        return tuple(Path(text) for text in self.log_dirs or self.log_dir)
+
+    @cached_property
+    def metadata_directory(self) -> Path:
+        """Where __cluster_metadata-0 lies: one of its own, or the first data directory."""
+        return Path(self.metadata_log_dir) if self.metadata_log_dir else self.data_directories[0]
+
+    @cached_property
+    def queued_bytes_limit(self) -> int | None:
+        """Most bytes of requests in memory; None: no limit. One request always has room."""
+        limit = self.queued_max_request_bytes
+        return None if limit <= 0 else max(limit, self.socket_request_max_bytes)
+
+    @cached_property
+    def connection_limits(self) -> Mapping[str, int]:
+        """max.connections.per.ip.overrides: most connections from one host, by host."""
+        return parse_limits_by_host(self.max_connections_per_ip_overrides)
+
+    @cached_property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """`listeners` as written, those of a controller included."""
+        return parse_listeners("listeners", self.listeners, self.security_protocols)
+
+    @cached_property
+    def open_listeners(self) -> tuple[Listener, ...]:
+        """The listeners that clients may connect to: all but the controller's."""
+        return tuple(item for item in self.all_listeners if not self._is_controllers(item))
+
+    @cached_property
+    def security_protocols(self) -> Mapping[str, SecurityProtocol]:
+        """What each listener name speaks."""
+        written = "listener_security_protocol_map" in self.model_fields_set
+        return protocols_by_listener(
+            self.listener_security_protocol_map,
+            names_that_default_to_plaintext=() if written else self.controller_listener_names,
+        )
+
+    @cached_property
+    def advertised(self) -> Mapping[str, Listener]:
+        """What clients of each open listener are told, by listener name.
+
+        Host None means: the address by which the client reached this broker. Port 0 means: the port
+        that the listener got. A listener that advertised.listeners does not name tells its own.
+        """
+        written = parse_listeners(
+            "advertised.listeners",
+            self.advertised_listeners or (),
+            self.security_protocols,
+            distinct_ports=False,
+        )
+        own = {item.name: item.without_wildcard() for item in self.open_listeners}
+        return own | {item.name: item for item in written if not self._is_controllers(item)}
+
+    def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The configuration of a topic that is to get `overrides`; ConfigError if it may not."""
+        topic_config.check_names(overrides)
+        config = self.stored_topic_config(overrides)
+        topic_config.check_together(config)
+        return config
+
+    def stored_topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The configuration of a topic that has `overrides`; unknown names do not count."""
+        return topic_config.with_overrides(self._inherited_topic_config, overrides)
+
+    @cached_property
+    def _inherited_topic_config(self) -> TopicConfig:
+        return topic_config.inherited_topic_config(self)
+
+    def _is_controllers(self, listener: Listener) -> bool:
+        return listener.name in map(str.upper, self.controller_listener_names)
+
+
+SERVED_KEYS = keys_of(BrokerConfig)
+
+
+def _with_synonyms(texts: Mapping[str, str]) -> dict[str, str]:
+    """Whoever writes only one of node.id and broker.id has written both."""
+    both = dict(texts)
+    for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+        if name in texts:
+            both.setdefault(other, texts[name])
+    return both
+
+
+def _first_cause(error: ValidationError) -> ConfigError:
+    details = error.errors()[0]
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return cause
+    name = ".".join(str(part).replace("_", ".") for part in details["loc"])
+    return invalid_value(name, details["input"], details["msg"])
+
+
+def _check_node(config: BrokerConfig) -> None:
+    if "broker_id" in config.model_fields_set and config.broker_id != config.node_id:
+        raise invalid_value("broker.id", config.broker_id, f"must equal node.id ({config.node_id})")
+
+
+def _check_log(config: BrokerConfig) -> None:
+    if config.log_roll_ms is not None and config.log_roll_ms < 1:
+        raise invalid_value("log.roll.ms", config.log_roll_ms, "must be at least 1")
+    if config.log_roll_jitter_ms is not None and config.log_roll_jitter_ms < 0:
+        raise invalid_value("log.roll.jitter.ms", config.log_roll_jitter_ms, "must be at least 0")
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        value = getattr(config, field_name(name))
+        if value is not None:
+            if value == 0:
+                raise invalid_value(name, value, "must be at least 1, or -1 for no limit")
+            break
+    for name in ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"):
+        value = getattr(config, field_name(name))
+        if value is not None and value < 0:
+            raise invalid_value(name, value, "must be at least 0")
+    topic_config.check_together(topic_config.inherited_topic_config(config))
+
+
+def _check_connections(config: BrokerConfig) -> None:
+    limits = config.connection_limits
+    if config.max_connections_per_ip == 0 and not limits:
+        raise invalid_value(
+            "max.connections.per.ip", 0, "may be 0 only beside max.connections.per.ip.overrides"
+        )
+    limit = config.queued_max_request_bytes
+    is_written = "queued_max_request_bytes" in config.model_fields_set
+    if is_written and 0 < limit < config.socket_request_max_bytes:
+        least = f"socket.request.max.bytes ({config.socket_request_max_bytes})"
+        raise invalid_value("queued.max.request.bytes", limit, f"must be at least {least}, or -1")
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    opened = {item.name for item in config.open_listeners}
+    if not opened:
+        raise invalid_value(
+            "listeners",
+            ",".join(config.listeners),
+            "must name one besides controller.listener.names",
+        )
+    for item in config.advertised.values():
+        if item.name not in opened:
+            names = ", ".join(sorted(opened))
+            raise invalid_value("advertised.listeners", str(item), f"must be for one of: {names}")
+        if item.host == "0.0.0.0":
+            raise invalid_value("advertised.listeners", str(item), "must not advertise 0.0.0.0")
+    name = config.inter_broker_listener_name
+    if name is not None and name.upper() not in opened:
+        names = ", ".join(sorted(opened))
+        raise invalid_value("inter.broker.listener.name", name, f"must be one of: {names}")

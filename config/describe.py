@@ -1,0 +1,170 @@
+"""Configurations as DescribeConfigs and kafka-configs show them.
+
+Every entry says where its value comes from, and lists all places that have a say ("synonyms"), the
+one that counts first: the topic, then, under each of the broker's names for the key, what is set on
+the broker while it runs, what its file says, and the default. Values are Kafka's texts, secrets are
+None. Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
+
+from .broker_config import BrokerConfig
+from .broker_keys import broker_keys, without_listener
+from .dynamic_keys import CLUSTER_WIDE, PER_BROKER
+from .key import Key, field_name
+from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from. On the wire (DescribeConfigs): never renumber."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """One place that has a value for an entry."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One key of a topic or of the broker. `type` is a ConfigType, or 0 for a key nobody knows."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    synonyms: tuple[Synonym, ...]
+    type: int
+    documentation: str | None
+    is_sensitive: bool
+    is_read_only: bool
+
+
+Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
+
+# Broker keys that stand for each other, in the order in which they count.
+_GROUPS = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_BROKER_SYNONYMS = {name: group for group in _GROUPS for name in group} | {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+}
+
+
+def describe_topic(
+    broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
+) -> Iterator[ConfigEntry]:
+    """Every key of a topic on which `overrides` are set.
+
+    `dynamic` are the layers set on the running broker, DYNAMIC_BROKER first.
+    """
+    config = broker.under(_merged(dynamic)).stored_topic_config(overrides)
+    layers = (*dynamic, *_static_layers(broker))
+    for name, key in TOPIC_KEYS.items():
+        if key.internal and name not in overrides:
+            continue
+        value = key.render(getattr(config, field_name(name)))
+        synonyms: tuple[Synonym, ...] = ()
+        if name in BROKER_SYNONYMS:
+            synonyms = _synonyms(BROKER_SYNONYMS[name][0][0], key.is_sensitive, layers)
+        if name in overrides:
+            synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
+        yield _entry(key, value, synonyms, is_read_only=False)
+
+
+def describe_broker(broker: BrokerConfig, dynamic: Layers = ()) -> Iterator[ConfigEntry]:
+    """Every key of the broker, and whatever else its file says."""
+    layers = (*dynamic, *_static_layers(broker))
+    written = _merged(layers[:-1])
+    keys = broker_keys()
+    for name, text in written.items():
+        if name not in keys:
+            yield _unknown_entry(name, text, layers)
+    for name, key in keys.items():
+        if key.internal and name not in written:
+            continue
+        value = key.parse(written[name]) if name in written else key.default
+        synonyms = _synonyms(name, key.is_sensitive, layers)
+        is_read_only = name not in CLUSTER_WIDE and name not in PER_BROKER
+        yield _entry(key, key.render(value), synonyms, is_read_only=is_read_only)
+
+
+def _merged(layers: Layers) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for _, texts in reversed(layers):
+        merged |= texts
+    return merged
+
+
+def _static_layers(broker: BrokerConfig) -> Layers:
+    return (ConfigSource.STATIC_BROKER, broker.texts), (ConfigSource.DEFAULT, _default_texts())
+
+
+@cache
+def _default_texts() -> Mapping[str, str]:
+    rendered = {name: key.render(key.default) for name, key in broker_keys().items()}
+    return {name: text for name, text in rendered.items() if text is not None}
+
+
+def _synonyms(name: str, is_sensitive: bool, layers: Layers) -> tuple[Synonym, ...]:
+    """What each layer says about a broker key.
+
+    As in Kafka, whatever comes before the first mention of the key by its own name is left out: a
+    file with only log.retention.hours shows no synonym for log.retention.ms.
+    """
+    base = without_listener(name)
+    names = _BROKER_SYNONYMS.get(name) or ((name,) if base == name else (name, base))
+    found = [
+        Synonym(synonym, None if is_sensitive else texts[synonym], source)
+        for source, texts in layers
+        for synonym in names
+        if synonym in texts
+    ]
+    while found and found[0].name != name:
+        del found[0]
+    return tuple(found)
+
+
+def _entry(
+    key: Key, value: str | None, synonyms: tuple[Synonym, ...], *, is_read_only: bool
+) -> ConfigEntry:
+    return ConfigEntry(
+        name=key.name,
+        value=None if key.is_sensitive else value,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        synonyms=synonyms,
+        type=key.type,
+        documentation=key.doc,
+        is_sensitive=key.is_sensitive,
+        is_read_only=is_read_only,
+    )
+
+
+def _unknown_entry(name: str, text: str, layers: Layers) -> ConfigEntry:
+    """A key of no table. Nobody knows what is in it, so it is treated as a secret."""
+    base = broker_keys().get(without_listener(name))
+    if base is not None:
+        key = base._replace(name=name)
+        synonyms = _synonyms(name, key.is_sensitive, layers)
+        return _entry(key, text, synonyms, is_read_only=True)._replace(documentation=None)
+    return ConfigEntry(
+        name=name,
+        value=None,
+        source=ConfigSource.STATIC_BROKER,
+        synonyms=_synonyms(name, is_sensitive=True, layers=layers),
+        type=0,
+        documentation=None,
+        is_sensitive=True,
+        is_read_only=True,
+    )

@@ -1,0 +1,136 @@
+"""Keys of the logs: where they lie, and the defaults that topics inherit (see topic_config)."""
+
+from typing import Annotated, Literal
+
+from .key import (
+    LONG_MAX,
+    Bool,
+    ConfigType,
+    Csv,
+    Double,
+    Int,
+    KeyModel,
+    Long,
+    OptionalCsv,
+    OptionalInt,
+    OptionalLong,
+    key,
+)
+
+CompressionName = Annotated[
+    Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"], ConfigType.STRING
+]
+GzipLevel = Annotated[Literal[-1, 1, 2, 3, 4, 5, 6, 7, 8, 9], ConfigType.INT]
+TimestampType = Annotated[Literal["CreateTime", "LogAppendTime"], ConfigType.STRING]
+CleanupPolicies = Annotated[tuple[Literal["compact", "delete"], ...], ConfigType.LIST]
+
+
+class LogKeys(KeyModel):
+    """Kafka: ServerLogConfigs, LogConfig.SERVER_CONFIG_DEF, CleanerConfig, ServerConfigs."""
+
+    log_dir: Csv = key(
+        ("/tmp/kafka-logs",), "The data directory, where log.dirs is not written.", not_empty=True
+    )
+    log_dirs: OptionalCsv = key(None, "The data directories.", not_empty=True)
+    log_segment_bytes: Int = key(
+        1_073_741_824, "A segment is rolled before it grows beyond this.", ge=1_048_576
+    )
+    log_roll_ms: OptionalLong = key(None, "A segment is rolled when its first record is this old.")
+    log_roll_hours: Int = key(
+        168, "log.roll.ms in hours; counts where log.roll.ms is not written.", ge=1
+    )
+    log_roll_jitter_ms: OptionalLong = key(
+        None, "Most that is taken off log.roll.ms at random, per segment."
+    )
+    log_roll_jitter_hours: Int = key(
+        0, "log.roll.jitter.ms in hours; counts where that is not written.", ge=0
+    )
+    log_retention_ms: OptionalLong = key(
+        None, "Segments are deleted when their newest record is this old; -1: never."
+    )
+    log_retention_minutes: OptionalInt = key(
+        None, "log.retention.ms in minutes; counts where that is not written."
+    )
+    log_retention_hours: Int = key(
+        168, "log.retention.ms in hours; counts where neither of the two is written."
+    )
+    log_retention_bytes: Long = key(
+        -1, "Oldest segments are deleted while a partition is larger; -1: never."
+    )
+    log_retention_check_interval_ms: Long = key(300_000, "How often retention is looked at.", ge=1)
+    log_cleanup_policy: CleanupPolicies = key(
+        ("delete",), "What happens to old records: delete, compact, both, or neither."
+    )
+    log_index_size_max_bytes: Int = key(
+        10_485_760, "Size an index is preallocated to; a full index rolls the segment.", ge=4
+    )
+    log_index_interval_bytes: Int = key(4_096, "Bytes of records between two index entries.", ge=0)
+    log_flush_interval_messages: Long = key(
+        LONG_MAX, "fsync a partition after this many records.", ge=1
+    )
+    log_flush_interval_ms: OptionalLong = key(
+        None, "fsync a partition when its oldest unsynced record is this old."
+    )
+    log_flush_scheduler_interval_ms: Long = key(
+        LONG_MAX, "How often partitions are checked for a due fsync."
+    )
+    log_flush_offset_checkpoint_interval_ms: Int = key(
+        60_000, "How often recovery points are written to their checkpoint.", ge=0
+    )
+    log_flush_start_offset_checkpoint_interval_ms: Int = key(
+        60_000, "How often log start offsets are written to their checkpoint.", ge=0
+    )
+    replica_high_watermark_checkpoint_interval_ms: Long = key(
+        5_000, "How often high watermarks are written to their checkpoint."
+    )
+    log_segment_delete_delay_ms: Long = key(
+        60_000, "A deleted file keeps its name plus .deleted for this long.", ge=0
+    )
+    log_preallocate: Bool = key(False, "Whether a new segment file gets its full size at once.")
+    log_initial_task_delay_ms: Long = key(
+        30_000, "Wait before the first round of the log's background tasks.", ge=0, internal=True
+    )
+    min_insync_replicas: Int = key(
+        1, "Replicas that acks=all needs; never more than a partition has.", ge=1
+    )
+    unclean_leader_election_enable: Bool = key(
+        False, "Whether a replica outside the ISR may lead when none inside is left."
+    )
+    message_max_bytes: Int = key(1_048_588, "The largest record batch that is accepted.", ge=0)
+    compression_type: CompressionName = key(
+        "producer", "Codec that batches are stored with; producer: as they came."
+    )
+    compression_gzip_level: GzipLevel = key(
+        -1, "Level where compression.type is gzip; -1: zlib's own default."
+    )
+    compression_lz4_level: Int = key(9, "Level where compression.type is lz4.", ge=1, le=17)
+    compression_zstd_level: Int = key(
+        3, "Level where compression.type is zstd.", ge=-131_072, le=22
+    )
+    log_message_timestamp_type: TimestampType = key(
+        "CreateTime", "Whose clock stamps records: the producer's or the broker's."
+    )
+    log_message_timestamp_before_max_ms: Long = key(
+        LONG_MAX, "How far a record's timestamp may lie in the past.", ge=0
+    )
+    log_message_timestamp_after_max_ms: Long = key(
+        3_600_000, "How far a record's timestamp may lie in the future.", ge=0
+    )
+    log_cleaner_min_cleanable_ratio: Double = key(
+        0.5, "A compacted log is cleaned when this share of it is not yet clean.", ge=0, le=1
+    )
+    log_cleaner_delete_retention_ms: Long = key(
+        86_400_000, "How long compaction keeps tombstones.", ge=0
+    )
+    log_cleaner_min_compaction_lag_ms: Long = key(
+        0, "A record younger than this is not compacted away.", ge=0
+    )
+    log_cleaner_max_compaction_lag_ms: Long = key(
+        LONG_MAX, "A record older than this makes its log due for compaction.", ge=1
+    )
+    log_local_retention_ms: Long = key(
+        -2, "Time that tiered segments stay local; -2: as log.retention.ms.", ge=-2
+    )
+    log_local_retention_bytes: Long = key(
+        -2, "Bytes that tiered partitions keep local; -2: as log.retention.bytes.", ge=-2
+    )

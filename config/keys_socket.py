@@ -1,0 +1,53 @@
+"""Keys of sockets, listeners, connections and the memory that requests may take."""
+
+from typing import Annotated, Literal
+
+from .key import INT_MAX, ConfigType, Csv, Int, KeyModel, Long, OptionalCsv, OptionalText, Text, key
+
+SecurityProtocolName = Annotated[
+    Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"], ConfigType.STRING
+]
+
+
+class SocketKeys(KeyModel):
+    """Kafka: SocketServerConfigs, ReplicationConfigs (the inter-broker listener)."""
+
+    listeners: Csv = key(
+        ("PLAINTEXT://:9092",),
+        "Where to listen, as NAME://host:port; an empty host is every interface.",
+        not_empty=True,
+    )
+    advertised_listeners: OptionalCsv = key(
+        None, "What clients are told, as NAME://host:port; unset: see `listeners`.", not_empty=True
+    )
+    listener_security_protocol_map: Text = key(
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "Which security protocol each listener name speaks, as NAME:PROTOCOL.",
+    )
+    inter_broker_listener_name: OptionalText = key(
+        None, "The listener that other brokers would use; must be among `listeners`."
+    )
+    security_inter_broker_protocol: SecurityProtocolName = key(
+        "PLAINTEXT", "Selects the inter-broker listener by its protocol."
+    )
+    socket_send_buffer_bytes: Int = key(
+        102_400, "SO_SNDBUF of a client's socket; -1 leaves the system's choice."
+    )
+    socket_receive_buffer_bytes: Int = key(
+        102_400, "SO_RCVBUF of a client's socket; -1 leaves the system's choice."
+    )
+    socket_request_max_bytes: Int = key(
+        104_857_600, "The longest request frame that is read.", ge=1
+    )
+    socket_listen_backlog_size: Int = key(50, "How many connections may wait to be accepted.", ge=1)
+    max_connections: Int = key(INT_MAX, "Most connections at once.", ge=0)
+    max_connections_per_ip: Int = key(INT_MAX, "Most connections at once from one address.", ge=0)
+    max_connections_per_ip_overrides: Text = key(
+        "", "Exceptions to max.connections.per.ip, as host:count."
+    )
+    connections_max_idle_ms: Long = key(
+        600_000, "A connection that is silent for longer is closed; negative: never."
+    )
+    queued_max_request_bytes: Long = key(
+        256 << 20, "Bytes of requests held in memory, half-read ones included; -1: no limit."
+    )

@@ -1,0 +1,133 @@
+"""Listeners: `NAME://host:port` and what each name speaks.
+
+An empty host is every interface; an IPv6 address stands in brackets. Names are compared in upper
+case. Two listeners may share a port only when one of them has an IPv4 and the other an IPv6
+address; port 0 (any free one) does not count. Kafka: SocketServerConfigs.listenerListToEndPoints,
+AbstractKafkaConfig.validate and effectiveListenerSecurityProtocolMap, Csv.parseCsvMap.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from .key import invalid_value
+
+_ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_ADVICE = "must be NAME://host:port"
+_MAP = "listener.security.protocol.map"
+_LIMITS = "max.connections.per.ip.overrides"
+
+
+class SecurityProtocol(StrEnum):
+    """How a connection is encrypted and authenticated."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class Listener(NamedTuple):
+    """One endpoint. Host None is every interface (to listen), or unknown (to advertise)."""
+
+    name: str
+    host: str | None
+    port: int
+    security_protocol: SecurityProtocol
+
+    def __str__(self) -> str:
+        host = self.host or ""
+        return f"{self.name}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def without_wildcard(self) -> "Listener":
+        """The same with host None where the host is no address that one could connect to."""
+        return self._replace(host=None) if self.host in ("0.0.0.0", "::") else self
+
+
+def parse_listeners(
+    key: str,
+    entries: Iterable[str],
+    protocols: Mapping[str, SecurityProtocol],
+    *,
+    distinct_ports: bool = True,
+) -> tuple[Listener, ...]:
+    """The listeners of a list; ConfigError names the entry that is malformed or a duplicate."""
+    listeners = tuple(_parse_listener(key, entry, protocols) for entry in entries)
+    names = [item.name for item in listeners]
+    for item in listeners:
+        if names.count(item.name) > 1:
+            raise invalid_value(key, str(item), "each listener must have a different name")
+    if distinct_ports:
+        _check_ports(key, listeners)
+    return listeners
+
+
+def _parse_listener(key: str, entry: str, protocols: Mapping[str, SecurityProtocol]) -> Listener:
+    match = _ENDPOINT.fullmatch(entry)
+    if match is None or not match[1].strip():
+        raise invalid_value(key, entry, _ADVICE)
+    name, host, port = match[1].upper(), match[2], int(match[3])
+    if not 0 <= port <= 65535:
+        raise invalid_value(key, entry, f"{_ADVICE}, with a port from 0 to 65535")
+    if name not in protocols:
+        raise invalid_value(key, entry, f"the name must be one of {_MAP}: {', '.join(protocols)}")
+    return Listener(name, host or None, port, protocols[name])
+
+
+def _check_ports(key: str, listeners: Sequence[Listener]) -> None:
+    for item in listeners:
+        sharers = [other for other in listeners if other.port == item.port != 0]
+        versions = sorted(_ip_version(other.host) for other in sharers)
+        if len(sharers) > 1 and versions != [4, 6]:
+            raise invalid_value(
+                key,
+                str(item),
+                "each listener must have a different port, or one an IPv4 and one an IPv6 address",
+            )
+
+
+def _ip_version(host: str | None) -> int:
+    """4, 6, or 0 for what is no IP address."""
+    if host is None:
+        return 0
+    if ":" in host:
+        return 6
+    return 4 if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", host) else 0
+
+
+def protocols_by_listener(
+    text: str, *, names_that_default_to_plaintext: Iterable[str] = ()
+) -> dict[str, SecurityProtocol]:
+    """What each listener name speaks, by the map that the user or Kafka wrote.
+
+    Where the user wrote no map, a controller's listener needs no entry: it is PLAINTEXT.
+    """
+    defaults = dict.fromkeys(map(str.upper, names_that_default_to_plaintext), "PLAINTEXT")
+    pairs = {name.upper(): protocol.upper() for name, protocol in _pairs(_MAP, text)}
+    for name, protocol in pairs.items():
+        if protocol not in SecurityProtocol.__members__:
+            known = ", ".join(SecurityProtocol)
+            raise invalid_value(_MAP, f"{name}:{protocol}", f"the protocol must be one of: {known}")
+    return {name: SecurityProtocol(protocol) for name, protocol in (defaults | pairs).items()}
+
+
+def parse_limits_by_host(text: str) -> dict[str, int]:
+    """The connection limits of max.connections.per.ip.overrides, by host."""
+    limits = {}
+    for host, count in _pairs(_LIMITS, text):
+        if not host or not count.isdecimal():
+            raise invalid_value(_LIMITS, f"{host}:{count}", "must be a list of host:count")
+        limits[host] = int(count)
+    return limits
+
+
+def _pairs(key: str, text: str) -> list[tuple[str, str]]:
+    """`a:1, b:c:2` -> [(a, 1), (b:c, 2)]; the last colon of an entry is the one that divides."""
+    pairs = []
+    for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
+        name, colon, value = entry.rpartition(":")
+        if not colon:
+            raise invalid_value(key, entry, "must be a list of name:value")
+        pairs.append((name.strip(), value.strip()))
+    return pairs

@@ -1,0 +1,185 @@
+"""Kafka's keys for threads, peers, quorums, quotas and metrics, not used here.
+
+The form is explained in key_table.py.
+"""
+
+TABLE = """\
+num.network.threads INT 3 1..
+    Kafka's network threads per listener.
+num.io.threads INT 8 1..
+    Kafka's request handler threads.
+background.threads INT 10 1..
+    Kafka's threads for background work.
+num.recovery.threads.per.data.dir INT 2 1..
+    Threads that recover logs at start, per data directory.
+num.replica.alter.log.dirs.threads INT null
+    Threads that move replicas between data directories.
+queued.max.requests INT 500 1..
+    Requests that may wait for a handler thread.
+max.connection.creation.rate INT 2147483647 0..
+    Most new connections per second.
+connection.failed.authentication.delay.ms INT 100 0..
+    How long a failed authentication keeps its connection waiting.
+request.timeout.ms INT 30000
+    How long this broker waits for another's answer.
+socket.connection.setup.timeout.ms LONG 10000
+    How long this broker first waits for a connection to another.
+socket.connection.setup.timeout.max.ms LONG 30000
+    How long that wait may grow with each failure.
+early.start.listeners LIST null
+    Listeners opened before the authorizer is ready.
+config.providers LIST ""
+    Classes that fill in ${provider:path:key} in values.
+controlled.shutdown.enable BOOLEAN true
+    Whether leadership moves away before a broker stops.
+create.topic.policy.class.name CLASS null
+    Java class that may veto the creation of a topic.
+alter.config.policy.class.name CLASS null
+    Java class that may veto a change of configuration.
+log.dir.failure.timeout.ms LONG 30000 1..
+    How long a failed directory may stay unreported to the controller.
+cordoned.log.dirs LIST ""
+    Data directories that get no new replicas; *: all.
+unstable.api.versions.enable BOOLEAN false internal
+    Whether unfinished API versions are served.
+unstable.feature.versions.enable BOOLEAN false internal
+    Whether unfinished feature levels may be chosen.
+initial.broker.registration.timeout.ms INT 60000
+    How long a broker tries to register with the controllers.
+broker.heartbeat.interval.ms INT 2000
+    Time between a broker's heartbeats to the controller.
+broker.session.timeout.ms INT 9000
+    A broker without heartbeats for this long is fenced.
+server.max.startup.time.ms LONG 9223372036854775807 0.. internal
+    Longest time a start may take.
+sasl.mechanism.controller.protocol STRING GSSAPI
+    SASL mechanism towards the controllers.
+controller.performance.sample.period.ms LONG 60000 100.. internal
+    How often the controller logs its own speed.
+controller.performance.always.log.threshold.ms LONG 2000 0.. internal
+    Controller events slower than this are logged.
+metadata.log.max.record.bytes.between.snapshots LONG 20971520 1..
+    Bytes of metadata log after which a snapshot is written.
+metadata.log.max.snapshot.interval.ms LONG 3600000 0..
+    Time after which a metadata snapshot is written.
+metadata.log.segment.bytes INT 1073741824 8388608..
+    A segment of the metadata log is rolled at this size.
+metadata.log.segment.ms LONG 604800000
+    A segment of the metadata log is rolled at this age.
+metadata.max.retention.bytes LONG 104857600
+    Size beyond which old metadata segments and snapshots go.
+metadata.max.retention.ms LONG 604800000
+    Age beyond which old metadata segments and snapshots go.
+metadata.max.idle.interval.ms INT 500 0..
+    How often an idle controller writes a no-op record.
+internal.metadata.log.segment.bytes INT null internal
+    metadata.log.segment.bytes without its lower bound, for tests.
+internal.metadata.max.batch.size.in.bytes INT 8388608 internal
+    Largest batch of the metadata log, for tests.
+internal.metadata.delete.delay.millis LONG 60000 internal
+    Delay before old metadata files are deleted, for tests.
+controller.quorum.voters LIST ""
+    The controllers of a static quorum, as id@host:port.
+controller.quorum.bootstrap.servers LIST ""
+    Where a dynamic controller quorum is found, as host:port.
+controller.quorum.election.timeout.ms INT 1000 0..
+    Time without a leader after which a controller calls an election.
+controller.quorum.fetch.timeout.ms INT 2000 0..
+    Time without a fetch after which a leader or follower gives up.
+controller.quorum.election.backoff.max.ms INT 1000 0..
+    Longest pause between elections.
+controller.quorum.append.linger.ms INT 25 0..
+    How long the quorum's leader gathers writes before it syncs.
+controller.quorum.request.timeout.ms INT 2000 0..
+    How long a quorum request may take.
+controller.quorum.retry.backoff.ms INT 20 0..
+    Pause before a quorum request is tried again.
+controller.quorum.auto.join.enable BOOLEAN false
+    Whether a controller joins the quorum by itself.
+controller.quorum.fetch.snapshot.max.bytes INT 1048576 1..
+    Most bytes of one FetchSnapshot.
+controller.quorum.fetch.max.bytes INT 1048576 1..
+    Most bytes of one fetch between controllers.
+controller.socket.timeout.ms INT 30000
+    Socket timeout between controller and brokers.
+replica.lag.time.max.ms LONG 30000
+    A follower behind for this long leaves the ISR.
+replica.socket.timeout.ms INT 30000
+    Socket timeout of a follower's requests.
+replica.socket.receive.buffer.bytes INT 65536
+    SO_RCVBUF of a follower's sockets.
+replica.fetch.max.bytes INT 1048576 0..
+    Bytes a follower asks for, per partition.
+replica.fetch.wait.max.ms INT 500
+    Longest wait of a follower's fetch.
+replica.fetch.backoff.ms INT 1000 0..
+    Pause of a follower after an error.
+replica.fetch.min.bytes INT 1
+    Fewest bytes a follower's fetch waits for.
+replica.fetch.response.max.bytes INT 10485760 0..
+    Most bytes of one answer to a follower.
+num.replica.fetchers INT 1 1..
+    Fetcher threads per source broker.
+fetch.purgatory.purge.interval.requests INT 1000
+    Requests between two purges of waiting fetches.
+producer.purgatory.purge.interval.requests INT 1000
+    Requests between two purges of waiting produces.
+delete.records.purgatory.purge.interval.requests INT 1
+    Requests between two purges of waiting record deletions.
+auto.leader.rebalance.enable BOOLEAN true
+    Whether leadership moves back to preferred replicas.
+leader.imbalance.check.interval.seconds LONG 300 1..
+    How often leadership balance is checked.
+unclean.leader.election.interval.ms LONG 300000 1.. internal
+    How often leaderless partitions are looked at.
+replica.selector.class STRING null
+    Java class that picks the replica a consumer reads from.
+follower.fetch.last.tiered.offset.enable BOOLEAN false
+    Whether an empty follower starts at the last tiered offset.
+quota.window.num INT 11 1..
+    Samples kept for client quotas.
+replication.quota.window.num INT 11 1..
+    Samples kept for replication quotas.
+alter.log.dirs.replication.quota.window.num INT 11 1..
+    Samples kept for quotas on moves between directories.
+controller.quota.window.num INT 11 1..
+    Samples kept for quotas on changes of metadata.
+quota.window.size.seconds INT 1 1..
+    Length of a sample of client quotas.
+replication.quota.window.size.seconds INT 1 1..
+    Length of a sample of replication quotas.
+alter.log.dirs.replication.quota.window.size.seconds INT 1 1..
+    Length of a sample of quotas on moves between directories.
+controller.quota.window.size.seconds INT 1 1..
+    Length of a sample of quotas on changes of metadata.
+client.quota.callback.class CLASS null
+    Java class that decides client quotas.
+metrics.num.samples INT 2 1..
+    Samples kept per metric.
+metrics.sample.window.ms LONG 30000 1..
+    Length of a metric's sample.
+metric.reporters LIST org.apache.kafka.common.metrics.JmxReporter
+    Java classes that are told of metrics.
+metrics.recording.level STRING INFO
+    Which metrics are recorded: INFO, DEBUG or TRACE.
+kafka.metrics.reporters LIST ""
+    Java classes that are told of the older metrics.
+kafka.metrics.polling.interval.secs INT 10 1..
+    How often those classes poll.
+telemetry.max.bytes INT 1048576 1..
+    Largest push of a client's own metrics.
+log.cleaner.enable BOOLEAN true
+    Whether compaction runs.
+log.cleaner.threads INT 1 0..
+    Threads that compact.
+log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157E308
+    Most bytes per second that compaction reads and writes.
+log.cleaner.dedupe.buffer.size LONG 134217728
+    Memory for the keys of a compaction, all threads together.
+log.cleaner.io.buffer.size INT 524288 0..
+    Memory for the input and output of a compaction.
+log.cleaner.io.buffer.load.factor DOUBLE 0.9
+    How full the table of keys may get.
+log.cleaner.backoff.ms LONG 15000 0..
+    Pause when no log is due for compaction.
+"""

@@ -1,0 +1,98 @@
+"""Who the broker is: its registration in the metadata log.
+
+A broker registers at every start, under a new incarnation id. The offset of its
+RegisterBrokerRecord becomes its broker epoch; `.kafka_cleanshutdown` repeats it, and by that Apache
+Kafka knows at its next start that the shutdown was clean. Kafka: ClusterControlManager.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ..protocol.records.cluster_metadata import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
+from .features import KRAFT_VERSION, SERVED
+
+
+class Endpoint(NamedTuple):
+    """An advertised listener; `security_protocol` is Kafka's number (0: PLAINTEXT)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """A registered broker."""
+
+    broker_id: int
+    incarnation_id: bytes
+    broker_epoch: int
+    endpoints: tuple[Endpoint, ...]
+    log_dirs: tuple[bytes, ...] = ()
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> "BrokerRegistration":
+        """The registration that a record holds."""
+        return cls(
+            broker_id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            broker_epoch=record.broker_epoch,
+            endpoints=tuple(
+                Endpoint(point.name, point.host, point.port, point.security_protocol)
+                for point in record.end_points
+            ),
+            log_dirs=tuple(record.log_dirs),
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+        )
+
+    def to_record(self) -> RegisterBrokerRecord:
+        """The inverse of `from_record`, with the features that we serve."""
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.broker_epoch,
+            end_points=[
+                BrokerEndpoint(
+                    name=point.name,
+                    host=point.host,
+                    port=point.port,
+                    security_protocol=point.security_protocol,
+                )
+                for point in self.endpoints
+            ],
+            features=[
+                BrokerFeature(
+                    name=name,
+                    min_supported_version=feature.lowest,
+                    max_supported_version=feature.highest,
+                )
+                for name, feature in SERVED.items()
+                if name != KRAFT_VERSION
+            ],
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.log_dirs),
+        )
+
+    def changed_by(self, change: BrokerRegistrationChangeRecord) -> "BrokerRegistration":
+        """The registration after the change; a zero or an empty list means no change."""
+        return replace(
+            self,
+            fenced=self.fenced if change.fenced == 0 else change.fenced > 0,
+            in_controlled_shutdown=(
+                self.in_controlled_shutdown or change.in_controlled_shutdown > 0
+            ),
+            log_dirs=tuple(change.log_dirs) or self.log_dirs,
+        )

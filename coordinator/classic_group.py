@@ -1,0 +1,431 @@
+"""A classic group: who is in it, at which generation, under which protocol, in which state.
+
+The members of a classic group elect a protocol, and their leader assigns the work; the coordinator
+only counts them, keeps time, and remembers the last assignment. Five states, and what they answer:
+
+    Empty                No members, perhaps offsets. A join begins a rebalance; all else is
+                         UNKNOWN_MEMBER_ID. Ends with the group's deletion or its last offset.
+    PreparingRebalance   Joins are parked until all members are back or the time is up. Heartbeat
+                         and sync: REBALANCE_IN_PROGRESS; commits of the generation are taken.
+    CompletingRebalance  All have joined; syncs are parked until the leader's brings the assignment.
+                         Heartbeats are taken, commits are REBALANCE_IN_PROGRESS.
+    Stable               Assigned. Left by a join that changes something, a leave, a lost member.
+    Dead                 Deleted: COORDINATOR_NOT_AVAILABLE. Nothing leads out of it.
+
+Journaled is what a finished rebalance leaves: the record of a generation with its members and their
+assignments, or of one without members. `replay` applies it, in life as after a restart, so the log
+leads straight from one end of a rebalance to the next. Everything between (who is joining, pending
+member ids, deadlines, parked replies) is soft, and a restart forgets it.
+
+How a group moves: classic_join.py and classic_sync.py. Kafka: ClassicGroup, ClassicGroupState.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.messages.join_group import JoinGroupResponse
+from ..protocol.messages.sync_group import SyncGroupResponse
+from ..protocol.records.consumer_offsets import (
+    GroupMemberMetadata,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
+from ..protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from ..protocol.schema import DecodeError
+from .classic_member import (
+    ClassicMember,
+    Expiry,
+    ExpiryKind,
+    Protocols,
+    metadata_of,
+    names_of,
+    session_deadline,
+)
+from .outcome import JournalRecord
+from .timers import Deadline
+
+GROUP_METADATA_VERSION = 3
+
+
+class ClassicState(Enum):
+    """By the names that clients are shown."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+LEGAL: Mapping[ClassicState, frozenset[ClassicState]] = MappingProxyType(
+    {
+        ClassicState.EMPTY: frozenset({ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}),
+        ClassicState.PREPARING_REBALANCE: frozenset(
+            {ClassicState.COMPLETING_REBALANCE, ClassicState.EMPTY, ClassicState.DEAD}
+        ),
+        ClassicState.COMPLETING_REBALANCE: frozenset(
+            {ClassicState.STABLE, ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}
+        ),
+        ClassicState.STABLE: frozenset({ClassicState.PREPARING_REBALANCE, ClassicState.DEAD}),
+        ClassicState.DEAD: frozenset(),
+    }
+)
+# The states in which a rebalance ends. The log knows no others, and leads from any to any of them.
+JOURNALED = frozenset({ClassicState.EMPTY, ClassicState.STABLE})
+
+
+class ClassicGroup:
+    """One classic group. Times are wall-clock milliseconds."""
+
+    def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
+        self.group_id = group_id
+        self.state = ClassicState.EMPTY
+        self.previous_state = ClassicState.DEAD
+        self.state_since_ms = state_since_ms
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.generation_id = 0
+        self.leader_id: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self.subscribed_topics: frozenset[str] | None = None
+        # From here on soft.
+        self.static_member_ids: dict[str, str] = {}
+        self.pending_joins: dict[str, Deadline[Expiry]] = {}
+        self.pending_syncs: set[str] = set()
+        self.join_deadline = Deadline(Expiry(ExpiryKind.JOIN, group_id))
+        self.sync_deadline = Deadline(Expiry(ExpiryKind.SYNC, group_id))
+        # (delay_ms, remaining_ms) while joins of a new group are being collected.
+        self.initial_delay_ms: tuple[int, int] | None = None
+        self.new_member_added = False
+        self.rebalance_reason = ""
+        self._supporters: Counter[str] = Counter()
+
+    # -- states ----------------------------------------------------------------------------------
+
+    def _become(self, state: ClassicState, now_ms: int | None) -> None:
+        between_ends = self.state in JOURNALED and state in JOURNALED
+        assert state in LEGAL[self.state] or between_ends, (
+            f"group {self.group_id} cannot go from {self.state.value} to {state.value}"
+        )
+        self.previous_state = self.state
+        self.state = state
+        self.state_since_ms = now_ms
+
+    def begin_rebalance(self, reason: str, now_ms: int) -> None:
+        """Wait for everybody to join."""
+        self._become(ClassicState.PREPARING_REBALANCE, now_ms)
+        self.rebalance_reason = reason
+
+    def begin_generation(self, now_ms: int) -> None:
+        """All who will join have joined: elect the protocol, and wait for the leader's sync."""
+        self.generation_id += 1
+        self.protocol_name = elect_protocol([names_of(m.protocols) for m in self.members.values()])
+        self.subscribed_topics = self._subscribed_topics()
+        self._become(ClassicState.COMPLETING_REBALANCE, now_ms)
+        self.pending_syncs = set(self.members)
+
+    def die(self) -> None:
+        """The group has been deleted."""
+        if self.state is not ClassicState.DEAD:
+            self._become(ClassicState.DEAD, self.state_since_ms)
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin; in the middle of one it already has."""
+        return ClassicState.PREPARING_REBALANCE in LEGAL[self.state]
+
+    @property
+    def is_initial_rebalance(self) -> bool:
+        """Whether this rebalance is the first after the group was empty."""
+        return self.previous_state is ClassicState.EMPTY
+
+    # -- what is written down --------------------------------------------------------------------
+
+    def record(self, value: GroupMetadataValue) -> JournalRecord:
+        """A value as a record of this group."""
+        return JournalRecord(value, GROUP_METADATA_VERSION, GroupMetadataKey(group=self.group_id))
+
+    def generation_value(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
+        """This generation, with what each member is to do."""
+        name = self.protocol_name
+        return self._value(
+            [m.as_record(name, assignments.get(m.member_id, b"")) for m in self.members.values()],
+            self.leader_id,
+        )
+
+    def renamed_value(self, old_id: str, new_id: str, protocols: Protocols) -> GroupMetadataValue:
+        """This generation, with a static member under a new id; its assignment stays the same."""
+        members = [
+            member.renamed(self.group_id, new_id, protocols)
+            if member.member_id == old_id
+            else member
+            for member in self.members.values()
+        ]
+        return self._value(
+            [member.as_record(self.protocol_name, member.assignment) for member in members],
+            new_id if self.is_leader(old_id) else self.leader_id,
+        )
+
+    def _value(self, members: list[GroupMemberMetadata], leader: str | None) -> GroupMetadataValue:
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=leader,
+            current_state_timestamp=-1 if self.state_since_ms is None else self.state_since_ms,
+            members=members,
+        )
+
+    def empty_value(self, now_ms: int) -> GroupMetadataValue:
+        """The next generation, which nobody has joined."""
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=[],
+        )
+
+    def replay(self, value: GroupMetadataValue) -> None:
+        """Apply the end of a rebalance. Members that are known keep what is soft about them."""
+        self.protocol_type = value.protocol_type or None
+        self.protocol_name = value.protocol
+        self.generation_id = value.generation
+        self.leader_id = value.leader
+        before = list(self.members.values())
+        by_id = {member.member_id: member for member in before}
+        by_instance = {m.group_instance_id: m for m in before if m.is_static}
+        self.members = {}
+        self.static_member_ids = {}
+        self._supporters.clear()
+        for entry in value.members:
+            known = by_id.get(entry.member_id) or by_instance.get(entry.group_instance_id)
+            self._insert(_restored(self.group_id, value, entry, known))
+        self.pending_syncs.intersection_update(self.members)
+        self.subscribed_topics = self._subscribed_topics()
+        since = value.current_state_timestamp
+        self._become(
+            ClassicState.STABLE if value.members else ClassicState.EMPTY,
+            None if since == -1 else since,
+        )
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        """What consumers subscribe to; None where that is not known."""
+        if self.protocol_type != PROTOCOL_TYPE:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        try:
+            topics = [
+                subscribed_topics(metadata_of(member.protocols, self.protocol_name))
+                for member in self.members.values()
+            ]
+        except DecodeError:
+            return None
+        return frozenset().union(*topics)
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def add(self, member: ClassicMember) -> None:
+        """A member joins; the first one leads, and says what kind of group this is."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._insert(member)
+        self.pending_joins.pop(member.member_id, None)
+
+    def _insert(self, member: ClassicMember) -> None:
+        self.members[member.member_id] = member
+        self._supporters.update(names_of(member.protocols))
+        if member.group_instance_id is not None:
+            self.static_member_ids[member.group_instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """A member, or a pending one, is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
+        pending = self.pending_joins.pop(member_id, None)
+        if pending is not None:
+            pending.at_ms = None
+        self.pending_syncs.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        member.session.at_ms = None
+        self._supporters.subtract(names_of(member.protocols))
+        if member.group_instance_id is not None:
+            del self.static_member_ids[member.group_instance_id]
+        if self.is_leader(member_id):
+            self.leader_id = next(iter(self.members), None)
+        gone = ErrorCode.UNKNOWN_MEMBER_ID
+        member.answer_join(JoinGroupResponse(error_code=gone))
+        member.answer_sync(SyncGroupResponse(error_code=gone))
+
+    def update(
+        self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int
+    ) -> None:
+        """A member joins again, and may have changed its mind."""
+        self._supporters.subtract(names_of(member.protocols))
+        member.protocols = protocols
+        self._supporters.update(names_of(member.protocols))
+        member.rebalance_timeout_ms = rebalance_ms
+        member.session_timeout_ms = session_ms
+
+    def rename_static(self, old_id: str, new_id: str) -> ClassicMember:
+        """A static member came back without its id: it gets a new one, and the old is fenced."""
+        old = self.members[old_id]
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        old.answer_join(JoinGroupResponse(member_id=old_id, error_code=fenced))
+        old.answer_sync(SyncGroupResponse(error_code=fenced))
+        old.session.at_ms = None
+        member = old.renamed(self.group_id, new_id, old.protocols)
+        self.members = {
+            kept.member_id: kept
+            for kept in (member if known is old else known for known in self.members.values())
+        }
+        self.pending_syncs.discard(old_id)
+        if member.group_instance_id is not None:
+            self.static_member_ids[member.group_instance_id] = new_id
+        if self.is_leader(old_id):
+            self.leader_id = new_id
+        return member
+
+    def is_leader(self, member_id: str) -> bool:
+        return self.leader_id == member_id
+
+    @property
+    def joined(self) -> int:
+        """How many members have a join parked."""
+        return sum(member.awaits_join for member in self.members.values())
+
+    @property
+    def all_have_joined(self) -> bool:
+        return not self.pending_joins and all(m.awaits_join for m in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The most patient member decides."""
+        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
+        """The member that a request speaks for.
+
+        Raises ApiError: COORDINATOR_NOT_AVAILABLE (the group is dead), UNKNOWN_MEMBER_ID, or
+        FENCED_INSTANCE_ID when another has taken this instance's place.
+        """
+        if self.state is ClassicState.DEAD:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id} is dead")
+        unknown = f"{member_id!r} is no member of group {self.group_id}"
+        if group_instance_id is not None:
+            current = self.static_member_ids.get(group_instance_id)
+            if current is None:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{unknown} ({group_instance_id})")
+            if current != member_id:
+                raise ApiError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"{group_instance_id} is {current}, not {member_id}",
+                )
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, unknown)
+        return member
+
+    def check_generation(self, generation_id: int) -> None:
+        """Raises ApiError ILLEGAL_GENERATION."""
+        if generation_id != self.generation_id:
+            raise ApiError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {self.group_id} is at generation {self.generation_id}, not {generation_id}",
+            )
+
+    def check_commit(
+        self, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> None:
+        """Whether offsets may be committed in this name. Raises ApiError.
+
+        Without member and generation (a simple consumer, an admin client) only to an empty group.
+        """
+        empty = self.state is ClassicState.EMPTY
+        if generation_id < 0 and empty:
+            return
+        if generation_id < 0 and not member_id and group_instance_id is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has members: who commits?"
+            )
+        self.check_member(member_id, group_instance_id)
+        self.check_generation(generation_id)
+        if self.state is ClassicState.COMPLETING_REBALANCE:
+            raise ApiError(
+                ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id} awaits its assignment"
+            )
+
+    def check_deletable(self) -> None:
+        """Raises ApiError NON_EMPTY_GROUP."""
+        if self.state is not ClassicState.EMPTY:
+            raise ApiError(
+                ErrorCode.NON_EMPTY_GROUP,
+                f"group {self.group_id} has {len(self.members)} members ({self.state.value})",
+            )
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a member with these protocols fits in: of the same type, one that all have."""
+        if self.state is ClassicState.EMPTY:
+            return bool(protocol_type) and any(True for _ in names)
+        return self.protocol_type == protocol_type and any(
+            self._supporters[name] == len(self.members) for name in names
+        )
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member consumes the topic; when in doubt, consumers do."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == PROTOCOL_TYPE
+        return topic in self.subscribed_topics
+
+
+def elect_protocol(preferences: Sequence[Sequence[str]]) -> str:
+    """The protocol with the most votes: each votes for the first of its own that all support."""
+    common = set(preferences[0]).intersection(*preferences)
+    votes = Counter(next(name for name in names if name in common) for names in preferences)
+    return votes.most_common(1)[0][0]
+
+
+def _restored(
+    group_id: str,
+    value: GroupMetadataValue,
+    entry: GroupMemberMetadata,
+    known: ClassicMember | None,
+) -> ClassicMember:
+    """The member that a record names, with what is soft about it where we know it.
+
+    Only the elected protocol is written. In life the member has it among all of its own, and keeps
+    them; on the way through a log it may come from a generation that had elected another one.
+    """
+    timeout_ms = entry.rebalance_timeout
+    member = ClassicMember(
+        member_id=entry.member_id,
+        group_instance_id=entry.group_instance_id,
+        client_id=entry.client_id,
+        client_host=entry.client_host,
+        rebalance_timeout_ms=entry.session_timeout if timeout_ms == -1 else timeout_ms,
+        session_timeout_ms=entry.session_timeout,
+        protocol_type=value.protocol_type,
+        protocols=((value.protocol or "", entry.subscription),),
+        session=session_deadline(group_id, entry.member_id),
+        assignment=entry.assignment,
+    )
+    if known is not None:
+        if member.protocols[0] in known.protocols:
+            member.protocols = known.protocols
+        if known.member_id == member.member_id:
+            member.session, member.is_new = known.session, known.is_new
+            member.join_reply, member.sync_reply = known.join_reply, known.sync_reply
+        else:
+            known.session.at_ms = None
+    return member

@@ -1,0 +1,417 @@
+"""The group coordinator's async face: finds the group, lets it decide, writes, answers or parks.
+
+    request -> the group's shard -> a decision (classic_join, classic_sync, group_state)
+            -> journal.commit: append, replay -> what is left to do: parked replies are released
+
+All of that runs to its end without an await. What is parked is a future; a client that goes away
+cancels it, and the group hears nothing of that: its member expires like any silent one. One timer
+of the event loop is set for the earliest deadline; when it fires, or another request finds that
+something is due, `tick` lets the groups expire what has ended.
+
+Kafka: GroupCoordinatorService, CoordinatorRuntime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.messages.delete_groups import DeleteGroupsResult
+from ..protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ..protocol.messages.leave_group import (
+    LeaveGroupMemberIdentity,
+    LeaveGroupMemberResponse,
+    LeaveGroupResponse,
+)
+from ..protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponseTopic,
+)
+from ..protocol.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchResponseTopic
+from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ..storage.log import PartitionLog
+from .classic_group import ClassicGroup
+from .classic_join import ClassicJoin, JoinCall
+from .classic_member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
+from .classic_sync import ClassicSync
+from .group_settings import GroupSettings
+from .group_shards import OFFSETS_TOPIC, GroupShard, GroupShards
+from .outcome import Outcome
+from .timers import Deadline, DeadlineQueue
+
+logger = logging.getLogger("odradek.groups")
+
+R = TypeVar("R")
+
+# What a failed append means to a member of a group. Kafka: CoordinatorOperationExceptionHelper.
+APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+# A join that is refused for these does not name the member.
+NAMELESS = frozenset(
+    {
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class Parked(Generic[R]):
+    """A reply: given at once it is a plain value, else a future that waits for it."""
+
+    __slots__ = ("_future", "_response")
+
+    def __init__(self) -> None:
+        self._response: R | None = None
+        self._future: asyncio.Future[R] | None = None
+
+    def __call__(self, response: R) -> None:
+        if self._future is None:
+            self._response = response
+        elif not self._future.done():  # the client may have gone
+            self._future.set_result(response)
+
+    def result(self, loop: asyncio.AbstractEventLoop) -> R | Awaitable[R]:
+        """The response, or what to wait for."""
+        if self._response is not None:
+            return self._response
+        self._future = loop.create_future()
+        return self._future
+
+
+class GroupCoordinator:
+    """All groups of this broker."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], Now],
+        new_uuid: Callable[[], str],
+        ensure_offsets_topic: Callable[[], Awaitable[None] | None],
+    ) -> None:
+        """`ensure_offsets_topic` creates `__consumer_offsets` and calls `open_topic`."""
+        self._settings = settings
+        self._loop = loop
+        self._clock = clock
+        self._ensure_offsets_topic = ensure_offsets_topic
+        self._deadlines: DeadlineQueue[Expiry] = DeadlineQueue()
+        self._joins = ClassicJoin(settings, self._deadlines, new_uuid)
+        self._syncs = ClassicSync(self._joins, self._deadlines)
+        self._retention = Deadline(Expiry(ExpiryKind.RETENTION))
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at_ms = 0
+        self.shards = GroupShards(settings)
+
+    # -- the offsets topic -------------------------------------------------------------------------
+
+    def ensure_topic(self) -> Awaitable[None] | None:
+        """Have `__consumer_offsets` made if there is none; None: there is nothing to wait for."""
+        return None if self.shards.is_open else self._ensure_offsets_topic()
+
+    def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
+        """Load the groups from the topic's partitions; those without a log are not served."""
+        self.shards.prepare(partition_count)
+        missing = set(range(partition_count))
+        for log in logs:
+            missing.discard(log.partition)
+            shard = self.shards.load(log)
+            if shard is not None:
+                self._loaded(shard)
+        for partition in missing:
+            self.shards.unavailable(partition)
+        now = self._clock()
+        interval_ms = self._settings.offsets_retention_check_interval_ms
+        self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
+        self._set_alarm(now)
+
+    def _loaded(self, shard: GroupShard) -> None:
+        """Sessions begin anew; a group that is over a lowered limit must rebalance."""
+        now = self._clock()
+        for group in shard.state.groups.values():
+            for member in group.members.values():
+                self._joins.extend_session(member, now)
+            if len(group.members) > self._settings.max_size:
+                reason = f"{len(group.members)} members are more than group.max.size"
+                self._carry_out(shard, self._joins.rebalance(group, reason, now), now)
+
+    def close(self) -> None:
+        """Stop: whoever waits is told to look for another coordinator."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        gone = ErrorCode.NOT_COORDINATOR
+        groups = [group for s in self.shards.serving() for group in s.state.groups.values()]
+        for group in groups:
+            for member in group.members.values():
+                member.answer_join(JoinGroupResponse(error_code=gone))
+                member.answer_sync(SyncGroupResponse(error_code=gone))
+        self.shards.close()
+
+    # -- membership --------------------------------------------------------------------------------
+
+    def join_group(
+        self, request: JoinGroupRequest, caller: Caller
+    ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+        """Serve a JoinGroup; what is parked waits for the other members."""
+        parked: Parked[JoinGroupResponse] = Parked()
+        now = self._clock()
+        try:
+            self._check_join(request)
+            shard = self.shards.of(request.group_id)
+            group = self._group_to_join(shard, request, now)
+            outcome = self._joins.join(group, JoinCall(request, caller, parked), now)
+            self._carry_out(shard, outcome, now)
+        except ApiError as error:
+            code = APPEND_ERRORS.get(error.code, error.code)
+            member_id = "" if code in NAMELESS else request.member_id
+            parked(JoinGroupResponse(error_code=code, member_id=member_id))
+        self.tick(now)
+        return parked.result(self._loop)
+
+    def _check_join(self, request: JoinGroupRequest) -> None:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+        lowest = self._settings.min_session_timeout_ms
+        highest = self._settings.max_session_timeout_ms
+        if not lowest <= request.session_timeout_ms <= highest:
+            raise ApiError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"{request.session_timeout_ms} is not between {lowest} and {highest}",
+            )
+
+    def _group_to_join(
+        self, shard: GroupShard, request: JoinGroupRequest, now: Now
+    ) -> ClassicGroup:
+        """The group; a member that has no id yet may make it."""
+        group_id = request.group_id
+        group = shard.state.groups.get(group_id)
+        if group is not None:
+            return group
+        if group_id in shard.state.of_other_types:
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is of another type")
+        if request.member_id:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
+        shard.journal.commit(shard.state.create(group_id, now.wall_ms), now.wall_ms)
+        return shard.state.groups[group_id]
+
+    def sync_group(
+        self, request: SyncGroupRequest
+    ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        """Serve a SyncGroup; what is parked waits for the leader's assignment."""
+        parked: Parked[SyncGroupResponse] = Parked()
+        now = self._clock()
+        try:
+            shard, group = self._group_of_member(request.group_id)
+            outcome = self._syncs.sync(group, request, parked, now)
+            self._carry_out(shard, outcome, now)
+        except ApiError as error:
+            parked(SyncGroupResponse(error_code=error.code))
+        self.tick(now)
+        return parked.result(self._loop)
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Serve a Heartbeat; while the group is being loaded, any is welcome."""
+        now = self._clock()
+        try:
+            _, group = self._group_of_member(request.group_id)
+            code = self._syncs.heartbeat(group, request, now)
+        except ApiError as error:
+            code = error.code
+            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                code = ErrorCode.NONE
+        self.tick(now)
+        return HeartbeatResponse(error_code=code)
+
+    def leave_group(
+        self, group_id: str, leaving: Sequence[LeaveGroupMemberIdentity]
+    ) -> LeaveGroupResponse:
+        """Serve a LeaveGroup: an error for all, or an answer for each."""
+        now = self._clock()
+        try:
+            shard, group = self._group_of_member(group_id)
+            outcome, answers = self._syncs.leave(group, leaving, now)
+            error = self._carry_out(shard, outcome, now)
+            response = LeaveGroupResponse(
+                error_code=error, members=[] if error is not ErrorCode.NONE else answers
+            )
+        except ApiError as refusal:
+            response = _nobody_left(leaving, refusal.code)
+        self.tick(now)
+        return response
+
+    def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup]:
+        """The group that a member speaks of. Raises ApiError, UNKNOWN_MEMBER_ID if none."""
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+        shard = self.shards.of(group_id)
+        group = shard.state.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
+        return shard, group
+
+    # -- offsets -----------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        request: OffsetCommitRequest,
+        topics: Sequence[OffsetCommitRequestTopic],
+        api_version: int,
+    ) -> list[OffsetCommitResponseTopic]:
+        """Commit offsets of topics that exist, named with their ids. Raises ApiError for all."""
+        now = self._clock()
+        shard = self.shards.of(request.group_id)
+        outcome = shard.state.commit(request, topics, api_version, now.wall_ms)
+        answers = self._commit(shard, outcome, now)
+        group = shard.state.groups.get(request.group_id)
+        if group is not None:
+            self._syncs.committed(group, request.member_id, now)
+        self.tick(now)
+        return answers
+
+    def fetch_offsets(
+        self, group_id: str, topics: Sequence[OffsetFetchRequestTopic] | None
+    ) -> list[OffsetFetchResponseTopic]:
+        """The committed offsets of some topics, or (None) of all. Raises ApiError."""
+        return self.shards.of(group_id).state.fetch(group_id, topics)
+
+    def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
+        """Topics (name, id) are no more: nor are offsets in them."""
+        if any(name == OFFSETS_TOPIC for name, _ in deleted):
+            self.close()
+        now = self._clock()
+        for shard in self.shards.serving():
+            self._clean_up(shard, shard.state.on_topics_deleted(deleted), now)
+
+    def expire_offsets(self, now: Now) -> None:
+        """Forget what has expired, in all groups."""
+        for shard in self.shards.serving():
+            self._clean_up(shard, shard.state.expire(now.wall_ms), now)
+
+    # -- administration ----------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> ClassicGroup:
+        """A group to look at. Raises ApiError, GROUP_ID_NOT_FOUND where there is none."""
+        return self.shards.of(group_id).state.group(group_id)
+
+    def groups(self) -> Iterator[ClassicGroup]:
+        """All groups. Raises ApiError while some are still being loaded."""
+        return (group for shard in self.shards.all() for group in shard.state.groups.values())
+
+    def delete_groups(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
+        """Delete groups that are empty; each gets its answer."""
+        return [self._delete_group(group_id) for group_id in group_ids]
+
+    def _delete_group(self, group_id: str) -> DeleteGroupsResult:
+        try:
+            shard = self.shards.of(group_id)
+            return self._commit(shard, shard.state.delete([group_id]), self._clock())[0]
+        except ApiError as error:
+            return DeleteGroupsResult(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+
+    # -- decide, append, replay; then what is left to do -----------------------------------------
+
+    def _carry_out(self, shard: GroupShard, outcome: GroupOutcome, now: Now) -> ErrorCode:
+        """Write a group's decision and let the group go on; returns how the writing went."""
+        error = ErrorCode.NONE
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as refusal:
+            error = APPEND_ERRORS.get(refusal.code, refusal.code)
+            logger.warning("a group's metadata could not be written: %s", refusal)
+        outcome.reply(error)
+        return error
+
+    @staticmethod
+    def _commit(shard: GroupShard, outcome: Outcome[R], now: Now) -> R:
+        """Write a decision that leaves nothing to do. Raises ApiError."""
+        try:
+            return shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            code = APPEND_ERRORS.get(error.code, error.code)
+            raise ApiError(code, error.message) from error
+
+    @staticmethod
+    def _clean_up(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+        """Write tombstones for which nobody waits; what fails is tried again at the next turn."""
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            logger.warning("offsets could not be forgotten: %s", error)
+
+    # -- deadlines -------------------------------------------------------------------------------
+
+    def tick(self, now: Now | None = None) -> None:
+        """Expire what has ended, and set the alarm for what ends next."""
+        now = now or self._clock()
+        for expiry in self._deadlines.due(now.timer_ms):
+            self._expire(expiry, now)
+        self._set_alarm(now)
+
+    def _expire(self, expiry: Expiry, now: Now) -> None:
+        if expiry.kind is ExpiryKind.RETENTION:
+            interval_ms = self._settings.offsets_retention_check_interval_ms
+            self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
+            self.expire_offsets(now)
+            return
+        try:
+            shard = self.shards.of(expiry.group_id)
+            group = shard.state.group(expiry.group_id)
+        except ApiError:
+            return  # deleted meanwhile
+        if expiry.kind is ExpiryKind.SESSION:
+            outcome = self._syncs.expire_session(group, expiry.member_id, now)
+        elif expiry.kind is ExpiryKind.JOIN:
+            outcome = self._joins.expire_join(group, now)
+        else:
+            outcome = self._syncs.expire_sync(group, now)
+        self._carry_out(shard, outcome, now)
+
+    def _set_alarm(self, now: Now) -> None:
+        """Have the loop call `tick` at the next deadline. An alarm that is too early may stay."""
+        at_ms = self._deadlines.next_deadline_ms
+        if at_ms is None or (self._alarm is not None and self._alarm_at_ms <= at_ms):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at_ms = at_ms
+        self._alarm = self._loop.call_later(max(at_ms - now.timer_ms, 0) / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.tick()
+
+
+def _nobody_left(
+    leaving: Sequence[LeaveGroupMemberIdentity], error: ErrorCode
+) -> LeaveGroupResponse:
+    """A refusal; that a group does not exist is told to each of those who would leave it."""
+    if error is not ErrorCode.UNKNOWN_MEMBER_ID:
+        return LeaveGroupResponse(error_code=error)
+    return LeaveGroupResponse(
+        members=[
+            LeaveGroupMemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=error,
+            )
+            for identity in leaving
+        ]
+    )

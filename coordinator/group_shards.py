@@ -1,0 +1,113 @@
+"""The partitions of `__consumer_offsets`, each with its journal and its part of the groups.
+
+A shard per partition, as in Kafka: a log that cannot be read, or whose directory is gone, takes
+only its own groups with it. Until the topic exists there are no shards, and nobody coordinates
+anything: the first FindCoordinator has it made.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.records.consumer_offsets import RECORD_TYPES
+from ..storage.log import PartitionLog
+from .group_settings import GroupSettings
+from .group_state import GroupState
+from .journal import CorruptJournalError, Journal
+from .record_codec import CoordinatorRecordCodec
+
+logger = logging.getLogger("odradek.groups")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShard:
+    """One partition: what it says, and the way to say more."""
+
+    state: GroupState
+    journal: Journal
+
+
+class GroupShards:
+    """All shards. One that cannot serve is represented by the error which says so."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        self._codec = CoordinatorRecordCodec(RECORD_TYPES)
+        self._shards: list[GroupShard | ErrorCode] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a `__consumer_offsets` at all."""
+        return bool(self._shards)
+
+    def prepare(self, partition_count: int) -> None:
+        """The topic exists; none of its partitions has been loaded yet."""
+        self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
+
+    def load(self, log: PartitionLog) -> GroupShard | None:
+        """Replay a partition; None when it cannot be read: its groups are then out of service."""
+        state = GroupState(self._settings)
+        try:
+            journal = Journal(log, state, self._codec)
+        except CorruptJournalError as error:
+            logger.error(
+                "the groups in %s-%d are out of service: %s", OFFSETS_TOPIC, log.partition, error
+            )
+            self._shards[log.partition] = ErrorCode.NOT_COORDINATOR
+            return None
+        shard = self._shards[log.partition] = GroupShard(state, journal)
+        return shard
+
+    def unavailable(self, partition: int) -> None:
+        """The partition's log is offline."""
+        self._shards[partition] = ErrorCode.NOT_COORDINATOR
+
+    def close(self) -> None:
+        """Forget all shards."""
+        self._shards = []
+
+    def is_served(self, group_id: str) -> bool:
+        """Whether the group has a coordinator, be it one that is still loading."""
+        partition = partition_of(group_id, len(self._shards)) if self._shards else -1
+        return partition >= 0 and self._shards[partition] is not ErrorCode.NOT_COORDINATOR
+
+    def of(self, group_id: str) -> GroupShard:
+        """The shard of a group.
+
+        Raises ApiError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
+        """
+        if not self._shards:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{OFFSETS_TOPIC} does not exist yet")
+        partition = partition_of(group_id, len(self._shards))
+        shard = self._shards[partition]
+        if isinstance(shard, ErrorCode):
+            raise ApiError(shard, f"{OFFSETS_TOPIC}-{partition} is not served now")
+        return shard
+
+    def all(self) -> Sequence[GroupShard]:
+        """Every shard that serves. Raises ApiError while one is still loading."""
+        if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{OFFSETS_TOPIC} is loading")
+        return list(self.serving())
+
+    def serving(self) -> Iterator[GroupShard]:
+        """Every shard that serves by now."""
+        return (shard for shard in self._shards if isinstance(shard, GroupShard))
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, signed 32 bits."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_of(group_id: str, partition_count: int) -> int:
+    """Kafka's choice: abs(hash) % count, where abs of the smallest int is 0. Never change it."""
+    value = java_hash(group_id)
+    return 0 if value == -(1 << 31) else abs(value) % partition_count

@@ -1,0 +1,180 @@
+"""The journal: decide, append, replay. The one mechanism by which odradek remembers.
+
+    outcome = state.some_decision(...)      # pure: reads state, changes nothing
+    reply = journal.commit(outcome, now_ms) # appends the records, then replays them into the state
+
+There is no await between deciding and replaying, so decisions see the state that their records will
+meet. When the append fails, neither log nor state has changed, and the ApiError goes to the client.
+Whether the reply also waits for fsync is the caller's affair (`journal.log`): `__cluster_metadata`
+is synced before its replies leave, the coordinators' logs as `flush.messages` says.
+
+Opening a journal replays its log, so a restart runs the same code as a life. Left out on the way:
+control batches, records of types and versions that we do not know (they stay in the log), and the
+records of transactions that were aborted or are still open. Records of a committed transaction are
+replayed when its commit marker comes, with their own offsets: a state machine that must not let an
+older transactional record win over a newer plain one compares `context.offset`, as Kafka's
+OffsetMetadataManager does.
+
+Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the metadata log.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from ..protocol.record import Record, read_records
+from ..protocol.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CompressionType,
+    CorruptRecordError,
+    build_batch,
+    read_header,
+)
+from ..protocol.records.control import ControlRecordType, control_type
+from ..protocol.schema import DecodeError
+from ..storage.log import AppendOrigin, PartitionLog
+from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine
+from .record_codec import RecordCodec
+
+R = TypeVar("R")
+Replayable = tuple[JournalRecord, ReplayContext]
+Encoded = tuple[JournalRecord, bytes | None, bytes | None]
+
+logger = logging.getLogger(__name__)
+
+# At most this much is added to key and value by a record's own varints, offsets and timestamps.
+RECORD_OVERHEAD = 40
+
+
+class CorruptJournalError(Exception):
+    """A record in an internal log cannot be read; names the log, the offset and the reason."""
+
+
+class Journal:
+    """One internal partition and the state machine that is the sum of its records."""
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        state: StateMachine,
+        codec: RecordCodec,
+        *,
+        compression: CompressionType = CompressionType.NONE,
+        start_offset: int | None = None,
+    ) -> None:
+        """Replay the log from `start_offset` (default: its start) into `state`.
+
+        Raises CorruptJournalError for a record that can't be read.
+        """
+        self.log = log
+        self._state = state
+        self._codec = codec
+        self._compression = compression
+        first = log.log_start_offset if start_offset is None else start_offset
+        stored = stored_records(log.batches(first), codec, log.name)
+        try:
+            replay_stored(stored, state, first, log.name)
+        except (DecodeError, CorruptRecordError) as error:
+            raise CorruptJournalError(f"{log.name}: {error}") from error
+
+    def commit(self, outcome: Outcome[R], now_ms: int) -> R:
+        """Append the outcome's records, replay them, and return its reply.
+
+        Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch);
+        nothing has changed then, except that batches of a non-atomic outcome before the one that
+        failed stay.
+        """
+        if outcome.records:
+            for chunk in self._chunks(outcome):
+                self._append_and_replay(chunk, now_ms)
+        return outcome.reply
+
+    def _append_and_replay(self, chunk: list[Encoded], now_ms: int) -> None:
+        batch = build_batch(
+            [Record(key, value, now_ms) for _, key, value in chunk], compression=self._compression
+        )
+        result = self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
+        for offset, (record, _, _) in enumerate(chunk, result.base_offset):
+            self._state.replay(record, ReplayContext(offset, now_ms))
+
+    def _chunks(self, outcome: Outcome[object]) -> Iterator[list[Encoded]]:
+        """The records, encoded, in lists that go into one batch each."""
+        encoded = [(record, *self._codec.encode(record)) for record in outcome.records]
+        if outcome.atomic:
+            yield encoded
+            return
+        limit = self.log.config.max_message_bytes - HEADER_BYTES
+        chunk: list[Encoded] = []
+        size = 0
+        for item in encoded:
+            item_size = RECORD_OVERHEAD + len(item[1] or b"") + len(item[2] or b"")
+            if chunk and size + item_size > limit:
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(item)
+            size += item_size
+        yield chunk
+
+
+def stored_records(
+    batches: Iterable[memoryview], codec: RecordCodec, log_name: str
+) -> Iterator[Replayable]:
+    """The typed records of stored batches that count, in the order in which they take effect.
+
+    Raises CorruptJournalError; `log_name` is for its message.
+    """
+    open_transactions: dict[int, list[Replayable]] = {}
+    unknown = 0
+    for batch in batches:
+        header = read_header(batch)
+        if header.is_control:
+            if header.is_transactional:
+                ended = open_transactions.pop(header.producer_id, [])
+                marker = next(read_records(batch, header=header))
+                if control_type(marker.key) is ControlRecordType.COMMIT:
+                    yield from ended
+            continue
+        typed = list(_typed_records(batch, header, codec, log_name))
+        unknown += header.record_count - len(typed)
+        if header.is_transactional:
+            open_transactions.setdefault(header.producer_id, []).extend(typed)
+        else:
+            yield from typed
+    if unknown:
+        logger.warning("%s: carried along %d records of unknown type or version", log_name, unknown)
+
+
+def replay_stored(
+    stored: Iterable[Replayable], state: StateMachine, first_offset: int, log_name: str
+) -> None:
+    """Replay the stored records from `first_offset` on.
+
+    Raises CorruptJournalError for one that contradicts those before it.
+    """
+    for record, context in stored:
+        if context.offset >= first_offset:
+            try:
+                state.replay(record, context)
+            except LookupError as error:
+                raise CorruptJournalError(
+                    f"{log_name}, offset {context.offset}: {type(record.value).__name__} "
+                    f"names something that is not there: {error}"
+                ) from error
+
+
+def _typed_records(
+    batch: memoryview, header: BatchHeader, codec: RecordCodec, log_name: str
+) -> Iterator[Replayable]:
+    offset = header.base_offset
+    try:
+        for record in read_records(batch, header=header):
+            offset = record.offset
+            typed = codec.decode(record.key, record.value)
+            if typed is not None:
+                context = ReplayContext(
+                    offset, record.timestamp_ms, header.producer_id, header.producer_epoch
+                )
+                yield typed, context
+    except (DecodeError, CorruptRecordError) as error:
+        raise CorruptJournalError(f"{log_name}, offset {offset}: {error}") from error

@@ -1,0 +1,56 @@
+"""What a state machine decides: the records to write, and the reply to give once they are written.
+
+A state machine never changes journaled state while it answers. It returns an Outcome; the journal
+appends the records and hands each to `replay`, the only method that assigns (journal.py). Records
+are typed: what `replay` sees in life is what it sees after a restart, equal and of the same class.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from ..protocol.schema import Message
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class JournalRecord(NamedTuple):
+    """One record of an internal log, as messages.
+
+    `value_version` is the version in which the value is written: the decision's choice, as in
+    Kafka's ApiMessageAndVersion. `key` is None in `__cluster_metadata`; `value` is None for a
+    tombstone (then the version is of no account).
+    """
+
+    value: Message | None
+    value_version: int = 0
+    key: Message | None = None
+
+
+class ReplayContext(NamedTuple):
+    """Where a record lies in its log, and on whose behalf it was written."""
+
+    offset: int
+    timestamp_ms: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class StateMachine(Protocol):
+    """What a journal keeps: state that is the sum of the records of one log."""
+
+    def replay(self, record: JournalRecord, context: ReplayContext) -> None:
+        """Apply one record. No refusals here: what is in the log has happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Generic[R_co]):
+    """A decision: `records` to append in this order, `reply` for whoever asked.
+
+    Atomic records share one batch, so after a crash all of them are there or none. A clean-up
+    that may be repeated (expired offsets) says `atomic=False` and may then be of any length.
+    Kafka: CoordinatorResult, ControllerResult.
+    """
+
+    reply: R_co
+    records: tuple[JournalRecord, ...] = ()
+    atomic: bool = True

@@ -1,0 +1,117 @@
+"""The two ways in which Kafka lays typed records into a log.
+
+`__cluster_metadata` (Kafka: AbstractApiMessageSerde) has no keys; a value is framed as
+
+    uvarint frame version = 1 | uvarint record type | uvarint version | message
+
+The coordinators' logs (Kafka: CoordinatorRecordSerde) have keys, so that compaction can work:
+
+    key   = int16 record type | message, always version 0
+    value = int16 version | message            no value: a tombstone
+
+On disk: never renumber. A type or version that we do not know is None here: the record stays in the
+log, untouched, for whoever wrote it.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..protocol.primitives import read_uvarint, write_uvarint
+from ..protocol.records.cluster_metadata import RECORD_TYPES
+from ..protocol.schema import DecodeError, Message
+from .outcome import JournalRecord
+
+FRAME_VERSION = 1
+KEY_VERSION = 0
+_INT16 = struct.Struct(">h")
+
+
+class RecordCodec(Protocol):
+    """Typed record <-> the key and value bytes of a log record."""
+
+    def encode(self, record: JournalRecord) -> tuple[bytes | None, bytes | None]:
+        """Key and value as they are stored."""
+
+    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
+        """The typed record; None when its type or version is unknown. Raises DecodeError."""
+
+
+class MetadataRecordCodec:
+    """Keyless, framed records of `__cluster_metadata`; `types` maps record type to message."""
+
+    def __init__(self, types: Mapping[int, type[Message]]) -> None:
+        self._types = types
+        self._number_of = {message: number for number, message in types.items()}
+
+    @classmethod
+    def of_cluster(cls) -> "MetadataRecordCodec":
+        """With all record types of `__cluster_metadata`."""
+        return cls(RECORD_TYPES)
+
+    def encode(self, record: JournalRecord) -> tuple[None, bytes]:
+        """The framed value."""
+        assert record.value is not None, "a metadata record always has a value"
+        out = bytearray()
+        write_uvarint(out, FRAME_VERSION)
+        write_uvarint(out, self._number_of[type(record.value)])
+        write_uvarint(out, record.value_version)
+        out += record.value.encode(record.value_version)
+        return None, bytes(out)
+
+    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:  # noqa: ARG002 # metadata records have no key
+        """See RecordCodec. A frame version other than 1 is an error, as in Kafka."""
+        if value is None:
+            raise DecodeError("a metadata record without a value")
+        try:
+            frame, position = read_uvarint(value, 0)
+            number, position = read_uvarint(value, position)
+            version, position = read_uvarint(value, position)
+        except (IndexError, ValueError) as error:
+            raise DecodeError(f"the frame of a metadata record is broken: {error}") from None
+        if frame != FRAME_VERSION:
+            raise DecodeError(f"frame version {frame} of a metadata record is not {FRAME_VERSION}")
+        message = self._types.get(number)
+        if message is None or version not in message.SPEC.versions:
+            return None
+        return JournalRecord(message.decode(value, version, position), version)
+
+
+class CoordinatorRecordCodec:
+    """Keyed records of the coordinators' logs; `types` maps record type to key and value."""
+
+    def __init__(self, types: Mapping[int, tuple[type[Message], type[Message]]]) -> None:
+        self._types = types
+        self._number_of = {key: number for number, (key, _) in types.items()}
+
+    def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
+        """Key and value; no value for a tombstone."""
+        assert record.key is not None, "a coordinator's record always has a key"
+        number = self._number_of[type(record.key)]
+        key = _INT16.pack(number) + record.key.encode(KEY_VERSION)
+        if record.value is None:
+            return key, None
+        version = record.value_version
+        return key, _INT16.pack(version) + record.value.encode(version)
+
+    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
+        """See RecordCodec."""
+        known = self._types.get(_leading_int16(key, "key"))
+        if known is None:
+            return None
+        key_type, value_type = known
+        assert key is not None  # it had a leading int16
+        typed_key = key_type.decode(key, KEY_VERSION, _INT16.size)
+        if value is None:
+            return JournalRecord(None, 0, typed_key)
+        version = _leading_int16(value, "value")
+        if version not in value_type.SPEC.versions:
+            return None
+        return JournalRecord(value_type.decode(value, version, _INT16.size), version, typed_key)
+
+
+def _leading_int16(data: bytes | None, what: str) -> int:
+    if data is None or len(data) < _INT16.size:
+        raise DecodeError(f"a coordinator's record whose {what} has no leading version")
+    number: int = _INT16.unpack_from(data)[0]
+    return number

@@ -1,0 +1,138 @@
+"""What a declaration says, taken apart: the fields of a struct, in the order of the wire."""
+
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+
+from .schema import (
+    ALL_VERSIONS,
+    NO_VERSIONS,
+    Ignorable,
+    NullSince,
+    Struct,
+    Tag,
+    VersionRange,
+    WireType,
+)
+
+
+class ListOf(NamedTuple):
+    """An array of a primitive or of a struct."""
+
+    item: WireType | type[Struct]
+
+
+Wire = WireType | type[Struct] | ListOf
+
+
+class Field(NamedTuple):
+    """One field of a declaration."""
+
+    name: str
+    wire: Wire
+    versions: VersionRange
+    nullable: VersionRange
+    tag: Tag | None
+    is_ignorable: bool
+    default: object  # msgspec.NODEFAULT where the declaration has none
+
+    def tag_in(self, version: int) -> int | None:
+        """The tag number under which the field travels in `version`, if it does."""
+        return self.tag.number if self.tag and version in self.tag.versions else None
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether it may be, in some version."""
+        return self.nullable != NO_VERSIONS
+
+    @property
+    def fixed(self) -> WireType | None:
+        """The wire type, where its size is known beforehand."""
+        return self.wire if isinstance(self.wire, WireType) and self.wire.size else None
+
+
+@cache
+def fields_of(declared: type[Struct]) -> tuple[Field, ...]:
+    """The fields of a declaration. Raises TypeError for an annotation without a wire type."""
+    annotations: dict[str, Any] = {}
+    for base in reversed(declared.__mro__):
+        annotations |= getattr(base, "__annotations__", {})
+    # msgspec knows its own structs; to type checkers ours are not (see schema.Struct).
+    made: tuple[msgspec.structs.FieldInfo, ...] = msgspec.structs.fields(declared)  # type: ignore[arg-type]
+    return tuple(_field(item, annotations[item.name]) for item in made)
+
+
+def _field(made: msgspec.structs.FieldInfo, annotation: Any) -> Field:
+    _, metadata, is_optional = _unfold(annotation)
+    said = {type(item): item for item in metadata}
+    nullable = NO_VERSIONS
+    if is_optional:
+        first = said[NullSince].version if NullSince in said else 0
+        nullable = VersionRange(first, ALL_VERSIONS.highest)
+    is_fresh = made.default_factory is not msgspec.NODEFAULT
+    return Field(
+        name=made.name,
+        wire=_wire_type(annotation),
+        versions=said.get(VersionRange, ALL_VERSIONS),
+        nullable=nullable,
+        tag=said.get(Tag),
+        is_ignorable=Ignorable in said,
+        default=made.default_factory() if is_fresh else made.default,
+    )
+
+
+def _unfold(annotation: Any) -> tuple[Any, list[Any], bool]:
+    """The bare type, the metadata, and whether None is allowed."""
+    metadata: list[Any] = []
+    is_optional = False
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            metadata += annotation.__metadata__
+            annotation = annotation.__origin__
+        elif origin in (Union, types.UnionType) and type(None) in get_args(annotation):
+            is_optional = True
+            rest = [member for member in get_args(annotation) if member is not type(None)]
+            annotation = rest[0] if len(rest) == 1 else Union[tuple(rest)]  # noqa: UP007 # made at run time
+        else:
+            return annotation, metadata, is_optional
+
+
+def _wire_type(annotation: Any) -> Wire:
+    bare, metadata, _ = _unfold(annotation)
+    for item in metadata:
+        if isinstance(item, WireType):
+            return item
+    if get_origin(bare) is list:
+        item = _wire_type(get_args(bare)[0])
+        if isinstance(item, ListOf):
+            raise TypeError(f"{annotation} is a list of lists, which Kafka does not have")
+        return ListOf(item)
+    if isinstance(bare, type) and issubclass(bare, Struct):
+        return bare
+    raise TypeError(f"{annotation} names no wire type")
+
+
+def present_fields(declared: type[Struct], version: int) -> Iterator[tuple[Field, int | None]]:
+    """The fields that `version` has, with the tag under which each travels."""
+    for field in fields_of(declared):
+        if version in field.versions:
+            yield field, field.tag_in(version)
+
+
+def smallest_size(wire: Wire, version: int, *, is_flexible: bool) -> int:
+    """The fewest bytes a value takes: what a count may promise is held against it."""
+    if isinstance(wire, ListOf):
+        return 1 if is_flexible else 4
+    if isinstance(wire, WireType):
+        return wire.size or (1 if is_flexible else 2 if wire.name == "string" else 4)
+    total = 1 if is_flexible else 0
+    for field, tag in present_fields(wire, version):
+        if tag is not None:
+            continue
+        is_flag = isinstance(field.wire, type) and version in field.nullable  # null: one byte
+        total += 1 if is_flag else smallest_size(field.wire, version, is_flexible=is_flexible)
+    return max(total, 1)

@@ -1,0 +1,120 @@
+"""What stands before every request and response: who asks what, and which answer belongs to it.
+
+    request v1                           request v2        response v0           response v1
+    api_key            int16             as v1, then       correlation_id int32  as v0, then
+    api_version        int16             tagged fields                           tagged fields
+    correlation_id     int32
+    client_id          nullable string (always with a 16-bit length, so that any broker can read it)
+
+Which header belongs to a request follows from its API key and version: v2 from the first flexible
+version on. So the headers of requests that we do not serve can be read too, which is needed to name
+them in the log, and to answer ApiVersions in a version that is yet to come. Its response always has
+header v0: a client reads it before it knows what we speak (KIP-511). Version 0 of the removed
+ControlledShutdown is the one request whose header (v0) ends before the client id.
+
+Kafka: org.apache.kafka.common.requests.RequestHeader, the generated ApiMessageType.
+"""
+
+import struct
+
+import msgspec
+
+from .api_keys import ApiKey
+from .primitives import skip_tags
+from .schema import DecodeError
+
+CONTROLLED_SHUTDOWN = 7  # as an API it is gone
+
+_NEVER = 0x7FFF
+# The first flexible version of each API, on the wire: never renumber. Not asked of the message
+# classes, because it is needed for APIs whose classes are not loaded.
+_FIRST_FLEXIBLE = {
+    **dict.fromkeys(range(45, 95), 0),  # all newer ones but these:
+    **dict.fromkeys([27, 44, 48, 49, 53, 54], 1),
+    **dict.fromkeys([21, 22, 29, 30, 31, *range(33, 44)], 2),
+    **dict.fromkeys([10, 16, 18, 24, 25, 26, 28], 3),
+    **dict.fromkeys([12, 13, 14, 20, 23, 32], 4),
+    **dict.fromkeys([15, 19], 5),
+    **dict.fromkeys([2, 9, 11], 6),
+    8: 8,
+    0: 9,
+    3: 9,
+    1: 12,
+    17: _NEVER,
+    47: _NEVER,
+}
+
+_FIXED = struct.Struct(">hhih")
+_CORRELATION = struct.Struct(">i")
+
+
+class RequestHeader(msgspec.Struct, frozen=True, gc=False):
+    """The header of a request. A null client id is an empty one, as in Kafka."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """The header version (0, 1 or 2) of a request; 1 for an unknown API."""
+    if api_key == CONTROLLED_SHUTDOWN and api_version == 0:
+        return 0
+    return 2 if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int:
+    """The header version (0 or 1) of the response to a request."""
+    if api_key == ApiKey.API_VERSIONS:
+        return 0
+    return 1 if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) else 0
+
+
+def has_flexible_response_header(api_key: ApiKey, is_flexible: bool) -> bool:
+    """Whether tagged fields end the response's header, when they end the response itself."""
+    return is_flexible and api_key is not ApiKey.API_VERSIONS
+
+
+def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHeader, int]:
+    """The header at `position`, and the position of the request's own fields.
+
+    Of an API that nobody knows, what follows the client id is left unread. Raises DecodeError.
+    """
+    limit = len(data)
+    try:
+        api_key, api_version, correlation_id, length = _FIXED.unpack_from(data, position)
+        end = position + 10
+        client_id = ""
+        if length > 0:
+            end += length
+            if end > limit:
+                raise ValueError(f"a client id of {length} bytes does not fit")
+            client_id = data[position + 10 : end].tobytes().decode("utf-8", "replace")
+        elif length < -1:
+            raise ValueError(f"a client id of {length} bytes")
+        if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER):
+            end = skip_tags(data, end, limit) if data[end] else end + 1
+        elif api_key == CONTROLLED_SHUTDOWN and api_version == 0:
+            client_id, end = "", position + 8
+    except (struct.error, IndexError):
+        raise DecodeError(f"request of {limit - position} bytes: its header is cut") from None
+    except ValueError as error:
+        raise DecodeError(f"request of {limit - position} bytes: header: {error}") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id), end
+
+
+def read_response_header(
+    data: memoryview, header_version: int, position: int = 0
+) -> tuple[int, int]:
+    """The correlation id of a response, and the position of its own fields. Raises DecodeError."""
+    try:
+        (correlation_id,) = _CORRELATION.unpack_from(data, position)
+        position += _CORRELATION.size
+        if header_version > 0:
+            position = skip_tags(data, position, len(data))
+    except (struct.error, IndexError):
+        raise DecodeError(f"response of {len(data)} bytes: its header is cut") from None
+    except ValueError as error:
+        raise DecodeError(f"response header: {error}") from None
+    return correlation_id, position

@@ -1,0 +1,49 @@
+"""ApiVersions (key 18): which requests are served, in which versions, and which features are on.
+
+A response's header is always version 0, and a version nobody knows is answered in version 0
+(KIP-511): a client asks this first, before it knows what we speak.
+"""
+
+from typing import Annotated
+
+from ..api_keys import ApiKey
+from ..schema import IGNORABLE, Bool, Int16, Int32, Int64, Message, String, Struct, since, tagged
+
+
+class ApiVersionsRequest(Message, key=ApiKey.API_VERSIONS, versions="0-5", flexible="3+"):
+    client_software_name: Annotated[String, since(3), IGNORABLE] = ""
+    client_software_version: Annotated[String, since(3), IGNORABLE] = ""
+    cluster_id: Annotated[String | None, since(5), IGNORABLE] = None
+    node_id: Annotated[Int32, since(5), IGNORABLE] = -1
+
+
+class ApiVersionsKey(Struct):
+    api_key: Int16
+    min_version: Int16
+    max_version: Int16
+
+
+class ApiVersionsSupportedFeature(Struct):
+    name: String
+    min_version: Int16
+    max_version: Int16
+
+
+class ApiVersionsFinalizedFeature(Struct):
+    name: String
+    max_version_level: Int16
+    min_version_level: Int16
+
+
+class ApiVersionsResponse(Message, key=ApiKey.API_VERSIONS, versions="0-5", flexible="3+"):
+    error_code: Int16 = 0
+    api_keys: list[ApiVersionsKey] = []
+    throttle_time_ms: Annotated[Int32, since(1), IGNORABLE] = 0
+    supported_features: Annotated[
+        list[ApiVersionsSupportedFeature], since(3), tagged(0), IGNORABLE
+    ] = []
+    finalized_features_epoch: Annotated[Int64, since(3), tagged(1), IGNORABLE] = -1
+    finalized_features: Annotated[
+        list[ApiVersionsFinalizedFeature], since(3), tagged(2), IGNORABLE
+    ] = []
+    zk_migration_ready: Annotated[Bool, since(3), tagged(3), IGNORABLE] = False

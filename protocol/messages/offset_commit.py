@@ -1,0 +1,45 @@
+"""OffsetCommit (key 8): a group's positions, to be kept. v10 names topics by id."""
+
+from typing import Annotated
+
+from ..api_keys import ApiKey
+from ..primitives import ZERO_UUID
+from ..schema import IGNORABLE, Int16, Int32, Int64, Message, String, Struct, Uuid, since, until
+
+
+class OffsetCommitRequestPartition(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(6), IGNORABLE] = -1
+    committed_metadata: String | None
+
+
+class OffsetCommitRequestTopic(Struct):
+    name: Annotated[String, until(9), IGNORABLE] = ""
+    topic_id: Annotated[Uuid, since(10), IGNORABLE] = ZERO_UUID
+    partitions: list[OffsetCommitRequestPartition]
+
+
+class OffsetCommitRequest(Message, key=ApiKey.OFFSET_COMMIT, versions="2-10", flexible="8+"):
+    group_id: String
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: String
+    group_instance_id: Annotated[String | None, since(7)] = None
+    retention_time_ms: Annotated[Int64, until(4), IGNORABLE] = -1
+    topics: list[OffsetCommitRequestTopic]
+
+
+class OffsetCommitResponsePartition(Struct):
+    partition_index: Int32
+    error_code: Int16 = 0
+
+
+class OffsetCommitResponseTopic(Struct):
+    name: Annotated[String, until(9), IGNORABLE] = ""
+    topic_id: Annotated[Uuid, since(10), IGNORABLE] = ZERO_UUID
+    partitions: list[OffsetCommitResponsePartition]
+
+
+class OffsetCommitResponse(Message, key=ApiKey.OFFSET_COMMIT, versions="2-10", flexible="8+"):
+    throttle_time_ms: Annotated[Int32, since(3), IGNORABLE] = 0
+    topics: list[OffsetCommitResponseTopic]

@@ -1,0 +1,84 @@
+"""Produce (key 0): batches of records to append to partitions. v13 names topics by id (KIP-516)."""
+
+from typing import Annotated
+
+from ..api_keys import ApiKey
+from ..primitives import ZERO_UUID
+from ..schema import (
+    IGNORABLE,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Records,
+    String,
+    Struct,
+    Uuid,
+    since,
+    tagged,
+    until,
+)
+
+
+class ProducePartitionData(Struct):
+    index: Int32
+    records: Records | None = None
+
+
+class ProduceTopicData(Struct):
+    name: Annotated[String, until(12), IGNORABLE] = ""
+    topic_id: Annotated[Uuid, since(13), IGNORABLE] = ZERO_UUID
+    partition_data: list[ProducePartitionData]
+
+
+class ProduceRequest(
+    Message, key=ApiKey.PRODUCE, versions="3-13", flexible="9+", advertised="0-13"
+):
+    transactional_id: String | None = None
+    acks: Int16
+    timeout_ms: Int32
+    topic_data: list[ProduceTopicData]
+
+
+class ProduceRecordError(Struct):
+    batch_index: Int32
+    batch_index_error_message: String | None = None
+
+
+class ProduceLeaderIdAndEpoch(Struct):
+    leader_id: Int32 = -1
+    leader_epoch: Int32 = -1
+
+
+class ProducePartitionResponse(Struct):
+    index: Int32
+    error_code: Int16 = 0
+    base_offset: Int64
+    log_append_time_ms: Int64 = -1
+    log_start_offset: Annotated[Int64, since(5), IGNORABLE] = -1
+    record_errors: Annotated[list[ProduceRecordError], since(8), IGNORABLE] = []
+    error_message: Annotated[String | None, since(8), IGNORABLE] = None
+    current_leader: Annotated[ProduceLeaderIdAndEpoch, since(10), tagged(0)] = (
+        ProduceLeaderIdAndEpoch()
+    )
+
+
+class ProduceTopicResponse(Struct):
+    name: Annotated[String, until(12), IGNORABLE] = ""
+    topic_id: Annotated[Uuid, since(13), IGNORABLE] = ZERO_UUID
+    partition_responses: list[ProducePartitionResponse]
+
+
+class ProduceNodeEndpoint(Struct):
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: String | None = None
+
+
+class ProduceResponse(
+    Message, key=ApiKey.PRODUCE, versions="3-13", flexible="9+", advertised="0-13"
+):
+    responses: list[ProduceTopicResponse]
+    throttle_time_ms: Int32 = 0
+    node_endpoints: Annotated[list[ProduceNodeEndpoint], since(10), tagged(0)] = []

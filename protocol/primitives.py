@@ -1,0 +1,144 @@
+"""The wire's primitives that are not plain `struct` formats: varints, tags, and 16-byte ids.
+
+Kafka's varints are LEB128, least significant group first. Unsigned ones carry lengths and tags (at
+most 5 bytes); the signed ones inside records are zigzag-encoded, `varint` for 32 bits (5 bytes) and
+`varlong` for 64 (10 bytes). Kafka: org.apache.kafka.common.utils.ByteUtils.
+"""
+
+import base64
+import binascii
+import os
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+ZERO_UUID = bytes(16)
+# Kafka keeps the first ids for itself: 0.0 is "none", 0.1 the topic id of __cluster_metadata.
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+MAX_VARINT_BYTES = 5
+MAX_VARLONG_BYTES = 10
+
+
+def uvarint_rest(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
+    """Finish an unsigned varint whose first byte, with its continuation bit, was `first`.
+
+    Returns the value (below 2**32) and the position behind it.
+    Raises ValueError when it is longer than 5 bytes, IndexError when the data ends inside it.
+    """
+    # Written out: this is how the length of every batch of records is read.
+    byte = data[position]
+    value = first & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, position + 1
+    byte = data[position + 1]
+    value |= (byte & 0x7F) << 14
+    if byte < 0x80:
+        return value, position + 2
+    for shift in (21, 28):
+        byte = data[position + shift // 7 - 1]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFF, position + shift // 7
+    raise ValueError(f"varint is longer than {MAX_VARINT_BYTES} bytes")
+
+
+def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The unsigned varint at `position`, and the position behind it."""
+    first = data[position]
+    if first < 0x80:
+        return first, position + 1
+    return uvarint_rest(data, position + 1, first)
+
+
+def too_long(what: str, size: int, left: int) -> ValueError:
+    """The error for a length or a count that promises more than the data holds."""
+    return ValueError(f"{what} of {size} does not fit the {left} bytes that are left")
+
+
+def skip_tags(data: bytes | memoryview, position: int, limit: int) -> int:
+    """Pass over a section of tagged fields that nobody here knows; returns the position behind it.
+
+    Raises ValueError when it does not end before `limit`, or IndexError.
+    """
+    count, position = read_uvarint(data, position)
+    if count * 2 > limit - position:
+        raise too_long("a count of tagged fields", count, limit - position)
+    for _ in range(count):
+        _, position = read_uvarint(data, position)
+        size, position = read_uvarint(data, position)
+        if size > limit - position:
+            raise too_long("a tagged field", size, limit - position)
+        position += size
+    return position
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The zigzag varint (32 bits) at `position`, and the position behind it."""
+    raw, position = read_uvarint(data, position)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The zigzag varlong (64 bits) at `position`, and the position behind it."""
+    raw = 0
+    for shift in range(0, 7 * MAX_VARLONG_BYTES, 7):
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            raw &= 0xFFFFFFFFFFFFFFFF
+            return (raw >> 1) ^ -(raw & 1), position
+    raise ValueError(f"varlong is longer than {MAX_VARLONG_BYTES} bytes")
+
+
+def write_uvarint(out: bytearray, value: int) -> None:
+    """Append `value` (not negative) as an unsigned varint."""
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """Append `value` as a zigzag varint; as a varlong these are the same bytes."""
+    write_uvarint(out, (value << 1) ^ (value >> 63))
+
+
+def uvarint_size(value: int) -> int:
+    """How many bytes `write_uvarint` appends."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def varint_size(value: int) -> int:
+    """How many bytes `write_varint` appends."""
+    return uvarint_size((value << 1) ^ (value >> 63))
+
+
+def random_uuid() -> bytes:
+    """A random (version 4) id, as Kafka's Uuid.randomUuid: reserved ones and a leading dash never.
+
+    The dash is left out because the text form is used on command lines.
+    """
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        if not uuid_text(bytes(raw)).startswith("-"):
+            return bytes(raw)
+
+
+def uuid_text(value: bytes) -> str:
+    """The 22 characters of URL-safe base64 by which Kafka prints an id."""
+    return base64.urlsafe_b64encode(value)[:22].decode("ascii")
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The inverse of `uuid_text`. Raises ValueError."""
+    try:
+        value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"{text!r} is not a base64 id: {error}") from None
+    if len(value) != len(ZERO_UUID):
+        raise ValueError(f"{text!r} holds {len(value)} bytes, not 16")
+    return value

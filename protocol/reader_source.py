@@ -1,0 +1,281 @@
+"""Writes the source of a reader: one function per message and version, all structs inlined.
+
+The function is `read(b, p, limit)`: `b` a memoryview, `p` the position, `limit` the length of `b`.
+It returns the message and the position behind it. Fields of fixed size that lie side by side, and
+the first byte of the length that follows them, are one `struct` call. Two rules keep hostile bytes
+harmless: a slice ends before `limit`, and a count times the smallest size of an item does too, so
+nothing is allocated on a promise.
+
+A length is read into `n`. In flexible versions that is still the number on the wire, which is the
+length plus one, and zero for null; in others it is the length, and -1 for null.
+"""
+
+import struct
+from functools import lru_cache
+
+import msgspec
+
+from .declaration import Field, ListOf, Wire, present_fields, smallest_size
+from .primitives import skip_tags, too_long, uvarint_rest
+from .schema import Message, Struct, WireType
+from .source import Place, Source, struct_of
+
+ARRAY_SIZES_KEPT = 64
+
+
+@lru_cache(maxsize=ARRAY_SIZES_KEPT)
+def _array(count: int, code: str) -> struct.Struct:
+    return struct.Struct(f">{count}{code}")
+
+
+def _bad_length(length: int) -> ValueError:
+    if length == -1:
+        return ValueError("it is null, which it may not be")
+    return ValueError(f"a length of {length}")
+
+
+class ReaderSource(Source):
+    """The source of one reader."""
+
+    def __init__(self, message: type[Message], version: int) -> None:
+        super().__init__(
+            f"read {message.__name__} v{version}",
+            {
+                "uvarint_rest": uvarint_rest,
+                "too_long": too_long,
+                "bad_length": _bad_length,
+                "skip_tags": skip_tags,
+                "array": _array,
+            },
+        )
+        self._version = version
+        self._is_flexible = version in message.SPEC.flexible
+        self.emit(0, "def read(b, p, limit):")
+        made = self._struct(1, message, "")
+        self.emit(1, f"return {made}, p")
+
+    def _struct(self, depth: int, declared: type[Struct], path: str) -> str:
+        """Read the fields of a struct; returns the expression that makes it."""
+        present = list(present_fields(declared, self._version))
+        self._untagged(depth, [field for field, tag in present if tag is None], path)
+        if self._is_flexible:
+            self.about = (Place(path + "tagged fields"),)
+            self._tags(depth, {tag: field for field, tag in present if tag is not None}, path)
+        arguments = ", ".join(f"{field.name}={_local(path, field)}" for field, _ in present)
+        return f"{self.name(declared)}({arguments})"
+
+    def _untagged(self, depth: int, fields: list[Field], path: str) -> None:
+        run: list[Field] = []
+        for field in fields:
+            if field.fixed:
+                run.append(field)
+            elif isinstance(field.wire, type):
+                self._run(depth, run, path)
+                self._inner(depth, field, path)
+                run = []
+            else:
+                self._run(depth, run, path, before=field)
+                self._sized(depth, field, path)
+                run = []
+        self._run(depth, run, path)
+
+    def _run(self, depth: int, run: list[Field], path: str, *, before: Field | None = None) -> None:
+        """Read neighbours of fixed size at once, with the length of the field `before` them."""
+        wires = [field.fixed for field in run if field.fixed]
+        places, targets, size = [], "", 0
+        for field, wire in zip(run, wires, strict=True):
+            places.append(Place(path + field.name, size))
+            targets += f"{_local(path, field)}, "
+            size += wire.size
+        codes = "".join(wire.struct_code for wire in wires)
+        if before is not None:
+            places.append(Place(path + before.name, size))
+            code = self._length_code(before.wire)
+            targets, codes, size = targets + "n, ", codes + code, size + struct_of(code).size
+        self.about = tuple(places)
+        if codes == "B":
+            self.emit(depth, "n = b[p]", "p += 1")
+        elif codes:
+            unpack = self.name(struct_of(codes).unpack_from)
+            self.emit(depth, f"{targets}= {unpack}(b, p)", f"p += {size}")
+        if before is not None:
+            self.about = (Place(path + before.name),)
+
+    def _length_code(self, wire: Wire) -> str:
+        if self._is_flexible:
+            return "B"
+        return "h" if isinstance(wire, WireType) and wire.name == "string" else "i"
+
+    def _inner(self, depth: int, field: Field, path: str) -> None:
+        """Read a struct that is a field; one signed byte tells whether it is there."""
+        assert isinstance(field.wire, type)
+        target = _local(path, field)
+        self.about = (Place(path + field.name),)
+        if self._version in field.nullable:
+            self.emit(depth, "p += 1", f"if b[p - 1] > 127: {target} = None", "else:")
+            depth += 1
+        made = self._struct(depth, field.wire, f"{path}{field.name}.")
+        self.emit(depth, f"{target} = {made}")
+
+    def _sized(self, depth: int, field: Field, path: str) -> None:
+        """Read a value whose length, or the length's first byte, is in `n`."""
+        wire, target = field.wire, _local(path, field)
+        self._rest_of_length(depth, wire)
+        null = "not n" if self._is_flexible else "n < 0"
+        if self._version not in field.nullable:
+            bad = "-1" if self._is_flexible else "n"
+            self.emit(depth, f"if {null}: raise bad_length({bad})")
+        elif self._is_flexible:
+            self.emit(depth, f"if {null}: {target} = None", "else:")
+            depth += 1
+        else:
+            self.emit(depth, f"if {null}:")
+            self.emit(depth + 1, "if n != -1: raise bad_length(n)", f"{target} = None")
+            self.emit(depth, "else:")
+            depth += 1
+        if isinstance(wire, ListOf):
+            self._items(depth, wire.item, target, f"{path}{field.name}.")
+        else:
+            assert isinstance(wire, WireType)
+            self.emit(depth, f"{target} = {self._slice(depth, wire)}", "p = e")
+
+    def _rest_of_length(self, depth: int, wire: Wire) -> None:
+        """Read on where the length's first byte says that there are more."""
+        if not self._is_flexible:
+            return
+        self.emit(depth, "if n > 127:")
+        if isinstance(wire, WireType) and wire.name == "records":  # the one that is always long
+            self.emit(depth + 1, "e = b[p]", "if e < 128:")
+            self.emit(depth + 2, "n += e * 128 - 128", "p += 1")
+            self.emit(depth + 1, "else: n, p = uvarint_rest(b, p, n)")
+            return
+        self.emit(depth + 1, "n, p = uvarint_rest(b, p, n)")
+        if isinstance(wire, WireType) and wire.name == "string":
+            self.emit(
+                depth + 1, "if n > 32768: raise ValueError(f'it is a string of {n - 1} bytes')"
+            )
+
+    def _slice(self, depth: int, wire: WireType) -> str:
+        """Find the end `e` of the bytes that `n` counts; returns the expression of the value."""
+        length = "n - 1" if self._is_flexible else "n"
+        self.emit(
+            depth,
+            f"e = p + {length}",
+            f"if e > limit: raise too_long('a length', {length}, limit - p)",
+        )
+        if wire.name == "records":
+            return "b[p:e]"
+        if wire.name == "bytes":
+            return "b[p:e].tobytes()"
+        # As in Java: bytes that are no UTF-8 become U+FFFD, and the name is then refused.
+        return "b[p:e].tobytes().decode('utf-8', 'replace')"
+
+    def _items(self, depth: int, item: WireType | type[Struct], target: str, path: str) -> None:
+        if self._is_flexible:
+            self.emit(depth, "n -= 1")
+        smallest = smallest_size(item, self._version, is_flexible=self._is_flexible)
+        self.emit(
+            depth,
+            f"if n * {smallest} > limit - p: raise too_long('a count', n, limit - p)",
+        )
+        if isinstance(item, type):
+            self.emit(depth, f"{target} = []", "for _ in range(n):")
+            made = self._struct(depth + 1, item, path)
+            self.emit(depth + 1, f"{target}.append({made})")
+        elif item.size > 8:
+            width = item.size
+            self.emit(
+                depth,
+                f"e = p + n * {width}",
+                f"{target} = [b[i:i + {width}].tobytes() for i in range(p, e, {width})]",
+                "p = e",
+            )
+        elif item.size:
+            code = item.struct_code
+            self.emit(
+                depth,
+                f"{target} = list(array(n, {code!r}).unpack_from(b, p))",
+                f"p += n * {item.size}",
+            )
+        else:
+            self._sized_items(depth, item, target)
+
+    def _sized_items(self, depth: int, item: WireType, target: str) -> None:
+        """Read an array of strings or bytes, none of which may be null."""
+        self.emit(depth, f"{target} = []", "for _ in range(n):")
+        if self._is_flexible:
+            self.emit(depth + 1, "n = b[p]", "p += 1")
+        else:
+            code = self._length_code(item)
+            unpack = self.name(struct_of(code).unpack_from)
+            self.emit(depth + 1, f"n, = {unpack}(b, p)", f"p += {struct_of(code).size}")
+        self._rest_of_length(depth + 1, item)
+        null, bad = ("not n", "-1") if self._is_flexible else ("n < 0", "n")
+        self.emit(depth + 1, f"if {null}: raise bad_length({bad})")
+        self.emit(depth + 1, f"{target}.append({self._slice(depth + 1, item)})", "p = e")
+
+    # -- tagged fields ------------------------------------------------------------------------
+
+    def _tags(self, depth: int, known: dict[int, Field], path: str) -> None:
+        if not known:
+            self.emit(depth, "if b[p]: p = skip_tags(b, p, limit)", "else: p += 1")
+            return
+        for field in known.values():
+            self.emit(depth, f"{_local(path, field)} = {self._default(field)}")
+        # Structs in tags have tags: names that must live on carry the path.
+        tag, end = f"tag_{_mangled(path)}", f"end_{_mangled(path)}"
+        self.emit(depth, "n = b[p]", "p += 1", "if n:")
+        depth += 1
+        self.emit(depth, "if n > 127: n, p = uvarint_rest(b, p, n)")
+        self.emit(depth, "if n * 2 > limit - p:")
+        self.emit(depth + 1, "raise too_long('a count of tagged fields', n, limit - p)")
+        self.emit(depth, "for _ in range(n):")
+        depth += 1
+        self.emit(depth, f"{tag} = b[p]", "p += 1")
+        self.emit(depth, f"if {tag} > 127: {tag}, p = uvarint_rest(b, p, {tag})")
+        self.emit(depth, "n = b[p]", "p += 1")
+        self.emit(depth, "if n > 127: n, p = uvarint_rest(b, p, n)")
+        self.emit(depth, f"{end} = p + n")
+        self.emit(depth, f"if {end} > limit: raise too_long('a tagged field', n, limit - p)")
+        word = "if"
+        for number, field in sorted(known.items()):
+            self.emit(depth, f"{word} {tag} == {number}:")
+            self._tagged(depth + 1, field, path)
+            self.emit(depth + 1, f"if p != {end}:")
+            self.emit(depth + 2, "raise ValueError('the size of the tag is not that of its value')")
+            word = "elif"
+        self.about = (Place(path + "tagged fields"),)
+        self.emit(depth, f"else: p = {end}")
+
+    def _tagged(self, depth: int, field: Field, path: str) -> None:
+        if field.fixed:
+            self._run(depth, [field], path)
+        elif isinstance(field.wire, type):
+            if self._version in field.nullable:
+                # Not the signed byte of an untagged one: here Kafka writes null as 0.
+                self.about = (Place(path + field.name),)
+                self.emit(depth, "p += 1", "if b[p - 1] == 0:")
+                self.emit(depth + 1, f"{_local(path, field)} = None")
+                self.emit(depth, "else:")
+                depth += 1
+            made = self._struct(depth, field.wire, f"{path}{field.name}.")
+            self.emit(depth, f"{_local(path, field)} = {made}")
+        else:
+            self._run(depth, [], path, before=field)
+            self._sized(depth, field, path)
+
+    def _default(self, field: Field) -> str:
+        if field.default is msgspec.NODEFAULT:
+            raise TypeError(f"tagged field {field.name} has no default")
+        if isinstance(field.default, list):
+            return "[]"
+        return self.name(field.default)
+
+
+def _mangled(path: str) -> str:
+    return path.replace(".", "__")
+
+
+def _local(path: str, field: Field) -> str:
+    """The local variable that holds a field."""
+    return f"v_{_mangled(path)}{field.name}"

@@ -1,0 +1,328 @@
+"""Single records: the inside of a v2 batch, once it is decompressed.
+
+On disk and on the wire: never renumber. All integers are zigzag varints (primitives.py).
+
+    length          of what follows
+    attributes      one byte, unused
+    timestamp delta to the batch's base timestamp (up to 64 bits)
+    offset delta    to the batch's base offset
+    key length      -1: null, then the key
+    value length    -1: null, then the value
+    header count    then per header: key length, key (UTF-8), value length (-1: null), value
+
+Where the batch says LogAppendTime, every record has the batch's max timestamp. A base timestamp of
+-1 means that its records have none.
+
+Two walks, with the same checks: `read_records` gives whole records, `skim_records` only what
+validation asks. Both refuse a batch whose header names another number of records than it holds.
+They trust nothing: a length is checked before it is used, and the error says which record and byte.
+
+Kafka: org.apache.kafka.common.record.internal.DefaultRecord.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .batch_header import HEADER_BYTES, BatchHeader, CorruptRecordError, read_header
+from .compression import MAX_DECOMPRESSED_BYTES, Buffer, DecompressionError, decompress
+from .primitives import read_varint, read_varlong, write_varint
+
+__all__ = [
+    "CorruptRecordError",
+    "Record",
+    "RecordSkim",
+    "append_record",
+    "read_records",
+    "skim_records",
+]
+
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
+
+# Length, attributes, two deltas, key length, value length, header count: a byte each.
+SMALLEST_RECORD_BYTES = 7
+MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+
+class Record(NamedTuple):
+    """One record. `offset` counts only in what is read, or in a batch with gaps."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: RecordHeaders = ()
+    offset: int = 0
+
+
+class RecordSkim(NamedTuple):
+    """What validation needs of one record."""
+
+    offset_delta: int
+    timestamp_ms: int
+    has_key: bool
+    size_bytes: int
+
+
+def read_records(
+    batch: Buffer,
+    *,
+    header: BatchHeader | None = None,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Record]:
+    """The records of one whole batch; they own their bytes.
+
+    Raises CorruptRecordError: when it is called for the compressed stream, on the way for a record.
+    """
+    header = header or read_header(batch)
+    return _read_all(payload(batch, header, max_bytes), header)
+
+
+def skim_records(
+    batch: Buffer,
+    *,
+    header: BatchHeader | None = None,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[RecordSkim]:
+    """The same walk and the same checks without the keys, values and headers."""
+    header = header or read_header(batch)
+    return _skim_all(payload(batch, header, max_bytes), header)
+
+
+def payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
+    """The records of one whole batch, decompressed. Raises CorruptRecordError."""
+    stored = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+    try:
+        return decompress(header.compression, stored, max_bytes=max_bytes)
+    except DecompressionError as error:
+        raise CorruptRecordError(f"the batch at offset {header.base_offset}: {error}") from None
+
+
+def append_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
+    """Append `record` to `out`, the uncompressed inside of a batch."""
+    body = bytearray(1)
+    write_varint(body, timestamp_delta)
+    write_varint(body, offset_delta)
+    _append_nullable(body, record.key)
+    _append_nullable(body, record.value)
+    write_varint(body, len(record.headers))
+    for name, value in record.headers:
+        _append_nullable(body, name.encode())
+        _append_nullable(body, value)
+    write_varint(out, len(body))
+    out += body
+
+
+def _append_nullable(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        out.append(1)  # -1, zigzag-encoded
+    else:
+        write_varint(out, len(data))
+        out += data
+
+
+def _read_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    # One-byte varints are decoded in place: most are that short, and a call costs more than that.
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    count = _checked_count(data, header)
+    position = index = 0
+    try:
+        while index < count:
+            end, position = _record_end(data, position)
+            byte = data[position]
+            if byte < 0x80:
+                timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
+                position += 1
+            else:
+                delta, position = _wide(data, position)
+                timestamp = base_timestamp + delta
+            byte = data[position]
+            if byte < 0x80:
+                offset = base_offset + ((byte >> 1) ^ -(byte & 1))
+                position += 1
+            else:
+                delta, position = _int(data, position)
+                offset = base_offset + delta
+            key, position = _nullable(data, position, end)
+            value, position = _nullable(data, position, end)
+            headers: RecordHeaders = ()
+            if data[position] == 0:
+                position += 1
+            else:
+                headers, position = _headers(data, position, end)
+            if position != end:
+                raise _overrun(position, end)
+            if append_time is not None:
+                timestamp = append_time
+            elif not MIN_INT64 <= timestamp <= MAX_INT64:
+                raise ValueError(f"its timestamp {timestamp} does not fit 64 bits")
+            index += 1
+            yield Record(key, value, timestamp, headers, offset)
+        _check_all_read(data, position)
+    except (IndexError, ValueError) as error:
+        raise _corrupt(header, index, position, error) from None
+
+
+def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    count = _checked_count(data, header)
+    position = index = 0
+    try:
+        while index < count:
+            start = position
+            end, position = _record_end(data, position)
+            byte = data[position]
+            if byte < 0x80:
+                timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
+                position += 1
+            else:
+                delta, position = _wide(data, position)
+                timestamp = base_timestamp + delta
+            byte = data[position]
+            if byte < 0x80:
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                offset_delta, position = _int(data, position)
+            has_key = not data[position] & 1  # the sign bit of the key's length
+            position = _skip_nullable(data, position, end)
+            position = _skip_nullable(data, position, end)
+            position = position + 1 if data[position] == 0 else _skip_headers(data, position, end)
+            if position != end:
+                raise _overrun(position, end)
+            if append_time is not None:
+                timestamp = append_time
+            elif not MIN_INT64 <= timestamp <= MAX_INT64:
+                raise ValueError(f"its timestamp {timestamp} does not fit 64 bits")
+            index += 1
+            yield RecordSkim(offset_delta, timestamp, has_key, end - start)
+        _check_all_read(data, position)
+    except (IndexError, ValueError) as error:
+        raise _corrupt(header, index, position, error) from None
+
+
+def _checked_count(data: bytes, header: BatchHeader) -> int:
+    count = header.record_count
+    if count < 0 or count * SMALLEST_RECORD_BYTES > len(data):
+        raise CorruptRecordError(
+            f"the batch at offset {header.base_offset} claims {count} records in {len(data)} bytes"
+        )
+    return count
+
+
+def _int(data: bytes, position: int) -> tuple[int, int]:
+    """A varint that is longer than one byte; most of them have two."""
+    second = data[position + 1]
+    if second < 0x80:
+        raw = data[position] & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
+    return read_varint(data, position)
+
+
+def _wide(data: bytes, position: int) -> tuple[int, int]:
+    """The same of 64 bits."""
+    second = data[position + 1]
+    if second < 0x80:
+        raw = data[position] & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
+    return read_varlong(data, position)
+
+
+def _record_end(data: bytes, position: int) -> tuple[int, int]:
+    """Where the record at `position` ends, and where its first delta lies."""
+    size = data[position]
+    if size < 0x80:
+        size = (size >> 1) ^ -(size & 1)
+        position += 1
+    else:
+        size, position = _int(data, position)
+    end = position + size
+    if size < SMALLEST_RECORD_BYTES - 1 or end > len(data):
+        raise ValueError(f"it claims {size} bytes, {len(data) - position} are left")
+    return end, position + 1
+
+
+def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size = data[position]
+    position += 1
+    if size < 0x80:
+        size = (size >> 1) ^ -(size & 1)
+    else:
+        size, position = _int(data, position - 1)
+    if size < 0:
+        return None, position
+    stop = position + size
+    if stop > end:
+        raise _too_long(size, position, end)
+    return data[position:stop], stop
+
+
+def _skip_nullable(data: bytes, position: int, end: int) -> int:
+    size = data[position]
+    if size < 0x80:
+        size = (size >> 1) ^ -(size & 1)
+        position += 1
+    else:
+        size, position = _int(data, position)
+    if size < 0:
+        return position
+    if position + size > end:
+        raise _too_long(size, position, end)
+    return position + size
+
+
+def _headers(data: bytes, position: int, end: int) -> tuple[RecordHeaders, int]:
+    count, position = _header_count(data, position, end)
+    headers = []
+    for _ in range(count):
+        name, position = _nullable(data, position, end)
+        if name is None:
+            raise _no_name()
+        value, position = _nullable(data, position, end)
+        # Java makes a String of it in the same way: it never fails, and never says so.
+        headers.append((name.decode("utf-8", "replace"), value))
+    return tuple(headers), position
+
+
+def _skip_headers(data: bytes, position: int, end: int) -> int:
+    count, position = _header_count(data, position, end)
+    for _ in range(count):
+        if data[position] & 1:
+            raise _no_name()
+        position = _skip_nullable(data, position, end)
+        position = _skip_nullable(data, position, end)
+    return position
+
+
+def _header_count(data: bytes, position: int, end: int) -> tuple[int, int]:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= end - position:
+        raise ValueError(f"it claims {count} headers in {end - position} bytes")
+    return count, position
+
+
+def _check_all_read(data: bytes, position: int) -> None:
+    if position != len(data):
+        raise ValueError(f"{len(data) - position} bytes follow the last record")
+
+
+def _no_name() -> ValueError:
+    return ValueError("a header has no name")
+
+
+def _overrun(position: int, end: int) -> ValueError:
+    return ValueError(f"its content ends at byte {position}, by its length it ends at {end}")
+
+
+def _too_long(size: int, position: int, end: int) -> ValueError:
+    return ValueError(f"a field claims {size} bytes, {end - position} are left")
+
+
+def _corrupt(
+    header: BatchHeader, index: int, position: int, error: Exception
+) -> CorruptRecordError:
+    # An IndexError says nothing of use: the bytes ended inside a varint.
+    why = "it ends too early" if isinstance(error, IndexError) else error
+    return CorruptRecordError(
+        f"record {index} of the batch at offset {header.base_offset}, near byte {position}: {why}"
+    )

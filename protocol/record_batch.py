@@ -1,0 +1,130 @@
+"""A whole v2 record batch, built from records; and under this name also its header.
+
+The layout is drawn in batch_header.py, that of the records in record.py.
+Kafka: MemoryRecordsBuilder.
+"""
+
+from collections.abc import Sequence
+
+from .batch_header import (
+    CHECKED_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    CRC_POSITION,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    MAX_SEQUENCE,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    CorruptRecordError,
+    batch_crc,
+    batch_prefix,
+    check_crc,
+    decrement_sequence,
+    increment_sequence,
+    pack_header,
+    read_header,
+    stamp_crc,
+    stamp_log_append_time,
+)
+from .compression import Buffer, CompressionType, compress
+from .record import Record, append_record
+
+__all__ = [
+    "CHECKED_POSITION",
+    "COMPRESSION_MASK",
+    "CONTROL_BIT",
+    "CRC_POSITION",
+    "DELETE_HORIZON_BIT",
+    "HEADER_BYTES",
+    "LOG_APPEND_TIME_BIT",
+    "LOG_OVERHEAD",
+    "MAGIC_POSITION",
+    "MAGIC_V2",
+    "MAX_SEQUENCE",
+    "NO_PARTITION_LEADER_EPOCH",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "PREFIX_BYTES",
+    "TRANSACTIONAL_BIT",
+    "BatchHeader",
+    "Buffer",
+    "CompressionType",
+    "CorruptRecordError",
+    "batch_crc",
+    "batch_prefix",
+    "build_batch",
+    "check_crc",
+    "decrement_sequence",
+    "increment_sequence",
+    "pack_header",
+    "read_header",
+    "stamp_crc",
+    "stamp_log_append_time",
+]
+
+
+def build_batch(  # noqa: PLR0913 - one keyword per field of the header
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    compression: CompressionType = CompressionType.NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time_ms: int | None = None,
+) -> bytearray:
+    """One batch of `records`, which get consecutive offsets from `base_offset` on.
+
+    `Record.offset` is not looked at. With `log_append_time_ms` that is the batch's max timestamp
+    and its type LogAppendTime; the records' own timestamps are still stored, unseen by readers.
+    Raises ValueError without records.
+    """
+    if not records:
+        raise ValueError("a batch holds at least one record")
+    base_timestamp = records[0].timestamp_ms
+    inside = bytearray()
+    for delta, record in enumerate(records):
+        append_record(inside, record, record.timestamp_ms - base_timestamp, delta)
+    stored = compress(compression, inside) if compression else inside
+    if log_append_time_ms is None:
+        max_timestamp = max(record.timestamp_ms for record in records)
+    else:
+        max_timestamp = log_append_time_ms
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=HEADER_BYTES - LOG_OVERHEAD + len(stored),
+        partition_leader_epoch=partition_leader_epoch,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=compression
+        | (LOG_APPEND_TIME_BIT if log_append_time_ms is not None else 0)
+        | (TRANSACTIONAL_BIT if is_transactional else 0)
+        | (CONTROL_BIT if is_control else 0),
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+    batch = bytearray(pack_header(header))
+    batch += stored
+    stamp_crc(batch)
+    return batch

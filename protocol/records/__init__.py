@@ -1,0 +1,1 @@
+"""Keys and values of the internal logs, control records, the consumer protocol."""

@@ -1,0 +1,130 @@
+"""The records of `__consumer_offsets`: classic groups, committed offsets, and who is what.
+
+How a record is framed: coordinator/record_codec.py (the number of the type leads the key, the
+version leads the value). Which version is written is the group coordinator's choice: offsets in v4
+(v1 where the client set a retention time), group metadata in v3, as Apache Kafka 4.3 does.
+On disk: never renumber. Kafka: org.apache.kafka.coordinator.group.generated.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
+
+from ..primitives import ZERO_UUID
+from ..schema import (
+    IGNORABLE,
+    Bytes,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    between,
+    since,
+    tagged,
+)
+
+
+class LegacyOffsetCommitKey(Message, versions="0"):
+    """Key type 0, written before Kafka 0.9; read, never written."""
+
+    group: String
+    topic: String
+    partition: Int32
+
+
+class LegacyOffsetCommitValue(Message, versions="0"):
+    offset: Int64
+    metadata: String
+    commit_timestamp: Int64
+
+
+class OffsetCommitKey(Message, versions="0"):
+    group: String
+    topic: String
+    partition: Int32
+
+
+class OffsetCommitValue(Message, versions="0-4", flexible="4+"):
+    offset: Int64
+    leader_epoch: Annotated[Int32, since(3), IGNORABLE] = -1
+    metadata: String
+    commit_timestamp: Int64
+    expire_timestamp: Annotated[Int64, between(1, 1), IGNORABLE] = -1
+    topic_id: Annotated[Uuid, since(4), tagged(0, since=4), IGNORABLE] = ZERO_UUID
+
+
+class GroupMetadataKey(Message, versions="0"):
+    group: String
+
+
+class GroupMemberMetadata(Struct):
+    member_id: String
+    group_instance_id: Annotated[String | None, since(3), IGNORABLE] = None
+    client_id: String
+    client_host: String
+    rebalance_timeout: Annotated[Int32, since(1), IGNORABLE] = -1
+    session_timeout: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
+    protocol_type: String
+    generation: Int32
+    protocol: String | None
+    leader: String | None
+    current_state_timestamp: Annotated[Int64, since(2), IGNORABLE] = -1
+    members: list[GroupMemberMetadata]
+
+
+# A group of another type begins with one of these three, and ends with its tombstone.
+
+
+class ConsumerGroupMetadataKey(Message, versions="0"):
+    group_id: String
+
+
+class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Annotated[Int64, tagged(0)] = 0
+
+
+class ShareGroupMetadataKey(Message, versions="0"):
+    group_id: String
+
+
+class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Int64
+
+
+class StreamsGroupMetadataKey(Message, versions="0"):
+    group_id: String
+
+
+class LastAssignmentConfig(Struct):
+    key: String
+    value: String
+
+
+class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Int64
+    validated_topology_epoch: Annotated[Int32, tagged(0)] = -1
+    # Kafka's definition means null here, but its JSON null is no default: Kafka's own is empty.
+    last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
+
+
+# The other numbers up to 23 are what consumer, share and streams groups consist of.
+RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
+    {
+        0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+        1: (OffsetCommitKey, OffsetCommitValue),
+        2: (GroupMetadataKey, GroupMetadataValue),
+        3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+        17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    }
+)

@@ -1,0 +1,68 @@
+"""What consumers of a classic group tell each other through the coordinator.
+
+The metadata of a JoinGroup with protocol type "consumer" is a subscription, the assignment of a
+SyncGroup an assignment, each behind an int16 version. A reader takes a newer version for the newest
+that it knows, for later ones only append fields. The broker needs the subscribed topics alone (it
+must not expire the offsets of a topic that is being consumed), and those lead in every version.
+Kafka: ConsumerProtocol.
+"""
+
+import struct
+from typing import Annotated, TypeVar
+
+from ..schema import (
+    IGNORABLE,
+    Bytes,
+    DecodeError,
+    Int32,
+    Message,
+    String,
+    Struct,
+    since,
+)
+
+PROTOCOL_TYPE = "consumer"
+_VERSION = struct.Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+class ConsumerTopicPartitions(Struct):
+    topic: String
+    partitions: list[Int32]
+
+
+class ConsumerProtocolSubscription(Message, versions="0-3"):
+    topics: list[String]
+    user_data: Bytes | None = None
+    owned_partitions: Annotated[list[ConsumerTopicPartitions], since(1), IGNORABLE] = []
+    generation_id: Annotated[Int32, since(2), IGNORABLE] = -1
+    rack_id: Annotated[String | None, since(3), IGNORABLE] = None
+
+
+class ConsumerProtocolAssignment(Message, versions="0-3"):
+    assigned_partitions: list[ConsumerTopicPartitions]
+    user_data: Bytes | None = None
+
+
+def decode_versioned(message: type[M], data: bytes, *, highest: int | None = None) -> M:
+    """Read a message that stands behind its version; `highest` reads less than it holds.
+
+    Raises DecodeError.
+    """
+    if len(data) < _VERSION.size:
+        raise DecodeError(f"{message.__name__}: {len(data)} bytes hold no version")
+    version: int = _VERSION.unpack_from(data)[0]
+    newest = message.SPEC.versions.highest if highest is None else highest
+    return message.decode(data, min(version, newest), _VERSION.size)
+
+
+def encode_versioned(message: Message, version: int) -> bytes:
+    """The message behind its version."""
+    return _VERSION.pack(version) + message.encode(version)
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str]:
+    """The topics that a member's metadata names. Raises DecodeError."""
+    subscription = decode_versioned(ConsumerProtocolSubscription, metadata, highest=0)
+    return frozenset(subscription.topics)

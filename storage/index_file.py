@@ -1,0 +1,250 @@
+"""What the two indexes of a segment share: sorted entries of fixed size in a file.
+
+The life of an index follows its segment's:
+
+- *active*: `create` (or `become_active` for one that was found). The file has its full size, a hole
+  that fills up, as Kafka preallocates it; the entries are in memory, in two arrays, and a lookup is
+  one bisect. New entries are written when the index is flushed or trimmed, by pwrite: an append to
+  the log cannot fail half way for its index, and an idle one holds no descriptor. (Written through
+  a mapping, as Kafka does it, a full disk would be SIGBUS and the end of the process.)
+- *closed*: `trim` cuts the file to its entries and forgets them. A lookup opens the file, halves
+  the range by preads until it fits a block, and bisects that; nothing stays open.
+
+An index as it is found says how many entries it has by its length alone. After a crash the last
+ones are the zeros of the hole; Kafka and odradek rebuild the index of every segment that was not
+flushed (`reset`, then append again), so nobody looks there. Entries of a flushed segment are
+trusted, but for what `sanity_check` sees.
+
+Kafka: AbstractIndex.
+"""
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
+
+from .files import Files, OpenFile
+
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+BLOCK_BYTES = 4096
+
+
+class CorruptIndexError(Exception):
+    """An index whose entries cannot be true: rebuild it from the segment."""
+
+
+class _Entries(NamedTuple):
+    """The entries of an index in memory: the first and the second column."""
+
+    keys: "array[int]"
+    values: "array[int]"
+
+
+class IndexFile:
+    """Entries (key, value), both ascending, in a file; OffsetIndex and TimeIndex say of what.
+
+    `path` may be assigned when the directory is renamed. Errors are OSError.
+    """
+
+    entry: ClassVar[struct.Struct]
+    key_code: ClassVar[str]  # array codes of the two columns: 'i' is 32 bits, 'q' 64
+    value_code: ClassVar[str] = "i"
+
+    def __init__(self, files: Files, path: Path, base_offset: int, max_bytes: int) -> None:
+        """An index as it lies there, or does not yet; the file is not touched before it is used."""
+        self.path = path
+        self.base_offset = base_offset
+        self._files = files
+        self._max_bytes = max_bytes
+        self._loaded: _Entries | None = None
+        self._written = 0  # of the loaded entries: how many are in the file
+        self._length: int | None = None  # of the file; None: not looked at yet
+
+    @classmethod
+    def create(cls, files: Files, path: Path, base_offset: int, max_bytes: int) -> Self:
+        """An empty active index; what lay there before is gone."""
+        index = cls(files, path, base_offset, max_bytes)
+        index.reset()
+        return index
+
+    # --- size
+
+    @property
+    def entries(self) -> int:
+        """How many there are. Raises FileNotFoundError."""
+        if self._loaded is not None:
+            return len(self._loaded.keys)
+        return self.file_bytes // self.entry.size
+
+    @property
+    def file_bytes(self) -> int:
+        """The length of the file, with the unused part of an active index."""
+        if self._length is None:
+            self._length = self._files.size(self.path)
+        return self._length
+
+    @property
+    def max_entries(self) -> int:
+        """How many the file has room for."""
+        return self.file_bytes // self.entry.size
+
+    @property
+    def size_bytes(self) -> int:
+        """What the entries take."""
+        return self.entries * self.entry.size
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries
+
+    @property
+    def is_active(self) -> bool:
+        return self._loaded is not None
+
+    def can_append_offset(self, offset: int) -> bool:
+        """Whether an entry can hold this offset: at most 2**31-1 behind the segment's first."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    # --- life
+
+    def become_active(self) -> None:
+        """Load the entries and give the file its full size, to append to it."""
+        self._load()
+        self._resize(self._full_bytes())
+
+    def trim(self) -> None:
+        """Cut the file to its entries and let go of memory and descriptor."""
+        if self._loaded is not None:
+            self.write_out()
+            self._resize(self.size_bytes)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of memory; the file stays as it is."""
+        self._loaded = self._length = None
+
+    def reset(self) -> None:
+        """Drop all entries, in memory and on disk, and be active: a rebuild begins."""
+        file = self._files.open(self.path, create=True)
+        self._loaded = _Entries(array(self.key_code), array(self.value_code))
+        self._written = 0
+        self._files.truncate(file, 0)
+        self._resize(self._full_bytes())
+
+    def write_out(self) -> OpenFile:
+        """Put the entries that are only in memory into the file, and give it, to be synced."""
+        file = self._open()
+        if self._loaded is not None and self._written < len(self._loaded.keys):
+            new = zip(
+                self._loaded.keys[self._written :],
+                self._loaded.values[self._written :],
+                strict=True,
+            )
+            data = b"".join(self.entry.pack(key, value) for key, value in new)
+            self._files.pwrite(file, data, self._written * self.entry.size)
+            self._written = len(self._loaded.keys)
+        return file
+
+    def flush(self) -> None:
+        """Make the entries survive a power cut."""
+        self._files.fsync(self.write_out())
+
+    def rename(self, path: Path) -> None:
+        self._files.rename(self.path, path)
+        self.path = path
+
+    def delete(self) -> None:
+        """Remove the file; one that is gone is fine."""
+        self.release()
+        self._files.remove(self.path)
+
+    # --- for the subclasses
+
+    def _append(self, key: int, value: int) -> None:
+        """One entry behind the last. Raises ValueError where a column does not hold it."""
+        loaded = self._load()
+        try:
+            loaded.keys.append(key)
+        except OverflowError:
+            raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
+        try:
+            loaded.values.append(value)
+        except OverflowError:
+            loaded.keys.pop()
+            raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
+
+    def _slot(self, slot: int) -> tuple[int, int]:
+        """The entry in `slot`. Raises IndexError behind the last."""
+        if not 0 <= slot < self.entries:
+            raise IndexError(f"{self.path} has {self.entries} entries, none at {slot}")
+        if self._loaded is not None:
+            return self._loaded.keys[slot], self._loaded.values[slot]
+        (entry,) = self._read(self._open(), slot, slot + 1)
+        return entry
+
+    def _last(self) -> tuple[int, int] | None:
+        entries = self.entries
+        return self._slot(entries - 1) if entries else None
+
+    def _floor(self, key: int, column: int = 0) -> tuple[int, int] | None:
+        """The last entry whose key (or, in column 1, value) is at most `key`."""
+        if self._loaded is not None:
+            slot = bisect_right(self._loaded[column], key) - 1
+            return self._slot(slot) if slot >= 0 else None
+        return self._floor_on_disk(key, column)
+
+    def _floor_on_disk(self, key: int, column: int) -> tuple[int, int] | None:
+        low, high = 0, self.entries  # the answer lies in front of `high`, at `low` or behind it
+        if not high:
+            return None
+        file = self._open()
+        block = BLOCK_BYTES // self.entry.size
+        while high - low > block:
+            middle = (low + high) // 2
+            if self._read(file, middle, middle + 1)[0][column] <= key:
+                low = middle
+            else:
+                high = middle
+        entries = self._read(file, low, high)
+        at = bisect_right(entries, key, key=lambda entry: entry[column]) - 1
+        return entries[at] if at >= 0 else None
+
+    def _truncate(self, relative_offset: int, offsets: "array[int]") -> None:
+        """Keep the entries whose offset, in the given column, is below `relative_offset`."""
+        keep = bisect_left(offsets, relative_offset)
+        loaded = self._load()
+        del loaded.keys[keep:]
+        del loaded.values[keep:]
+        self._written = min(self._written, keep)
+
+    def _load(self) -> _Entries:
+        if self._loaded is None:
+            entries = self._read(self._open(), 0, self.max_entries)
+            self._loaded = _Entries(
+                array(self.key_code, [key for key, _ in entries]),
+                array(self.value_code, [value for _, value in entries]),
+            )
+            self._written = len(entries)
+        return self._loaded
+
+    def _read(self, file: OpenFile, start: int, stop: int) -> list[tuple[int, int]]:
+        size = self.entry.size
+        data = self._files.pread_exact(file, (stop - start) * size, start * size)
+        return list(self.entry.iter_unpack(data))
+
+    def _open(self) -> OpenFile:
+        return self._files.open(self.path)
+
+    def _full_bytes(self) -> int:
+        return self._max_bytes // self.entry.size * self.entry.size
+
+    def _resize(self, size: int) -> None:
+        self._files.preallocate(self._open(), size)
+        self._length = size
+
+    def _check_length(self) -> None:
+        if self.file_bytes % self.entry.size:
+            raise CorruptIndexError(
+                f"{self.path} has {self.file_bytes} bytes, no multiple of {self.entry.size}"
+            )

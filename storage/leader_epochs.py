@@ -1,0 +1,136 @@
+"""Which offset each leader epoch began at: leader-epoch-checkpoint of a log, in memory and on disk.
+
+A broker that becomes leader of a partition gets a new epoch and stamps it on what it appends. A
+reader that knows "I am at offset o of epoch e" can so find out whether the log was cut behind it
+(KIP-101, KIP-320): the answer to "where does epoch e end?" is where the next one begins.
+
+Epochs and start offsets both ascend. A new epoch is on disk before a batch of it is; what is cut
+away may come back after a crash, for then the log is cut there again.
+
+Kafka: LeaderEpochFileCache.
+"""
+
+import logging
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from .checkpoints import read_epochs, write_epochs
+from .files import Files
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_EPOCH_OFFSET = -1
+
+logger = logging.getLogger(__name__)
+
+
+class EpochEntry(NamedTuple):
+    """`epoch` begins at `start_offset`."""
+
+    epoch: int
+    start_offset: int
+
+
+_EPOCH = attrgetter("epoch")
+_START = attrgetter("start_offset")
+
+
+class LeaderEpochs:
+    """`path` may be assigned when the directory is renamed."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        """Read the file; none is an empty one. Raises CheckpointError, OSError."""
+        self.path = path
+        self._files = files
+        self._entries: list[EpochEntry] = []
+        self._is_behind = False  # the file differs from the entries
+        for epoch, start_offset in read_epochs(files, path):
+            self._insert(EpochEntry(epoch, start_offset))
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        return list(self._entries)
+
+    @property
+    def latest(self) -> EpochEntry | None:
+        return self._entries[-1] if self._entries else None
+
+    @property
+    def earliest(self) -> EpochEntry | None:
+        return self._entries[0] if self._entries else None
+
+    def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> None:
+        """What is appended from `start_offset` on has this epoch; in the file when this returns.
+
+        Cheap where `epoch` is the latest. Entries that contradict it go. Raises ValueError.
+        """
+        latest = self.latest
+        if latest and latest.epoch == epoch and latest.start_offset <= start_offset:
+            return
+        self._insert(EpochEntry(epoch, start_offset))
+        self._is_behind = True
+        self.flush(sync=sync)
+
+    def _insert(self, new: EpochEntry) -> None:
+        if new.epoch < 0 or new.start_offset < 0:
+            raise ValueError(f"{self.path}: {new} is no leader epoch")
+        keep = len(self._entries)
+        while keep and not _ascend(self._entries[keep - 1], new):
+            keep -= 1
+        dropped = self._entries[keep:]
+        # An epoch in which nothing was written starts where the next one does.
+        if len(dropped) > 1 or (dropped and dropped[0].start_offset != new.start_offset):
+            logger.warning("%s: %s contradicts %s, which are dropped", self.path, new, dropped)
+        self._entries[keep:] = [new]
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(the largest known epoch up to `epoch`, the offset behind its last record).
+
+        (-1, -1) where `epoch` is newer than all. One that is older than all gets itself and the
+        start of the oldest known: what it wrote is gone.
+        """
+        latest = self.latest
+        if epoch == UNDEFINED_EPOCH or latest is None or epoch > latest.epoch:
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        if epoch == latest.epoch:
+            return epoch, log_end_offset
+        following = bisect_right(self._entries, epoch, key=_EPOCH)
+        known = self._entries[following - 1].epoch if following else epoch
+        return known, self._entries[following].start_offset
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The epoch in which the record at `offset` was, or would be, written."""
+        following = bisect_right(self._entries, offset, key=_START)
+        return self._entries[following - 1].epoch if following else None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """The log ends before `end_offset` now. `flush` writes it."""
+        keep = bisect_left(self._entries, end_offset, key=_START)
+        if end_offset >= 0 and keep < len(self._entries):
+            del self._entries[keep:]
+            self._is_behind = True
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """The log begins at `start_offset` now, in the epoch that holds it. `flush` writes it."""
+        dropped = bisect_right(self._entries, start_offset, key=_START)
+        if dropped:
+            first = EpochEntry(self._entries[dropped - 1].epoch, start_offset)
+            if [first] != self._entries[:dropped]:
+                self._entries[:dropped] = [first]
+                self._is_behind = True
+
+    def clear(self) -> None:
+        """Forget all epochs. `flush` writes it."""
+        self._is_behind = self._is_behind or bool(self._entries)
+        self._entries.clear()
+
+    def flush(self, *, sync: bool = True) -> None:
+        """Write the file if it is behind."""
+        if self._is_behind:
+            write_epochs(self._files, self.path, self._entries, sync=sync)
+            self._is_behind = False
+
+
+def _ascend(earlier: EpochEntry, later: EpochEntry) -> bool:
+    return earlier.epoch < later.epoch and earlier.start_offset < later.start_offset

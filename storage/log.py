@@ -1,0 +1,575 @@
+"""PartitionLog: one partition's records, as a list of segments. Kafka: UnifiedLog, LocalLog.
+
+    log start <= last stable <= high watermark = log end        (offsets; one node has no followers)
+    recovery point <= log end                                   (below it everything is synced)
+
+An append checks, then writes with one system call, then keeps the books in memory: what can fail
+comes first, so a failed append leaves the log as it was. A client's batch is written as it came but
+for its first 16 bytes. Records become visible to readers as soon as they are written.
+
+A read gives a slice of a segment's file and looks at no record (slices.py).
+
+Everything runs on one thread, but for `FlushPlan.run`. Time is passed in.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ..config.topic_config import TopicConfig
+from ..protocol.batch_header import BatchHeader, CorruptRecordError, batch_prefix
+from ..protocol.compression import Buffer
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.primitives import uuid_text
+from .append import AppendOrigin, AppendResult, PendingBatch
+from .batch_validator import AppendRules, check_client_batch, split_batches
+from .checkpoints import write_topic_id
+from .filenames import PARTITION_METADATA, FileKind, FileState
+from .flush_plan import FlushPlan
+from .offset_lookup import OffsetAtTime, find_timestamp, newest_record
+from .producer_recovery import end_transaction, rebuild_producer_state
+from .recovery import LoadedLog, LogSource, load_log
+from .segment import RollLimits, Segment
+from .segment_shape import shape_of
+from .slices import RecordsSlice, Slicer
+from .txn_index import append_aborted
+
+__all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "RecordsSlice"]
+
+_logger = logging.getLogger(__name__)
+
+NO_EPOCH = -1
+
+
+class PartitionLog:
+    """One partition's log. Offsets are plain attributes; only its own methods change them."""
+
+    def __init__(
+        self,
+        source: LogSource,
+        loaded: LoadedLog,
+        *,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        validate_records: bool = False,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = source.directory
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = max(loaded.recovery_point, loaded.log_start_offset)
+        self.last_flush_ms = source.now_ms
+        self.segments = loaded.segments
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self.leader_epoch = loaded.epochs.latest.epoch if loaded.epochs.latest else 0
+        self.on_append: set[Callable[[PartitionLog], None]] = set()
+        self.on_roll: set[Callable[[PartitionLog], None]] = set()
+        self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
+        self._files = source.files
+        self._deletions = source.deletions
+        self._validate_records = validate_records
+        self._offline_reason: str | None = None
+        self._unsynced: list[Path] = []  # small files that the next flush syncs
+        self._cuts = 0  # how often the end of the log was taken back
+        self._slicer = Slicer(loaded.segments)
+        self.update_config(source.config)
+
+    @classmethod
+    def open(
+        cls,
+        source: LogSource,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None = None,
+        *,
+        validate_records: bool = False,
+    ) -> "PartitionLog":
+        """Load or make the log that lies in `source.directory`. Errors as `load_log`."""
+        return cls(
+            source,
+            load_log(source),
+            topic=topic,
+            partition=partition,
+            topic_id=topic_id,
+            validate_records=validate_records,
+        )
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.name}, {self.log_start_offset} to {self.log_end_offset})"
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def high_watermark(self) -> int:
+        """Up to where records are committed: on one node, all are."""
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where no transaction is open: what read_committed consumers may see."""
+        unstable = self.producers.first_unstable_offset
+        return self.log_end_offset if unstable is None else max(unstable, self.log_start_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def unflushed_records(self) -> int:
+        """Offsets that a power cut might take back (flush.messages counts these)."""
+        return self.log_end_offset - self.recovery_point
+
+    def update_config(self, config: TopicConfig) -> None:
+        """The topic's settings changed. Segments keep the shape they were made with."""
+        self.config = config
+        self._rules = AppendRules.of(config, validate_records=self._validate_records)
+        self._limits = RollLimits(config.segment_size_bytes, config.max_segment_ms)
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """Records that are appended from now on carry this epoch. Raises KAFKA_STORAGE_ERROR."""
+        self._check_online()
+        try:
+            # Not synced: a lost file is made anew from the batches, see recovery.
+            self.epochs.assign(leader_epoch, self.log_end_offset, sync=False)
+        except OSError as error:
+            raise self._failed("write its leader epochs", error) from error
+        self.leader_epoch = leader_epoch
+        self._unsynced.append(self.epochs.path)
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Write down to which topic the log belongs. Raises ApiError: another is written there."""
+        if self.topic_id is not None and self.topic_id != topic_id:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{self.name} has the topic id {uuid_text(self.topic_id)}, "
+                f"not {uuid_text(topic_id)}",
+            )
+        if self.topic_id is None:
+            path = self.directory / PARTITION_METADATA
+            try:
+                write_topic_id(self._files, path, topic_id, sync=False)
+            except OSError as error:
+                raise self._failed("write its topic id", error) from error
+            self.topic_id = topic_id
+            self._unsynced.append(path)
+
+    # --- append
+
+    def append(
+        self,
+        batches: Buffer,
+        *,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction_verified: bool = False,
+    ) -> AppendResult:
+        """Append one batch of a client, or batches of this broker.
+
+        Raises ApiError: what `check_client_batch` raises; OUT_OF_ORDER_SEQUENCE_NUMBER,
+        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR.
+        Then nothing is appended.
+        """
+        self._check_online()
+        if origin is AppendOrigin.CLIENT:
+            return self._append_from_client(batches, now_ms, transaction_verified)
+        given = origin is AppendOrigin.REPLICA
+        entries = []
+        next_offset = self.log_end_offset
+        for header, parts in split_batches(batches, self._rules, check_crc=given):
+            base_offset = header.base_offset if given else next_offset
+            if base_offset < next_offset:
+                raise ApiError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"offset {base_offset} is appended to {self.name} where {next_offset} is next",
+                )
+            if header.producer_id >= 0 and not given:
+                self.producers.check(header, base_offset, check_sequence=False)
+            epoch = header.partition_leader_epoch if given else self.leader_epoch
+            entries.append(PendingBatch(base_offset, epoch, header, parts))
+            next_offset = entries[-1].next_offset
+        return self._write(entries, now_ms, -1)
+
+    def _append_from_client(
+        self, batch: Buffer, now_ms: int, transaction_verified: bool
+    ) -> AppendResult:
+        header, parts, stamp_ms = check_client_batch(batch, self._rules, now_ms)
+        base_offset = self.log_end_offset
+        if header.producer_id >= 0:
+            duplicate = self.producers.find_duplicate(header)
+            if duplicate is not None:
+                return AppendResult(
+                    duplicate.first_offset,
+                    duplicate.last_offset,
+                    duplicate.timestamp_ms,
+                    self.log_start_offset,
+                    is_duplicate=True,
+                )
+            self.producers.check(header, base_offset)
+            if header.is_transactional and not transaction_verified:
+                self._check_transaction(header)
+        return self._write(
+            [PendingBatch(base_offset, self.leader_epoch, header, parts)], now_ms, stamp_ms
+        )
+
+    def _check_transaction(self, header: BatchHeader) -> None:
+        producer = self.producers.producers.get(header.producer_id)
+        if producer is None or not producer.has_open_transaction:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer id {header.producer_id} has no transaction open on {self.name}",
+            )
+
+    def _write(
+        self, entries: Sequence[PendingBatch], now_ms: int, log_append_time_ms: int
+    ) -> AppendResult:
+        base_offset, last_offset = entries[0].base_offset, entries[-1].next_offset - 1
+        size = sum([entry.header.size_bytes for entry in entries])
+        if size > self._limits.segment_bytes:
+            raise ApiError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{size} bytes are appended to {self.name}, over segment.bytes "
+                f"({self._limits.segment_bytes})",
+            )
+        newest_ms = max([entry.header.max_timestamp for entry in entries])
+        segment = self.segments.active
+        try:
+            if segment.should_roll(size, self._limits, newest_ms, last_offset, now_ms):
+                segment = self._roll(base_offset, now_ms)
+            self._write_entries(segment, entries)
+        except OSError as error:
+            raise self._failed("append", error) from error
+        self._keep_books(segment, entries)
+        for callback in tuple(self.on_append):
+            callback(self)
+        return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
+
+    def _write_entries(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
+        buffers: list[Buffer] = []
+        for base_offset, leader_epoch, header, parts in entries:
+            if leader_epoch >= 0:
+                self.epochs.assign(leader_epoch, base_offset, sync=False)
+            buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
+            buffers.extend(parts)
+        file = segment.file
+        try:
+            self._files.append(file, buffers)
+        except OSError:
+            # The next append overwrites what is left of this one, if it cannot be cut now.
+            with suppress(OSError):
+                self._files.truncate(file, segment.size_bytes)
+            raise
+
+    def _keep_books(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
+        self._slicer.remember(self.log_end_offset, segment, segment.size_bytes)
+        for entry in entries:
+            base_offset, _, header, _ = entry
+            next_offset = entry.next_offset
+            if header.producer_id >= 0:
+                if header.is_control:
+                    self._end_transaction(segment, entry)
+                else:
+                    self.producers.update(header, base_offset)
+            segment.note_append(header.size_bytes, next_offset - 1, header.max_timestamp)
+            self.log_end_offset = next_offset
+        self.producers.update_map_end_offset(self.log_end_offset)
+
+    def _end_transaction(self, segment: Segment, entry: PendingBatch) -> None:
+        header = entry.header._replace(base_offset=entry.base_offset)
+        prefix = batch_prefix(entry.base_offset, header.batch_length, entry.leader_epoch)
+        aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
+        if aborted is not None:
+            append_aborted(self._files, segment.path(FileKind.TXN_INDEX), aborted)
+
+    # --- roll
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
+        self._check_online()
+        try:
+            self._roll(self.log_end_offset, now_ms)
+        except OSError as error:
+            raise self._failed("roll", error) from error
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """A new active segment. The old one is to be synced: see `flush_plan` and `on_roll`."""
+        old = self.segments.active
+        if old.base_offset == base_offset:
+            return old
+        new = Segment.create(
+            self._files,
+            self.directory,
+            base_offset,
+            shape_of(self.config, self.directory, base_offset),
+            now_ms=now_ms,
+            preallocate_bytes=self._limits.segment_bytes if self.config.preallocate else 0,
+        )
+        try:
+            old.seal()
+            self.producers.update_map_end_offset(base_offset)
+            snapshot = self.producers.take_snapshot(sync=False)
+        except OSError:
+            with suppress(OSError):
+                new.remove()
+            raise
+        if snapshot is not None:
+            self._unsynced.append(snapshot)
+        self.segments.add(new)
+        for callback in tuple(self.on_roll):
+            callback(self)
+        return new
+
+    # --- flush
+
+    def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
+        """What to sync for everything before an offset (the log's end); None: nothing is to do.
+
+        After a roll, `segments.active.base_offset` is the offset to flush up to.
+        """
+        end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
+        if end_offset <= self.recovery_point and not self._unsynced:
+            return None
+        segments = self.segments.between(self.recovery_point, end_offset)
+        new_segments = any(segment.base_offset >= self.recovery_point for segment in segments)
+        small_files, self._unsynced = self._unsynced, []
+        try:
+            open_files = [file for segment in segments for file in segment.sync_targets()]
+        except OSError as error:
+            raise self._failed("write its indexes", error) from error
+        return FlushPlan(
+            files=self._files,
+            up_to_offset=end_offset,
+            cuts=self._cuts,
+            open_files=open_files,
+            small_files=small_files,
+            directory=self.directory if new_segments or small_files else None,
+        )
+
+    def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
+        """`plan.run()` has returned: move the recovery point. Ignored if the log was cut since."""
+        if plan.cuts == self._cuts and plan.up_to_offset > self.recovery_point:
+            self.recovery_point = plan.up_to_offset
+        self.last_flush_ms = now_ms
+
+    def flush(self, now_ms: int) -> None:
+        """Sync everything, now and here. Raises KAFKA_STORAGE_ERROR."""
+        self._check_online()
+        plan = self.flush_plan()
+        if plan is not None:
+            try:
+                plan.run()
+            except OSError as error:
+                self.take_offline(f"a sync failed: {error}")
+                raise self._failed("sync", error) from error
+            self.mark_flushed(plan, now_ms)
+
+    # --- read
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> RecordsSlice:
+        """At most `max_bytes` of whole batches of one segment, from the one that holds `offset` on.
+
+        Empty at the log's end, and where the first batch is larger, unless it is asked for anyway.
+        Raises ApiError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+        """
+        self._check_online()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
+            )
+        try:
+            return self._slicer.cut(
+                offset, self.log_end_offset, max_bytes, at_least_one_batch=at_least_one_batch
+            )
+        except OSError as error:
+            raise self._failed("read", error) from error
+        except (CorruptRecordError, EOFError) as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {error}") from error
+
+    def batches(self, start_offset: int) -> Iterator[memoryview]:
+        """Every batch from the one that holds `start_offset` on, whole and checked.
+
+        Raises CorruptRecordError, OSError.
+        """
+        first = max(self.segments.floor_index(start_offset), 0)
+        for segment in list(self.segments)[first:]:
+            for _, data in segment.batches(max(start_offset, segment.base_offset)):
+                yield data
+
+    # --- offsets by time and epoch
+
+    def earliest_offset(self) -> OffsetAtTime:
+        """The log start offset, and the epoch it was written in where that is known."""
+        first = self.epochs.earliest
+        known = first is not None and first.start_offset <= self.log_start_offset
+        return OffsetAtTime(-1, self.log_start_offset, first.epoch if first and known else NO_EPOCH)
+
+    def latest_offset(self) -> OffsetAtTime:
+        """The offset behind the last record, and the newest epoch."""
+        latest = self.epochs.latest
+        return OffsetAtTime(-1, self.log_end_offset, latest.epoch if latest else NO_EPOCH)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> OffsetAtTime | None:
+        """The first record that is not older; None: all are. Errors as `read`."""
+        return self._look_up(
+            lambda: find_timestamp(self.segments, timestamp_ms, self.log_start_offset)
+        )
+
+    def offset_of_max_timestamp(self) -> OffsetAtTime | None:
+        """The first record that has the largest timestamp; None in an empty log."""
+        return self._look_up(lambda: newest_record(self.segments))
+
+    def _look_up(self, search: Callable[[], OffsetAtTime | None]) -> OffsetAtTime | None:
+        self._check_online()
+        try:
+            return search()
+        except OSError as error:
+            raise self._failed("read", error) from error
+        except (CorruptRecordError, EOFError) as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {error}") from error
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """(the largest known epoch up to that one, the offset it ends at); (-1, -1): unknown."""
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # --- cutting
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Hide the records before `offset`; whole segments of them go at the next retention check.
+
+        False where it is not behind the log start. Raises OFFSET_OUT_OF_RANGE.
+        """
+        if offset > self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{offset} is behind the high watermark {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self.producers.on_log_start_offset_incremented(offset)
+        return True
+
+    def delete_first_segments(self, count: int, now_ms: int) -> None:
+        """Drop the oldest segments: renamed at once, removed after file.delete.delay.ms."""
+        if count == len(self.segments):
+            self.roll(now_ms)
+        doomed = [self.segments[index] for index in range(min(count, len(self.segments) - 1))]
+        if doomed:
+            try:
+                self.increment_log_start_offset(self.segments[len(doomed)].base_offset)
+                self._delete(doomed, now_ms)
+                self.epochs.flush()
+            except OSError as error:
+                raise self._failed("delete segments", error) from error
+
+    def _delete(self, doomed: Sequence[Segment], now_ms: int) -> None:
+        self._slicer.forget()
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        for segment in doomed:
+            self.segments.remove(segment)
+            segment.rename(FileState.DELETED)
+            self._deletions.add(segment.paths(), due_ms)
+            snapshot = self.producers.mark_snapshot_deleted(segment.base_offset)
+            if snapshot is not None:
+                self._deletions.add([snapshot], due_ms)
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Take back `offset` and everything behind it, down to a batch's beginning."""
+        self._check_online()
+        if offset < self.log_end_offset:
+            try:
+                self._truncate_to(offset, now_ms)
+            except OSError as error:
+                raise self._failed("truncate", error) from error
+
+    def _truncate_to(self, offset: int, now_ms: int) -> None:
+        if offset < self.segments[0].base_offset:
+            self._start_over_at(offset, now_ms)
+            return
+        self._cuts += 1
+        self._slicer.forget()
+        doomed = [segment for segment in self.segments if segment.base_offset > offset]
+        self._delete(doomed, now_ms)
+        self.segments.active.truncate_to(offset)
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.epochs.truncate_from_end(offset)
+        self.epochs.flush()
+        rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Drop all records; the next one gets `offset`."""
+        self._check_online()
+        try:
+            self._start_over_at(offset, now_ms)
+        except OSError as error:
+            raise self._failed("truncate", error) from error
+
+    def _start_over_at(self, offset: int, now_ms: int) -> None:
+        self._cuts += 1
+        self._delete(list(self.segments), now_ms)
+        shape = shape_of(self.config, self.directory, offset)
+        self.segments.add(Segment.create(self._files, self.directory, offset, shape, now_ms=now_ms))
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self.epochs.flush()
+        self.producers.truncate_fully_and_start_at(offset)
+
+    # --- end
+
+    def close(self, now_ms: int) -> None:
+        """Sync everything and leave the files as a clean stop does. Raises KAFKA_STORAGE_ERROR."""
+        if self._offline_reason is not None:
+            return
+        try:
+            if self.segments.active.is_appendable:
+                self.segments.active.seal()
+            self.epochs.flush()
+            snapshot = self.producers.take_snapshot(sync=False)
+        except OSError as error:
+            raise self._failed("close", error) from error
+        if snapshot is not None:
+            self._unsynced.append(snapshot)
+        self.flush(now_ms)
+        self.take_offline("it is closed")
+
+    def take_offline(self, reason: str) -> None:
+        """From now on every request is answered with KAFKA_STORAGE_ERROR; files are let go of."""
+        self._offline_reason = reason
+        self._slicer.forget()
+        for segment in self.segments:
+            segment.release_files()
+
+    @property
+    def is_online(self) -> bool:
+        return self._offline_reason is None
+
+    def move_to(self, directory: Path) -> None:
+        """Its directory was renamed."""
+        self.directory = directory
+        self.producers.directory = directory
+        self.epochs.path = directory / self.epochs.path.name
+        for segment in self.segments:
+            segment.move_to(directory)
+
+    def _check_online(self) -> None:
+        if self._offline_reason is not None:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {self._offline_reason}"
+            )
+
+    def _failed(self, action: str, error: OSError) -> ApiError:
+        _logger.error("%s could not %s: %s", self.name, action, error)
+        if self.on_disk_error is not None:
+            self.on_disk_error(self, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} could not {action}: {error}")

@@ -1,0 +1,126 @@
+"""Walks a partition's directory without a broker: the door for the pipeline and the tools.
+
+Only `.log` files are read, nothing is written, no lock is needed: the broker may be running, and
+its last batch may not be there whole; then the walk ends before it. Segments can be read by
+different processes: each tells where it begins, and records do not straddle them.
+
+A batch that is not what was written raises CorruptBatchError. That ends the walk, for nothing tells
+where the next batch begins, unless `on_corrupt` is given: it is told, and the walk goes on with the
+next segment.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ..protocol.batch_header import BatchHeader
+from ..protocol.record import Record, read_records
+from .batch_scan import CorruptBatchError, read_batches, scan_headers
+from .filenames import FileKind, FileState, parse_segment_file
+from .files import Files
+
+OnCorrupt = Callable[[CorruptBatchError], None]
+
+
+class StoredBatch(NamedTuple):
+    """A whole batch, its CRC verified. `data` begins with the header."""
+
+    header: BatchHeader
+    data: memoryview
+
+    def records(self) -> Iterator[Record]:
+        """Its records, decompressed. Raises CorruptRecordError."""
+        return read_records(self.data, header=self.header)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One `.log` file of a partition, as it was when the directory was listed."""
+
+    path: Path
+    base_offset: int
+    size_bytes: int
+
+
+class LogReader:
+    """One partition's records, from its directory. Raises OSError where files cannot be read."""
+
+    def __init__(self, directory: Path, files: Files | None = None) -> None:
+        self.directory = directory
+        self._files = files or Files()
+
+    def segments(self) -> list[SegmentFile]:
+        """The segments in the order of their offsets."""
+        segments = []
+        for name in self._files.list_directory(self.directory):
+            parsed = parse_segment_file(name)
+            if parsed and parsed.kind is FileKind.LOG and parsed.state is FileState.LIVE:
+                path = self.directory / name
+                segments.append(SegmentFile(path, parsed.offset, self._files.size(path)))
+        return segments
+
+    def end_offset(self) -> int:
+        """The offset behind the last whole batch; 0 of a log that is not there."""
+        segments = self.segments()
+        if not segments:
+            return 0
+        end = segments[-1].base_offset
+        file = self._files.open(segments[-1].path, read_only=True)
+        for _, header in scan_headers(self._files, file, 0, segments[-1].size_bytes):
+            end = header.next_offset
+        return end
+
+    def batches(
+        self,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        *,
+        on_corrupt: OnCorrupt | None = None,
+    ) -> Iterator[StoredBatch]:
+        """Batches that hold an offset in [start, end), control batches too."""
+        segments = self.segments()
+        for index, segment in enumerate(segments):
+            following = segments[index + 1].base_offset if index + 1 < len(segments) else None
+            if following is not None and following <= start_offset:
+                continue
+            if end_offset is not None and segment.base_offset >= end_offset:
+                return
+            for batch in self.segment_batches(segment, on_corrupt=on_corrupt):
+                if end_offset is not None and batch.header.base_offset >= end_offset:
+                    return
+                if batch.header.last_offset >= start_offset:
+                    yield batch
+
+    def segment_batches(
+        self, segment: SegmentFile, *, on_corrupt: OnCorrupt | None = None
+    ) -> Iterator[StoredBatch]:
+        """The batches of one segment. One that was deleted since has none."""
+        try:
+            file = self._files.open(segment.path, read_only=True)
+        except FileNotFoundError:
+            return
+        try:
+            for header, data in read_batches(self._files, file, 0, segment.size_bytes):
+                yield StoredBatch(header, data)
+        except CorruptBatchError as error:
+            if on_corrupt is None:
+                raise
+            on_corrupt(error)
+
+    def records(
+        self,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        *,
+        on_corrupt: OnCorrupt | None = None,
+    ) -> Iterator[Record]:
+        """The records in [start, end); markers of transactions are left out."""
+        for batch in self.batches(start_offset, end_offset, on_corrupt=on_corrupt):
+            if batch.header.is_control:
+                continue
+            for record in batch.records():
+                if record.offset >= start_offset and (
+                    end_offset is None or record.offset < end_offset
+                ):
+                    yield record

@@ -1,0 +1,165 @@
+"""What a log remembers of one idempotent producer, and whether its next batch may follow.
+
+A producer numbers its records per partition; a batch carries the first number and its epoch. The
+log keeps the last five batches, for a producer has at most five in flight:
+
+    the batch repeats one of the five        it was appended before: answer as then
+    an older epoch                           INVALID_PRODUCER_EPOCH: a newer instance has begun
+    a newer epoch                            must start at sequence 0
+    this epoch                               must start where the last batch ended; after 2**31-1
+                                             comes 0
+    outside a transaction while one is open  INVALID_TXN_STATE
+
+A producer that the log does not know may start anywhere: it has been forgotten (retention,
+expiration), not the records.
+
+Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from ..protocol.batch_header import (
+    NO_SEQUENCE,
+    BatchHeader,
+    decrement_sequence,
+    increment_sequence,
+)
+from ..protocol.errors import ApiError, ErrorCode
+
+BATCHES_KEPT = 5
+NO_OFFSET = -1
+NO_COORDINATOR_EPOCH = -1
+
+
+class BatchSpan(NamedTuple):
+    """Sequences and offsets of a batch that was appended."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def first_sequence(self) -> int:
+        return decrement_sequence(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    """One producer's state in one log. `txn_first_offset` is -1 while no transaction is open."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp_ms",
+        "producer_id",
+        "txn_first_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int,
+        last_timestamp_ms: int,
+        *,
+        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
+        txn_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.last_timestamp_ms = last_timestamp_ms
+        self.coordinator_epoch = coordinator_epoch
+        self.txn_first_offset = txn_first_offset
+        self.batches: deque[BatchSpan] = deque(maxlen=BATCHES_KEPT)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    @property
+    def has_open_transaction(self) -> bool:
+        return self.txn_first_offset != NO_OFFSET
+
+    def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
+        """The batch with the same epoch and the same first and last sequence."""
+        if header.producer_epoch != self.epoch:
+            return None
+        last_sequence, offset_delta = header.last_sequence, header.last_offset_delta
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and batch.offset_delta == offset_delta:
+                return batch
+        return None
+
+    def check(self, header: BatchHeader, base_offset: int, *, check_sequence: bool) -> None:
+        """Raises ApiError where the batch may not follow; see the module. Changes nothing."""
+        if header.producer_epoch < self.epoch:
+            raise self._refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                base_offset,
+                f"epoch {header.producer_epoch} is older than the last seen, {self.epoch}",
+            )
+        if check_sequence:
+            self._check_sequence(header, base_offset)
+        if self.has_open_transaction and not header.is_transactional:
+            raise self._refused(
+                ErrorCode.INVALID_TXN_STATE,
+                base_offset,
+                f"not transactional, but its transaction since {self.txn_first_offset} is open",
+            )
+
+    def _check_sequence(self, header: BatchHeader, base_offset: int) -> None:
+        if header.producer_epoch != self.epoch:
+            expected, which = 0, "the first of a new epoch"
+        else:
+            last = self.last_sequence
+            expected = increment_sequence(last, 1)
+            which = f"the last sequence is {last}"
+        if header.base_sequence != expected:
+            raise self._refused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                base_offset,
+                f"sequence {header.base_sequence} of epoch {header.producer_epoch} "
+                f"came, {expected} was expected: {which}",
+            )
+
+    def _refused(self, code: ErrorCode, base_offset: int, why: str) -> ApiError:
+        return ApiError(code, f"producer {self.producer_id} at offset {base_offset}: {why}")
+
+    def add(self, header: BatchHeader, base_offset: int) -> None:
+        """The batch was appended (or is replayed) at `base_offset`."""
+        self.add_span(
+            header.producer_epoch,
+            BatchSpan(
+                header.last_sequence,
+                base_offset + header.last_offset_delta,
+                header.last_offset_delta,
+                header.max_timestamp,
+            ),
+        )
+
+    def add_span(self, epoch: int, span: BatchSpan) -> None:
+        """The same, of a batch that is known by its span."""
+        self._enter_epoch(epoch)
+        self.batches.append(span)
+        self.last_timestamp_ms = span.timestamp_ms
+
+    def end_transaction(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
+        """A commit or abort marker of this producer was appended."""
+        self._enter_epoch(epoch)
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp_ms = timestamp_ms
+        self.txn_first_offset = NO_OFFSET
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = epoch

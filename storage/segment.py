@@ -1,0 +1,510 @@
+"""One segment of a log: a file of batches with its two sparse indexes. Kafka: LogSegment.
+
+The files are opened when they are first needed, so that a start with thousands of partitions opens
+none, and a closed segment's can be let go of again (`release_files`).
+
+The offset index maps the last offset of a batch to the batch's position, once per
+`index.interval.bytes`. Nothing else protects an index file against bit rot, so an entry is believed
+only if the batch at its position ends with its offset; else both indexes are built anew from the
+batch headers. The time index maps a timestamp, the largest until then, to the offset of the last
+record of the batch that had it; its last entry, added when the segment is closed, is the largest
+timestamp of the segment. Both say only where to begin to look; the answer comes from the log.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ..protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+from ..protocol.record import Record, read_records
+from .batch_scan import CorruptBatchError, read_batches, scan_headers
+from .filenames import FileKind, FileState, segment_file
+from .files import Files, OpenFile
+from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError
+from .offset_index import OffsetIndex, OffsetPosition
+from .time_index import TimeIndex, TimestampOffset
+
+_logger = logging.getLogger(__name__)
+
+FILE_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
+
+
+class FoundBatch(NamedTuple):
+    """The batch that holds an offset, or the first one behind it."""
+
+    position: int
+    header: BatchHeader
+
+
+class WholeBatches(NamedTuple):
+    """How many bytes of whole batches lie at a position, and the offset behind them."""
+
+    size_bytes: int
+    next_offset: int
+
+
+class RecordAtTime(NamedTuple):
+    """The first record that is not older than a timestamp."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class SegmentShape(NamedTuple):
+    """The settings that a segment keeps for its life."""
+
+    index_interval_bytes: int
+    index_bytes: int
+    jitter_ms: int = 0
+
+
+class RollLimits(NamedTuple):
+    """When the active segment is full or old enough."""
+
+    segment_bytes: int
+    segment_ms: int
+
+
+class Segment:
+    """Batches from `base_offset` on. Not thread-safe: only syncing leaves the broker's thread."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_file",
+        "_first_timestamp_ms",
+        "_grown",
+        "_index_room",
+        "_newest",
+        "_offset_index",
+        "_shape",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "files",
+        "size_bytes",
+        "state",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        shape: SegmentShape,
+        *,
+        size_bytes: int,
+        created_ms: int,
+        state: FileState = FileState.LIVE,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.created_ms = created_ms
+        self.state = state
+        self._shape = shape
+        self._file: OpenFile | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._newest: TimestampOffset | None = None
+        self._first_timestamp_ms: int | None = None
+        self._bytes_since_index_entry = 0
+        self._grown = False  # whether the indexes have room for entries
+        self._index_room = 0
+
+    @classmethod
+    def create(
+        cls,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        shape: SegmentShape,
+        *,
+        now_ms: int,
+        preallocate_bytes: int = 0,
+    ) -> "Segment":
+        """A new segment's files, over whatever lay under their names."""
+        segment = cls(files, directory, base_offset, shape, size_bytes=0, created_ms=now_ms)
+        for kind in FILE_KINDS:
+            files.remove(segment.path(kind))
+        segment._file = files.open(segment.path(FileKind.LOG), create=True)
+        if preallocate_bytes:
+            files.preallocate(segment._file, preallocate_bytes)
+        segment._open_empty_indexes()
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(FileKind.LOG)}, {self.size_bytes} bytes)"
+
+    # --- files
+
+    def path(self, kind: FileKind, state: FileState | None = None) -> Path:
+        """Where a file of this segment lies (or would, in another state)."""
+        return self.directory / segment_file(
+            self.base_offset, kind, self.state if state is None else state
+        )
+
+    @property
+    def file(self) -> OpenFile:
+        """The open log file. What lies behind `size_bytes` in it is not part of the log."""
+        if self._file is None:
+            self._file = self.files.open(self.path(FileKind.LOG))
+            self._file.append_position = self.size_bytes
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._open_indexes()
+            assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._open_indexes()
+            assert self._time_index is not None
+        return self._time_index
+
+    def _open_indexes(self) -> None:
+        files, base, size = self.files, self.base_offset, self._shape.index_bytes
+        self._offset_index = OffsetIndex(files, self.path(FileKind.OFFSET_INDEX), base, size)
+        self._time_index = TimeIndex(files, self.path(FileKind.TIME_INDEX), base, size)
+        try:
+            self._offset_index.sanity_check()
+            self._time_index.sanity_check()
+        except (CorruptIndexError, FileNotFoundError) as error:
+            _logger.warning("rebuilding the indexes of %s: %s", self, error)
+            self.rebuild_indexes()
+
+    @property
+    def has_open_file(self) -> bool:
+        return self._file is not None
+
+    @property
+    def is_appendable(self) -> bool:
+        """Whether it was made for appending to since it was opened, or closed."""
+        return self._grown
+
+    def release_files(self) -> None:
+        """Let go of a closed segment's files: the next read opens them again."""
+        self._file = self._offset_index = self._time_index = None
+        self._grown = False
+
+    def rename(self, state: FileState) -> None:
+        """Give its files another suffix. An open file stays open."""
+        for kind in FILE_KINDS:
+            source = self.path(kind)
+            if self.files.exists(source):
+                self.files.rename(source, self.path(kind, state))
+        self.state = state
+        self._offset_index = self._time_index = None
+
+    def move_to(self, directory: Path) -> None:
+        """Its directory was renamed."""
+        self.directory = directory
+        self._offset_index = self._time_index = None
+
+    def remove(self) -> None:
+        """Delete its files."""
+        self.release_files()
+        for path in self.paths():
+            self.files.remove(path)
+
+    def paths(self) -> list[Path]:
+        return [self.path(kind) for kind in FILE_KINDS]
+
+    # --- appending
+
+    def should_roll(
+        self, size: int, limits: RollLimits, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> bool:
+        """Whether a write of `size` bytes belongs into a new segment. Kafka: shouldRoll."""
+        if self.size_bytes + size > limits.segment_bytes:
+            return True
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return True
+        waited_ms = self.waited_ms(now_ms, max_timestamp)
+        if self.size_bytes and waited_ms > limits.segment_ms - self._shape.jitter_ms:
+            return True
+        if not self._grown:
+            self._grow_indexes()
+        return self._index_room <= 0
+
+    def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
+        """How old the segment would be with a record of that timestamp, by its first batch."""
+        first_ms = self.first_timestamp_ms
+        return now_ms - self.created_ms if first_ms < 0 else max_timestamp - first_ms
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """The largest timestamp of the first batch; -1 where there is none."""
+        if self._first_timestamp_ms is None and self.size_bytes:
+            for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
+                self._first_timestamp_ms = header.max_timestamp
+                break
+        return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
+
+    def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Keep the books of a batch that was written at the end of the file."""
+        newest = self.newest
+        if max_timestamp > newest.timestamp_ms:
+            self._newest = newest = TimestampOffset(max_timestamp, last_offset)
+        if self._bytes_since_index_entry > self._shape.index_interval_bytes:
+            self._append_to_indexes(last_offset, newest)
+            self._bytes_since_index_entry = 0
+        if not self.size_bytes:
+            self._first_timestamp_ms = max_timestamp
+        self.size_bytes += size
+        self._bytes_since_index_entry += size
+
+    def _append_to_indexes(self, last_offset: int, newest: TimestampOffset) -> None:
+        # Full only where segment.index.bytes was lowered and a rebuild meets an older segment: then
+        # the rest is found by scanning.
+        if self._index_room > 0:
+            self.offset_index.append(last_offset, self.size_bytes)
+            self.time_index.maybe_append(newest.timestamp_ms, newest.offset)
+            self._index_room -= 1
+            if self.offset_index.entries == 1:
+                # Kafka's dump tool takes zeros for the end of an index, but not as its first entry.
+                # What cannot be written now is written, or fails, with the next flush.
+                with suppress(OSError):
+                    self.offset_index.write_out()
+                    self.time_index.write_out()
+
+    def _grow_indexes(self) -> None:
+        """Make room for entries: an index is as long as it may become while it is appended to."""
+        self.offset_index.become_active()
+        self.time_index.become_active()
+        self._newest = self.newest  # nothing may be left to read once a batch is written
+        self._note_growth()
+
+    def seal(self) -> None:
+        """End the segment's life as the active one: the last time entry, files cut to size."""
+        self.close_indexes()
+        if self.files.size(self.path(FileKind.LOG)) != self.size_bytes:
+            self.files.truncate(self.file, self.size_bytes)
+
+    def close_indexes(self) -> None:
+        """Add the last time entry, and cut the index files to their entries."""
+        newest = self.newest
+        if newest.timestamp_ms > self.time_index.last_entry.timestamp_ms:
+            self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
+        self.offset_index.trim()
+        self.time_index.trim()
+        self._grown = False
+
+    def sync_targets(self) -> list[OpenFile]:
+        """The open files to sync, once the entries that are in memory are in the files."""
+        indexes = (self.offset_index, self.time_index)
+        return [self.file, *(index.write_out() for index in indexes)]
+
+    # --- repair
+
+    def start_over(self) -> None:
+        """Forget all batches (the file keeps its bytes): each is noted again by `note_append`."""
+        self._file = self.file  # opened while the size is known, behind which the next append goes
+        self.size_bytes = self._bytes_since_index_entry = 0
+        self._newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._first_timestamp_ms = None
+        self._open_empty_indexes()
+
+    def _open_empty_indexes(self) -> None:
+        files, base, size = self.files, self.base_offset, self._shape.index_bytes
+        offsets, times = self.path(FileKind.OFFSET_INDEX), self.path(FileKind.TIME_INDEX)
+        self._offset_index = OffsetIndex.create(files, offsets, base, size)
+        self._time_index = TimeIndex.create(files, times, base, size)
+        self._note_growth()
+
+    def _note_growth(self) -> None:
+        # An entry of the time index is added at most when one of the offset index is; its last slot
+        # is for closing the segment.
+        offsets, times = self.offset_index, self.time_index
+        self._index_room = min(
+            offsets.max_entries - offsets.entries, times.max_entries - times.entries - 1
+        )
+        self._grown = True
+
+    def rebuild_indexes(self) -> None:
+        """Make both indexes anew from the batch headers. What is corrupt stays, without entries."""
+        size, grown = self.size_bytes, self._grown
+        self.start_over()
+        try:
+            for _, header in scan_headers(self.files, self.file, 0, size):
+                self.note_append(header.size_bytes, header.last_offset, header.max_timestamp)
+        except (CorruptBatchError, ValueError) as error:
+            _logger.warning("the index of %s ends early: %s", self, error)
+        self.size_bytes = size
+        if not grown:
+            self.close_indexes()
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batch that holds `offset` and all behind it; returns how many bytes went."""
+        found = self.find(offset)
+        if found is None:
+            return 0
+        cut = self.size_bytes - found.position
+        self.files.truncate(self.file, found.position)
+        self.size_bytes = found.position
+        self.rebuild_indexes()
+        return cut
+
+    # --- reading
+
+    def find(self, offset: int) -> FoundBatch | None:
+        """The batch that holds `offset`, or the first one behind it; None behind the last."""
+        for position, header in self.headers_from(offset):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return FoundBatch(position, header)
+        return None
+
+    def batch_at(self, position: int) -> FoundBatch:
+        """The batch that begins there. Raises CorruptBatchError."""
+        for at, header in scan_headers(self.files, self.file, position, self.size_bytes):
+            return FoundBatch(at, header)
+        raise CorruptBatchError(self.file, position, "no batch begins here")
+
+    def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers, from a batch at or before `offset` on."""
+        start = self._start_of_scan(offset)
+        return scan_headers(self.files, self.file, start, self.size_bytes)
+
+    def headers_near(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers, from a batch that begins at or before `position` on."""
+        entry = self.offset_index.before_position(position)
+        if not self._is_sound(entry):
+            self._rebuild_for(entry)
+            entry = self.offset_index.before_position(position)
+        return scan_headers(self.files, self.file, entry.position, self.size_bytes)
+
+    def _start_of_scan(self, offset: int) -> int:
+        """Where the index says to begin, if the batch there is the one it means."""
+        entry = self.offset_index.lookup(offset)
+        if self._is_sound(entry):
+            return entry.position
+        self._rebuild_for(entry)
+        return self.offset_index.lookup(offset).position
+
+    def _rebuild_for(self, entry: OffsetPosition | TimestampOffset) -> None:
+        _logger.warning("rebuilding the indexes of %s: %s is not true", self, entry)
+        self.rebuild_indexes()
+
+    def _is_sound(self, entry: OffsetPosition) -> bool:
+        """Whether the batch that an offset entry means is there."""
+        return entry.position == 0 or (
+            0 < entry.position < self.size_bytes and self._ends_with(entry.position, entry.offset)
+        )
+
+    def _ends_with(self, position: int, offset: int) -> bool:
+        """Whether a batch at `position` ends with `offset`."""
+        try:
+            for _, header in scan_headers(self.files, self.file, position, self.size_bytes):
+                return header.last_offset == offset
+        except CorruptBatchError:
+            pass
+        return False
+
+    def whole_batches(self, found: FoundBatch, max_bytes: int) -> WholeBatches:
+        """As many whole batches from there as fit, at most; fewer where the index tells sooner.
+
+        Nothing where the first one alone is larger.
+        """
+        entry = self.offset_index.before_position(found.position + max_bytes)
+        if entry.position > found.position:
+            for _, header in scan_headers(self.files, self.file, entry.position, self.size_bytes):
+                if header.last_offset == entry.offset:
+                    return WholeBatches(entry.position - found.position, header.base_offset)
+                break
+        size, next_offset = 0, found.header.base_offset
+        for position, header in scan_headers(
+            self.files, self.file, found.position, self.size_bytes
+        ):
+            end = position + header.batch_length + LOG_OVERHEAD - found.position
+            if end > max_bytes:
+                break
+            size, next_offset = end, header.next_offset
+        return WholeBatches(size, next_offset)
+
+    def tail(self) -> WholeBatches:
+        """Up to where the file holds whole batches, and the offset behind the last.
+
+        Raises CorruptBatchError, where a segment is not what its clean close left.
+        """
+        size, next_offset = 0, self.base_offset
+        for position, header in self.headers_from(self.offset_index.last_offset):
+            size, next_offset = position + header.size_bytes, header.next_offset
+        return WholeBatches(size, next_offset)
+
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Header and bytes of whole batches, checked, from the one that holds `offset` on."""
+        found = self.find(offset)
+        if found is not None:
+            yield from read_batches(self.files, self.file, found.position, self.size_bytes)
+
+    # --- timestamps
+
+    @property
+    def newest(self) -> TimestampOffset:
+        """The largest timestamp (-1: none) and the last offset of the batch that had it first."""
+        if self._newest is None:
+            entry = self.time_index.last_entry
+            if not self._is_true(entry):
+                self._rebuild_for(entry)
+            else:
+                self._newest = entry
+            assert self._newest is not None
+        return self._newest
+
+    def _is_true(self, entry: TimestampOffset) -> bool:
+        """Whether the batch that a time entry means has that timestamp."""
+        if entry.timestamp_ms < 0:
+            return self.first_timestamp_ms < 0
+        found = self.find(entry.offset)
+        return (
+            found is not None
+            and found.header.last_offset == entry.offset
+            and found.header.max_timestamp == entry.timestamp_ms
+        )
+
+    def largest_timestamp_ms(self) -> int:
+        """Of a record; where records have none, when the file was last written."""
+        newest_ms = self.newest.timestamp_ms
+        return newest_ms if newest_ms >= 0 else self.files.modified_ms(self.path(FileKind.LOG))
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> RecordAtTime | None:
+        """The first record from `start_offset` on that is not older than `timestamp_ms`."""
+        start = self._start_of_search(timestamp_ms, start_offset)
+        for position, header in self.headers_from(start):
+            if header.max_timestamp >= timestamp_ms:
+                for record in self._records(position, header):
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                        epoch = header.partition_leader_epoch
+                        return RecordAtTime(record.timestamp_ms, record.offset, epoch)
+        return None
+
+    def _start_of_search(self, timestamp_ms: int, start_offset: int) -> int:
+        entry = self.time_index.lookup(timestamp_ms)
+        if entry.timestamp_ms >= 0 and not self._is_true(entry):
+            self._rebuild_for(entry)
+            entry = self.time_index.lookup(timestamp_ms)
+        # No entry has a negative timestamp but one that is not true.
+        return start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
+
+    def newest_record(self) -> RecordAtTime | None:
+        """The first record that has the segment's largest timestamp."""
+        newest = self.newest
+        for position, header in self.headers_from(newest.offset):
+            if header.max_timestamp == newest.timestamp_ms:
+                for record in self._records(position, header):
+                    if record.timestamp_ms == newest.timestamp_ms:
+                        epoch = header.partition_leader_epoch
+                        return RecordAtTime(record.timestamp_ms, record.offset, epoch)
+        return None
+
+    def _records(self, position: int, header: BatchHeader) -> Iterator[Record]:
+        data = self.files.pread_exact(self.file, header.size_bytes, position)
+        return read_records(data, header=header)

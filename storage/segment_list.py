@@ -1,0 +1,72 @@
+"""The segments of one log, in the order of their base offsets. Kafka: LogSegments."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+from .segment import Segment
+
+
+class SegmentList:
+    """Sorted segments; the last one is active. Offsets are found by bisection."""
+
+    __slots__ = ("_base_offsets", "_segments")
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        """Over a copy: segments may go while the caller walks."""
+        return iter(self._segments.copy())
+
+    def __getitem__(self, index: int) -> Segment:
+        return self._segments[index]
+
+    @property
+    def active(self) -> Segment:
+        """The one that is appended to."""
+        return self._segments[-1]
+
+    @property
+    def base_offsets(self) -> list[int]:
+        return self._base_offsets.copy()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def add(self, segment: Segment) -> None:
+        """Put it in its place, instead of one with the same base offset."""
+        index = bisect_left(self._base_offsets, segment.base_offset)
+        if self.holds(segment.base_offset):
+            self._segments[index] = segment
+        else:
+            self._segments.insert(index, segment)
+            self._base_offsets.insert(index, segment.base_offset)
+
+    def remove(self, segment: Segment) -> None:
+        """Raises ValueError when it is not there."""
+        index = self._segments.index(segment)
+        del self._segments[index], self._base_offsets[index]
+
+    def holds(self, base_offset: int) -> bool:
+        """Whether a segment begins exactly there."""
+        index = bisect_left(self._base_offsets, base_offset)
+        return index < len(self._base_offsets) and self._base_offsets[index] == base_offset
+
+    def floor_index(self, offset: int) -> int:
+        """Where the last segment lies that begins at or before `offset`; -1 when none does."""
+        return bisect_right(self._base_offsets, offset) - 1
+
+    def between(self, start_offset: int, end_offset: int | None = None) -> list[Segment]:
+        """The segment that holds `start_offset`, and those after it that begin before the end."""
+        first = max(0, self.floor_index(start_offset))
+        end = (
+            len(self._segments)
+            if end_offset is None
+            else bisect_left(self._base_offsets, end_offset)
+        )
+        return self._segments[first:end]

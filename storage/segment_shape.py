@@ -1,0 +1,19 @@
+"""The part of a topic's configuration that a segment keeps for its life."""
+
+import zlib
+from pathlib import Path
+
+from ..config.topic_config import TopicConfig
+from .segment import SegmentShape
+
+
+def shape_of(config: TopicConfig, directory: Path, base_offset: int) -> SegmentShape:
+    """The shape of the segment that begins at `base_offset` of the log in `directory`.
+
+    `segment.jitter.ms` spreads the rolling of segments that were made at the same time. Kafka draws
+    it at random; a checksum of the names spreads as well and is the same after a restart.
+    """
+    jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+    if jitter_ms:
+        jitter_ms = zlib.crc32(f"{directory.name}/{base_offset}".encode()) % jitter_ms
+    return SegmentShape(config.index_interval_bytes, config.segment_index_bytes, jitter_ms)

@@ -1,0 +1,89 @@
+"""Slices of segment files: what Fetch answers with, and where they begin.
+
+A slice begins where the reader stands, and that is known without a search for most readers: where
+the slice before ended, or where a batch was appended. A few such positions are kept per log. Else
+the offset index and a few batch headers tell.
+
+A slice ends between two batches. Kafka cuts at the byte, and the consumer fetches the rest of a cut
+batch again.
+"""
+
+from ..protocol.schema import SplicedRecords
+from .files import OpenFile
+from .segment import FoundBatch, Segment
+from .segment_list import SegmentList
+
+POSITIONS_KEPT = 16
+
+
+class RecordsSlice(SplicedRecords):
+    """Whole batches in a segment's file. It keeps the file open."""
+
+    __slots__ = ("file", "position")
+
+    def __init__(self, file: OpenFile, position: int, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        self.file = file
+        self.position = position
+
+
+class Slicer:
+    """Cuts slices out of a log's segments."""
+
+    __slots__ = ("_positions", "_segments")
+
+    def __init__(self, segments: SegmentList) -> None:
+        self._segments = segments
+        self._positions: dict[int, tuple[Segment, int]] = {}
+
+    def remember(self, offset: int, segment: Segment, position: int) -> None:
+        """A reader will ask for `offset` next, and it begins (or will begin) there."""
+        self._positions[offset] = (segment, position)
+        if len(self._positions) > POSITIONS_KEPT:
+            del self._positions[next(iter(self._positions))]
+
+    def forget(self) -> None:
+        """Segments went, or the log was cut."""
+        self._positions.clear()
+
+    def cut(
+        self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool
+    ) -> RecordsSlice:
+        """Batches of one segment from the one that holds `offset` on; the log ends at `end_offset`.
+
+        Raises OSError, CorruptRecordError.
+        """
+        if offset == end_offset:
+            active = self._segments.active
+            return RecordsSlice(active.file, active.size_bytes, 0)
+        segment, position = self._positions.get(offset, (None, 0))
+        found = None
+        if segment is None or position >= segment.size_bytes:
+            where = self._find(offset)
+            if where is None:
+                return RecordsSlice(self._segments.active.file, 0, 0)
+            segment, found = where
+            position = found.position
+        size = segment.size_bytes - position
+        if size > max_bytes:
+            found = found or segment.batch_at(position)
+            size, next_offset = segment.whole_batches(found, max_bytes)
+            if not size and at_least_one_batch:
+                size, next_offset = found.header.size_bytes, found.header.next_offset
+            self.remember(next_offset, segment, position + size)
+        elif segment is self._segments.active:
+            self.remember(end_offset, segment, segment.size_bytes)
+        return RecordsSlice(segment.file, position, size)
+
+    def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
+        """The batch that holds `offset`, or the first one behind it.
+
+        None where the log was cut, or cleaned, in such a way that none is left.
+        """
+        first = max(self._segments.floor_index(offset), 0)
+        for index in range(first, len(self._segments)):
+            segment = self._segments[index]
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found
+        return None

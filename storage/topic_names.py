@@ -1,0 +1,46 @@
+"""Which topic names are legal, and which two get in each other's way. Kafka: Topic.
+
+A topic's name becomes a directory's; 249 characters leave room for the partition. Metric names
+cannot tell `.` from `_`, so Kafka refuses a topic whose name differs from another's only there.
+"""
+
+import re
+
+MAX_TOPIC_NAME_LENGTH = 249
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+# The metadata log is not among them: no client ever sees it as a topic.
+INTERNAL_TOPICS = frozenset(
+    {CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
+)
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def why_illegal(topic: str) -> str | None:
+    """What is wrong with the name, in Kafka's words as clients know them; None if nothing is."""
+    if not topic:
+        return "the empty string is not allowed"
+    if topic in (".", ".."):
+        return f"'{topic}' is not allowed"
+    if len(topic) > MAX_TOPIC_NAME_LENGTH:
+        return (
+            f"the length of '{topic}' is longer than the max allowed length {MAX_TOPIC_NAME_LENGTH}"
+        )
+    if not _LEGAL.fullmatch(topic):
+        return (
+            f"'{topic}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def collision_key(topic: str) -> str:
+    """Two topics whose keys are equal collide."""
+    return topic.replace(".", "_")
+
+
+def is_internal(topic: str) -> bool:
+    return topic in INTERNAL_TOPICS

@@ -1,0 +1,1 @@
+"""A package, so that tests import `tests.support` wherever pytest runs them from."""

@@ -1,0 +1,297 @@
+"""The connection alone: a dispatcher that does as it is told, and a socket at the other end."""
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import pytest_asyncio
+
+from odradek.broker.connection import START_BYTES, Connection
+from odradek.broker.disk_executor import DiskExecutor
+from odradek.broker.dispatch import Refusal
+from odradek.broker.frame_memory import FrameMemory
+from odradek.storage.files import Files
+from odradek.storage.log import RecordsSlice
+
+MIB = 1024 * 1024
+LIMIT = 8 * MIB
+
+
+class FakeAnswer:
+    """Writes the pieces it was made of: bytes, or slices of files."""
+
+    def __init__(self, *pieces: object, pending: object = None) -> None:
+        self.pieces = pieces
+        self.pending = pending
+        self.response: object = None
+
+    def write(self, out: bytearray, splices: list) -> None:
+        pieces = self.pieces if self.response is None else (self.response,)
+        sizes = [len(p) if isinstance(p, bytes) else p.size_bytes for p in pieces]
+        out += struct.pack(">i", sum(sizes))
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                out += piece
+            else:
+                splices.append((len(out), piece))
+
+
+class FakeServer:
+    """What a connection asks of its server."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, memory_bytes: int = 4 * LIMIT) -> None:
+        self.loop = loop
+        self.max_request_bytes = LIMIT
+        self.frame_memory = FrameMemory(loop, memory_bytes)
+        self.dispatcher = self
+        self.broker = SimpleNamespace(disk=DiskExecutor(loop), files=Files())
+        self.lost: asyncio.Event = asyncio.Event()
+        self.served: list[bytes] = []
+        self.has_served = asyncio.Event()
+        self.connections: list[Connection] = []
+        self.answers: dict[bytes, FakeAnswer | Exception | None] = {}
+
+    def now_ms(self) -> int:
+        return 0
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.append(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self.frame_memory.forget(connection)
+        self.lost.set()
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer | None:
+        request = bytes(frame)
+        self.served.append(request[:20])
+        self.has_served.set()
+        answer = self.answers.get(request, FakeAnswer(request[:20]))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Client:
+    """The other end, with the framing done."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, *requests: bytes) -> None:
+        self.writer.write(b"".join(struct.pack(">i", len(r)) + r for r in requests))
+
+    async def receive(self) -> bytes:
+        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+        return await self.reader.readexactly(size)
+
+    async def ended(self) -> bool:
+        try:
+            return await self.reader.read() == b""
+        except ConnectionResetError:
+            return True
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[FakeServer]:
+    made = FakeServer(asyncio.get_running_loop())
+    yield made
+    for connection in made.connections:
+        connection.close(None)
+    made.broker.disk.close()
+
+
+@pytest_asyncio.fixture
+async def client(server: FakeServer) -> AsyncIterator[Client]:
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(
+        lambda: Connection(server, SimpleNamespace(name="PLAINTEXT")), "127.0.0.1", 0
+    )
+    port = listening.sockets[0].getsockname()[1]
+    made = Client(*await asyncio.open_connection("127.0.0.1", port))
+    yield made
+    made.writer.close()
+    listening.close()
+    await asyncio.wait_for(server.lost.wait(), 5)
+
+
+async def test_requests_are_answered_in_order(server: FakeServer, client: Client) -> None:
+    requests = [b"request %d" % number for number in range(500)]
+    client.send(*requests)
+    assert [await client.receive() for _ in requests] == requests
+
+
+async def test_a_request_may_come_byte_by_byte(server: FakeServer, client: Client) -> None:
+    for byte in struct.pack(">i", 5) + b"hello":
+        client.writer.write(bytes([byte]))
+        await client.writer.drain()
+        await asyncio.sleep(0)
+    assert await client.receive() == b"hello"
+
+
+async def test_a_large_request_grows_the_buffer_and_small_ones_shrink_it(
+    server: FakeServer, client: Client
+) -> None:
+    client.send(b"x" * (5 * MIB))
+    await client.receive()
+    connection = server.connections[0]
+    assert connection.buffer_bytes >= 5 * MIB
+    for _ in range(100):
+        client.send(b"small")
+        await client.receive()
+    assert connection.buffer_bytes == START_BYTES
+    assert server.frame_memory.granted_bytes == 0
+
+
+async def test_the_next_request_waits_until_the_one_before_is_answered(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[b"slow"] = FakeAnswer(pending=pending)
+    client.send(b"slow", b"quick")
+    await asyncio.wait_for(server.has_served.wait(), 5)
+    await asyncio.sleep(0.01)
+    assert server.served == [b"slow"]
+    pending.set_result(b"at last")
+    assert [await client.receive(), await client.receive()] == [b"at last", b"quick"]
+
+
+async def test_what_a_client_waits_for_is_cancelled_when_it_goes(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[b"slow"] = FakeAnswer(pending=pending)
+    client.send(b"slow")
+    await asyncio.wait_for(server.has_served.wait(), 5)
+    client.writer.close()
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert pending.cancelled()
+
+
+async def test_a_request_without_an_answer_does_not_hold_the_next_back(
+    server: FakeServer, client: Client
+) -> None:
+    server.answers[b"acks=0"] = None
+    client.send(b"acks=0", b"next")
+    assert await client.receive() == b"next"
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
+async def test_a_length_that_can_not_be_closes_the_connection_with_one_line(
+    server: FakeServer, client: Client, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "odradek"):
+        client.writer.write(struct.pack(">i", size) + b"tail")
+        assert await client.ended()
+    assert len(caplog.messages) == 1
+    assert str(size) in caplog.messages[0]
+
+
+async def test_a_refused_request_closes_the_connection_with_its_reason(
+    server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers[b"bad"] = Refusal("API key 99 is not served")
+    with caplog.at_level(logging.WARNING, "odradek"):
+        client.send(b"bad", b"next")
+        assert await client.ended()
+    assert server.served == [b"bad"]
+    assert "API key 99 is not served" in caplog.messages[0]
+
+
+async def test_a_slice_of_a_file_is_sent_between_bytes(
+    server: FakeServer, client: Client, tmp_path: Path
+) -> None:
+    data = os.urandom(3 * MIB)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    file = Files().open(path)
+    server.answers[b"fetch"] = FakeAnswer(
+        b"before", RecordsSlice(file, 100, 2 * MIB), b"between", RecordsSlice(file, 0, 10), b"end"
+    )
+    client.send(b"fetch", b"next")
+    expected = b"before" + data[100 : 100 + 2 * MIB] + b"between" + data[:10] + b"end"
+    assert await client.receive() == expected
+    assert await client.receive() == b"next"
+
+
+async def test_a_client_that_reads_slowly_gets_every_byte(
+    server: FakeServer, client: Client, tmp_path: Path
+) -> None:
+    data = os.urandom(16 * MIB)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    server.answers[b"fetch"] = FakeAnswer(RecordsSlice(Files().open(path), 0, len(data)))
+    sock = client.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+    client.send(b"fetch", b"next")
+    await asyncio.sleep(0.05)
+    assert server.served == [b"fetch"]
+    assert await client.receive() == data
+    assert await client.receive() == b"next"
+
+
+async def test_a_file_that_ends_too_early_cuts_the_connection(
+    server: FakeServer, client: Client, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"short")
+    server.answers[b"fetch"] = FakeAnswer(RecordsSlice(Files().open(path), 0, 100))
+    client.send(b"fetch")
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+        await client.receive()
+
+
+async def test_finish_answers_what_is_under_way_and_nothing_new(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[b"slow"] = FakeAnswer(pending=pending)
+    client.send(b"slow", b"too late")
+    await asyncio.wait_for(server.has_served.wait(), 5)
+    server.connections[0].finish()
+    pending.set_result(b"done")
+    assert await client.receive() == b"done"
+    assert await client.ended()
+    assert server.served == [b"slow"]
+
+
+async def test_large_frames_wait_for_memory_and_go_on_when_it_is_free(
+    server: FakeServer, client: Client
+) -> None:
+    server.frame_memory = FrameMemory(server.loop, 4 * MIB)
+    other = Connection(server, SimpleNamespace(name="OTHER"))
+    assert server.frame_memory.grants(other, 3 * MIB)
+    client.send(b"x" * (3 * MIB))
+    await asyncio.sleep(0.05)
+    assert server.connections[0].starving
+    assert server.served == []
+    server.frame_memory.release(other)
+    assert await client.receive() == b"x" * 20
+
+
+async def test_a_client_that_goes_in_the_middle_of_a_request_leaves_one_line(
+    server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "odradek"):
+        client.writer.write(struct.pack(">i", 100) + b"only so much")
+        await client.writer.drain()
+        client.writer.close()
+        await asyncio.wait_for(server.lost.wait(), 5)
+    assert len(caplog.messages) == 1
+    assert "16 of 104 bytes" in caplog.messages[0]
+
+
+async def test_an_answer_that_cannot_be_written_closes_the_connection_with_its_traceback(
+    server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers[b"bad"] = FakeAnswer(None)
+    with caplog.at_level(logging.WARNING, "odradek"):
+        client.send(b"bad")
+        assert await client.ended()
+    assert caplog.records[0].exc_info
+    assert "failed inside the broker" in caplog.messages[-1]

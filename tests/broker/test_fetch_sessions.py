@@ -1,0 +1,193 @@
+"""KIP-227 sessions: what is remembered, what is told, what is refused."""
+
+from collections.abc import Iterable
+
+from odradek.broker.fetch_sessions import (
+    EVICTION_MS,
+    FetchSessions,
+    PartitionKey,
+    next_epoch,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionData,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
+from odradek.protocol.schema import SplicedRecords
+
+VERSION = 12
+Answers = dict[PartitionKey, FetchPartitionData]
+
+
+def make_sessions(max_sessions: int = 10) -> FetchSessions:
+    ids = iter(range(1, 1000))
+    return FetchSessions(max_sessions, lambda: next(ids))
+
+
+def fetch(
+    partitions: Iterable[int] = (),
+    *,
+    session_id: int = 0,
+    epoch: int = 0,
+    forget: Iterable[int] = (),
+    offset: int = 0,
+) -> FetchRequest:
+    wanted = [
+        FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=100)
+        for p in partitions
+    ]
+    gone = list(forget)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic="t", partitions=wanted)] if wanted else [],
+        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=gone)] if gone else [],
+    )
+
+
+def answers(*partitions: int, records: int = 0, high_watermark: int = 5, error: int = 0) -> Answers:
+    return {
+        ("t", p): FetchPartitionData(
+            partition_index=p,
+            error_code=error,
+            high_watermark=high_watermark,
+            log_start_offset=0,
+            records=SplicedRecords(records) if records else b"",
+        )
+        for p in partitions
+    }
+
+
+def open_session(sessions: FetchSessions, *partitions: int, now_ms: int = 0) -> int:
+    plan = sessions.plan(fetch(partitions), VERSION, now_ms)
+    error, session_id, told = plan.conclude(answers(*partitions))
+    assert error is ErrorCode.NONE
+    assert len(told) == len(partitions)
+    return session_id
+
+
+def test_a_full_fetch_opens_a_session_and_answers_for_every_partition() -> None:
+    sessions = make_sessions()
+    assert open_session(sessions, 0, 1) == 1
+    assert len(sessions) == 1
+
+
+def test_epoch_minus_one_fetches_without_a_session_and_ends_the_one_named() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    plan = sessions.plan(fetch([0], session_id=session_id, epoch=-1), VERSION, 0)
+    assert plan.conclude(answers(0))[1] == 0
+    assert len(sessions) == 0
+
+
+def test_an_incremental_fetch_reads_all_partitions_but_tells_only_news() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0, 1)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
+    assert list(plan.wanted) == [("t", 0), ("t", 1)]
+    error, told_id, told = plan.conclude(answers(0) | answers(1, records=10))
+    assert (error, told_id, list(told)) == (ErrorCode.NONE, session_id, [("t", 1)])
+
+
+def test_a_moved_high_watermark_is_news_once() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    first = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
+    assert list(first.conclude(answers(0, high_watermark=6))[2]) == [("t", 0)]
+    second = sessions.plan(fetch(session_id=session_id, epoch=2), VERSION, 0)
+    assert second.conclude(answers(0, high_watermark=6))[2] == {}
+
+
+def test_an_error_is_told_each_time_and_its_end_is_told_too() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    for epoch in (1, 2):
+        plan = sessions.plan(fetch(session_id=session_id, epoch=epoch), VERSION, 0)
+        assert plan.conclude(answers(0, error=ErrorCode.KAFKA_STORAGE_ERROR))[2]
+    plan = sessions.plan(fetch(session_id=session_id, epoch=3), VERSION, 0)
+    assert plan.conclude(answers(0))[2]
+
+
+def test_a_partition_with_records_goes_to_the_end_of_the_row() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0, 1, 2)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
+    plan.conclude(answers(0, records=10) | answers(1, 2))
+    plan = sessions.plan(fetch(session_id=session_id, epoch=2), VERSION, 0)
+    assert [partition for _, partition in plan.wanted] == [1, 2, 0]
+
+
+def test_partitions_are_added_changed_and_forgotten() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0, 1)
+    request = fetch([1, 2], session_id=session_id, epoch=1, forget=[0], offset=7)
+    plan = sessions.plan(request, VERSION, 0)
+    assert {key[1]: wanted.fetch_offset for key, wanted in plan.wanted.items()} == {1: 7, 2: 7}
+
+
+def test_a_session_that_forgets_everything_ends() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=1, forget=[0]), VERSION, 0)
+    assert plan.conclude({}) == (ErrorCode.NONE, 0, {})
+    assert len(sessions) == 0
+
+
+def test_an_unknown_session_is_refused() -> None:
+    plan = make_sessions().plan(fetch(session_id=99, epoch=1), VERSION, 0)
+    assert plan.wanted == {}
+    assert plan.conclude({})[0] is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_wrong_epoch_is_refused() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=5), VERSION, 0)
+    assert plan.conclude({})[0] is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_change_between_names_and_topic_ids_is_refused() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=1), 13, 0)
+    assert plan.conclude({})[0] is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_a_second_request_of_the_session_spoils_the_answer_of_the_first() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0)
+    first = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
+    sessions.plan(fetch(session_id=session_id, epoch=2), VERSION, 0)
+    assert first.conclude(answers(0, records=1))[0] is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_when_all_slots_are_taken_by_fresh_sessions_the_client_goes_without() -> None:
+    sessions = make_sessions(max_sessions=1)
+    open_session(sessions, 0)
+    assert open_session(sessions, 1, 2, now_ms=10) == 0
+
+
+def test_a_stale_session_gives_its_slot_up() -> None:
+    sessions = make_sessions(max_sessions=1)
+    open_session(sessions, 0)
+    assert open_session(sessions, 1, now_ms=EVICTION_MS + 1) == 2
+
+
+def test_an_old_but_used_session_gives_way_only_to_one_that_is_not_smaller() -> None:
+    sessions = make_sessions(max_sessions=1)
+    session_id = open_session(sessions, 0, 1)
+    sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, EVICTION_MS)
+    now_ms = EVICTION_MS + 1
+    assert open_session(sessions, 0, now_ms=now_ms) == 0
+    assert open_session(sessions, 0, 1, now_ms=now_ms) == 2
+
+
+def test_epochs_wrap_to_one() -> None:
+    assert next_epoch(0) == 1
+    assert next_epoch(0x7FFFFFFF) == 1
+    assert next_epoch(-1) == -1

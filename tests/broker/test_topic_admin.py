@@ -1,0 +1,273 @@
+"""Topics come and go: the metadata log, the logs on disk, the fsync between them and the answer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.disk_executor import DiskExecutor
+from odradek.broker.fetch_waiters import FetchWaiter
+from odradek.broker.log_sync import LogSync
+from odradek.broker.topic_admin import TopicAdmin
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.broker_registration import Endpoint
+from odradek.coordinator.controller import Controller
+from odradek.coordinator.kraft_log import open_kraft_log
+from odradek.coordinator.metadata_format import format_metadata
+from odradek.coordinator.quorum import QuorumMember
+from odradek.coordinator.topic_creation import CreatedTopic, MorePartitions, NewTopic
+from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.topic_settings import topic_rules
+from odradek.coordinator.topics import Topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import METADATA_TOPIC_ID
+from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+from tests.support.partition_logs import UnsyncedFiles
+
+NOW_MS = 1_700_000_000_000
+
+
+class SlowDisk(LogSync):
+    """A sync that ends when the test says so."""
+
+    def __init__(self, controller: Controller, disk: DiskExecutor) -> None:
+        super().__init__(controller.log, disk, lambda: NOW_MS)
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def sync(self) -> None:
+        await self.may_end.wait()
+        await super().sync()
+
+
+class Rig:
+    """A topic admin with everything real behind it, in a directory."""
+
+    def __init__(self, directory: Path, files: Files, **texts: str) -> None:
+        settings = {"log.dirs": str(directory), "num.partitions": "2"}
+        settings |= {name.replace("_", "."): value for name, value in texts.items()}
+        self.config = BrokerConfig.from_texts(settings)
+        self.log_manager = LogManager.open(self.config, files=files)
+        home = self.log_manager.directories[0]
+        me = QuorumMember(
+            node_id=self.config.node_id,
+            directory_id=home.directory_id,
+            endpoint=Endpoint("CONTROLLER", "localhost", 9093),
+        )
+        format_metadata(files, directory, me, now_ms=NOW_MS)
+        metadata_log = self.log_manager.open_metadata_log(
+            METADATA_TOPIC_ID, self.config.stored_topic_config({}), now_ms=NOW_MS
+        )
+        kraft = open_kraft_log(metadata_log, files, self.log_manager.cluster_id, me, now_ms=NOW_MS)
+        directories = [home.directory_id]
+        rules = topic_rules(self.config, self.config.node_id, directories)
+        self.controller = Controller(kraft, lambda: rules)
+        self.controller.register_broker(
+            incarnation_id=bytes(16),
+            endpoints=[],
+            directories=directories,
+            rack=None,
+            now_ms=NOW_MS,
+        )
+        self.metadata = kraft.metadata
+        self.disk = DiskExecutor(asyncio.get_running_loop())
+        self.sync = SlowDisk(self.controller, self.disk)
+        self.come: list[Topic] = []
+        self.gone: list[Topic] = []
+        self.admin = TopicAdmin(
+            config=self.config,
+            controller=self.controller,
+            metadata_sync=self.sync,
+            log_manager=self.log_manager,
+            on_created=self.come.append,
+            on_deleted=self.gone.append,
+            now_ms=lambda: NOW_MS,
+        )
+
+    def close(self) -> None:
+        self.disk.close()
+        self.log_manager.close(now_ms=NOW_MS)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    made = Rig(tmp_path / "data", UnsyncedFiles())
+    yield made
+    made.close()
+
+
+def code_of(result: object) -> ErrorCode | None:
+    return result.code if isinstance(result, ApiError) else None
+
+
+async def test_a_topic_is_there_with_its_logs_and_on_disk_when_the_answer_comes(rig: Rig) -> None:
+    results = await rig.admin.create([NewTopic(name="t", partition_count=3)])
+    topic = rig.metadata.topics["t"]
+    assert results == {
+        "t": CreatedTopic(name="t", topic_id=topic.id, partition_count=3, replication_factor=1)
+    }
+    assert [rig.log_manager.get("t", index).topic_id for index in range(3)] == [topic.id] * 3
+    assert rig.come == [topic]
+    assert rig.controller.log.recovery_point == rig.controller.log.log_end_offset
+
+
+async def test_the_answer_waits_for_the_disk_but_the_topic_does_not(rig: Rig) -> None:
+    rig.sync.may_end.clear()
+    creation = asyncio.ensure_future(rig.admin.create([NewTopic(name="t")]))
+    await asyncio.sleep(0)
+    assert "t" in rig.metadata.topics
+    assert rig.log_manager.get("t", 1).log_end_offset == 0
+    assert not creation.done()
+    rig.sync.may_end.set()
+    await creation
+
+
+async def test_a_topic_is_created_with_its_overrides(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t", configs={"retention.ms": "1000"})])
+    assert rig.log_manager.get("t", 0).config.retention_ms == 1000
+
+
+async def test_validation_leaves_no_trace(rig: Rig) -> None:
+    end = rig.controller.log.log_end_offset
+    results = await rig.admin.create([NewTopic(name="t")], validate_only=True)
+    assert isinstance(results["t"], CreatedTopic)
+    assert "t" not in rig.metadata.topics
+    assert rig.log_manager.find("t", 0) is None
+    assert rig.controller.log.log_end_offset == end
+
+
+async def test_an_illegal_config_is_refused_and_the_other_topics_are_made(rig: Rig) -> None:
+    bad = NewTopic(name="bad", configs={"retention.ms": "soon"})
+    results = await rig.admin.create([bad, NewTopic(name="good")])
+    assert code_of(results["bad"]) is ErrorCode.INVALID_CONFIG
+    assert "good" in rig.metadata.topics
+    assert "bad" not in rig.metadata.topics
+
+
+async def test_clients_that_name_the_same_topic_at_once_all_get_it(rig: Rig) -> None:
+    rig.sync.may_end.clear()
+    races = [asyncio.ensure_future(rig.admin.create_automatically(["t"])) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert not any(race.done() for race in races)  # who was slower must not answer sooner
+    rig.sync.may_end.set()
+    assert await asyncio.gather(*races) == [{}] * 5
+    assert len(rig.metadata.topics["t"].partitions) == 2
+
+
+async def test_names_that_cannot_be_topics_are_refused_one_by_one(rig: Rig) -> None:
+    errors = await rig.admin.create_automatically(["a b", "fine", "__transaction_state"])
+    assert {name: error.code for name, error in errors.items()} == {
+        "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "__transaction_state": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert list(rig.metadata.topics) == ["fine"]
+
+
+async def test_the_offsets_topic_is_created_whole_and_once(rig: Rig) -> None:
+    await asyncio.gather(rig.admin.ensure_offsets_topic(), rig.admin.ensure_offsets_topic())
+    topic = rig.metadata.topics["__consumer_offsets"]
+    assert len(topic.partitions) == 50
+    log = rig.log_manager.get("__consumer_offsets", 49)
+    assert log.config.cleanup_policy == ("compact",)
+    assert log.config.segment_bytes == rig.config.offsets_topic_segment_bytes
+    end = rig.controller.log.log_end_offset
+    await rig.admin.ensure_offsets_topic()
+    assert rig.controller.log.log_end_offset == end
+
+
+async def test_the_offsets_topic_does_not_hold_up_its_first_client(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "data", Files())  # with real fsyncs
+    started = time.perf_counter()
+    await rig.admin.ensure_offsets_topic()
+    took = time.perf_counter() - started
+    rig.close()
+    assert took < 1.0  # usually a twentieth of it
+
+
+async def test_partitions_are_added_with_their_logs(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t"), NewTopic(name="u")])
+    wishes = [MorePartitions(name="t", count=4), MorePartitions(name="u", count=1)]
+    results = await rig.admin.create_partitions(wishes)
+    assert results["t"] is None
+    assert code_of(results["u"]) is ErrorCode.INVALID_PARTITIONS
+    assert [rig.log_manager.get("t", index).partition for index in range(4)] == [0, 1, 2, 3]
+    assert rig.log_manager.find("u", 2) is None
+
+
+async def test_partitions_are_only_validated_when_asked_so(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    wish = MorePartitions(name="t", count=4)
+    assert await rig.admin.create_partitions([wish], validate_only=True) == {"t": None}
+    assert len(rig.metadata.topics["t"].partitions) == 2
+
+
+async def test_a_deleted_topic_is_gone_and_its_coordinators_are_told(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    [deleted] = await rig.admin.delete([TopicRef("t")])
+    assert deleted.error is None
+    assert [topic.name for topic in rig.gone] == ["t"]
+    assert "t" not in rig.metadata.topics
+    with pytest.raises(ApiError, match="t-0"):
+        rig.log_manager.get("t", 0)
+    names = sorted(path.name for path in rig.log_manager.directories[0].path.glob("t-*"))
+    assert [name.endswith("-delete") for name in names] == [True, True]
+
+
+async def test_a_topic_made_again_is_another_one_and_empty(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    first = rig.metadata.topics["t"].id
+    await rig.admin.delete([TopicRef(None, first)])
+    await rig.admin.create([NewTopic(name="t")])
+    assert rig.metadata.topics["t"].id != first
+    assert rig.log_manager.get("t", 0).log_end_offset == 0
+
+
+async def test_who_waits_for_records_of_a_deleted_topic_looks_again_at_once(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    waiter = FetchWaiter(asyncio.get_running_loop(), [rig.log_manager.get("t", 0)], 1)
+    waiting = asyncio.ensure_future(waiter.wait(60_000))
+    await asyncio.sleep(0)
+    await rig.admin.delete([TopicRef("t")])
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_one_line_tells_of_each_topic_that_comes_or_goes(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.topics")
+    await rig.admin.create([NewTopic(name="t", partition_count=1), NewTopic(name="u")])
+    await rig.admin.create_partitions([MorePartitions(name="t", count=3)])
+    await rig.admin.delete([TopicRef("t"), TopicRef("never")])
+    assert [record.message for record in caplog.records if record.name == "odradek.topics"] == [
+        "created topic t with 1 partition",
+        "created topic u with 2 partitions",
+        "topic t has 3 partitions now",
+        "deleted topic t with 3 partitions",
+    ]
+
+
+class FullDisk(UnsyncedFiles):
+    """A disk on which no directory can be made any more, once `is_full`."""
+
+    is_full = False
+
+    def make_directory(self, path: Path) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        super().make_directory(path)
+
+
+async def test_a_topic_whose_logs_cannot_be_made_is_there_and_offline(tmp_path: Path) -> None:
+    files = FullDisk()
+    rig = Rig(tmp_path / "data", files)
+    files.is_full = True
+    results = await rig.admin.create([NewTopic(name="t")])
+    assert isinstance(results["t"], CreatedTopic)
+    with pytest.raises(ApiError) as refusal:
+        rig.log_manager.get("t", 0)
+    assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    rig.close()

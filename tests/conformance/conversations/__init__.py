@@ -1,0 +1,20 @@
+"""What is asked of Apache Kafka and of odradek alike: one function is one conversation."""
+
+from collections.abc import Callable
+
+from tests.conformance.conversation import Conversation
+from tests.conformance.conversations import cluster, groups, records, topics
+
+Talk = Callable[[Conversation], None]
+
+
+def all_conversations() -> dict[str, Talk]:
+    """Every public function of the modules here, by its name."""
+    return {
+        name: function
+        for module in (cluster, topics, records, groups)
+        for name, function in vars(module).items()
+        if callable(function)
+        and getattr(function, "__module__", "") == module.__name__
+        and not name.startswith("_")
+    }

@@ -1,0 +1,57 @@
+"""A member of a group by confluent-kafka."""
+
+from collections import defaultdict
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.conformance.members import events
+
+
+def main() -> None:
+    """Read and commit until SIGTERM."""
+    wanted = events.arguments()
+    stop = events.Stop()
+    settings = {
+        "bootstrap.servers": wanted.bootstrap,
+        "group.id": wanted.group,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "session.timeout.ms": events.SESSION_TIMEOUT_MS,
+        "heartbeat.interval.ms": events.HEARTBEAT_INTERVAL_MS,
+    }
+    if wanted.instance:
+        settings["group.instance.id"] = wanted.instance
+    consumer = Consumer(settings)
+    consumer.subscribe(
+        [wanted.topic],
+        on_assign=lambda _, partitions: events.say_assigned(partitions),
+        on_revoke=lambda _, partitions: events.say_revoked(partitions),
+    )
+    events.say("startup_complete")
+    while not stop.requested:
+        polled: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+        for message in consumer.consume(500, 0.2):
+            if message.error() is None:
+                polled[TopicPartition(message.topic(), message.partition())].append(
+                    message.offset()
+                )
+        if polled:
+            events.say_consumed(polled)
+            _commit(consumer, {at: got[-1] + 1 for at, got in polled.items()})
+    consumer.close()
+    events.say("shutdown_complete")
+
+
+def _commit(consumer: Consumer, offsets: dict[TopicPartition, int]) -> None:
+    places = [TopicPartition(at.topic, at.partition, offset) for at, offset in offsets.items()]
+    try:
+        answers = consumer.commit(offsets=places, asynchronous=False)
+        errors = [answer.error for answer in answers if answer.error]
+    except KafkaException as error:
+        events.say_committed(offsets, error)
+    else:
+        events.say_committed(offsets, KafkaException(errors[0]) if errors else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Answers as plain values that two brokers can be compared by.
+
+What may differ, and why, is all here; everything else of an answer must be equal:
+
+- ids that a broker draws (topics, members, sessions, producers, the cluster's, directories') become
+  `topic_id 1`, `topic_id 2`, …, in the order in which a conversation meets them: the same id must
+  turn up in the same places, whatever it is; so do paths of log directories;
+- host and port of the broker that answers;
+- times that a broker takes from its clock, and sizes that it takes from its disks;
+- words of an error message or of a setting's documentation: where Kafka says something, odradek
+  must; where Kafka says nothing, odradek may;
+- the order of lists that Kafka gives in the order of its hash tables: they are sorted;
+- the end of fetched records: Kafka may cut the last batch in the middle, and a consumer then
+  fetches it again; here that piece is taken off;
+- the log start beside INVALID_RECORD: Kafka tells it for some of these refusals;
+- aborted transactions, where there are none: null or an empty list;
+- min.insync.replicas, which Kafka sets for the cluster when it formats a directory, for the sake of
+  a feature (eligible leader replicas) that one node has no use for: its source is left out.
+
+An answer with UNKNOWN_SERVER_ERROR is an accident inside Kafka: nothing is learned from it.
+"""
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.primitives import ZERO_UUID
+
+# A member's id is what the client calls itself, a dash, and a random UUID.
+MEMBER_ID = re.compile(r".+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+DRAWN_IDS = frozenset(
+    {"cluster_id", "log_dir", "producer_id", "replica_directory_id", "session_id", "topic_id"}
+)
+FREE_TEXT = frozenset({"batch_index_error_message", "documentation", "error_message"})
+WORDS = "words"
+NO_ID = (-1, 0, "", None, ZERO_UUID)
+
+# By the fields of an element: (struct, field) of the list.
+UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("CreateTopicsResponse", "topics"): lambda topic: topic["name"],
+    ("CreatePartitionsResponse", "results"): lambda topic: topic["name"],
+    ("DeleteTopicsResponse", "responses"): lambda topic: repr(topic),
+    ("DeleteGroupsResponse", "results"): lambda group: group["group_id"],
+    ("DescribeGroupsResponse", "groups"): lambda group: group["group_id"],
+    ("DescribeConfigsResult", "configs"): lambda config: config["name"],
+    ("DescribeLogDirsResult", "topics"): lambda topic: topic["name"],
+    ("DescribeLogDirsTopic", "partitions"): lambda partition: partition["partition_index"],
+    ("ElectLeadersResponse", "replica_election_results"): lambda topic: topic["topic"],
+    ("FetchResponse", "responses"): lambda topic: repr(topic),
+    ("FetchTopicResponse", "partitions"): lambda partition: partition["partition_index"],
+    ("JoinGroupResponse", "members"): lambda member: repr(member),
+    ("ListGroupsResponse", "groups"): lambda group: group["group_id"],
+    ("ListOffsetsResponse", "topics"): lambda topic: topic["name"],
+    ("ListOffsetsTopicResponse", "partitions"): lambda partition: repr(partition),
+    ("MetadataResponse", "topics"): lambda topic: repr(topic),
+    ("OffsetFetchResponse", "topics"): lambda topic: repr(topic),
+    ("OffsetFetchResponseGroup", "topics"): lambda topic: repr(topic),
+    ("OffsetFetchResponseTopic", "partitions"): lambda partition: partition["partition_index"],
+    ("OffsetForLeaderEpochResponse", "topics"): lambda topic: topic["topic"],
+    ("ProduceTopicResponse", "partition_responses"): lambda partition: partition["index"],
+    ("ProduceResponse", "responses"): lambda topic: repr(topic),
+}
+CLOCK_FIELDS = frozenset({"last_caught_up_timestamp", "last_fetch_timestamp", "log_append_time_ms"})
+DISK_FIELDS = frozenset({"total_bytes", "usable_bytes"})
+
+
+class Transcript:
+    """What one broker answered in one conversation."""
+
+    def __init__(self, port: int) -> None:
+        self.lines: list[tuple[str, Any]] = []
+        self._port = port
+        self._names: dict[tuple[str, object], str] = {}
+
+    def write(self, title: str, answer: object) -> None:
+        """Note an answer (a message, or a word such as `closed`) under what was asked."""
+        self.lines.append((title, self.plain(answer)))
+
+    def plain(self, value: Any) -> Any:
+        """The value without what may differ."""
+        if isinstance(value, msgspec.Struct):
+            return self._plain_struct(value)
+        if isinstance(value, list | tuple):
+            return [self.plain(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._plain_field(name, one) for name, one in value.items()}
+        if isinstance(value, memoryview):
+            return bytes(value)
+        if isinstance(value, str) and MEMBER_ID.fullmatch(value):
+            return self._name("member", value)
+        return value
+
+    def _plain_struct(self, struct: msgspec.Struct) -> dict[str, Any]:
+        kind = type(struct).__name__
+        fields = {}
+        for name in struct.__struct_fields__:
+            value = self._plain_field(name, getattr(struct, name))
+            order = UNORDERED.get((kind, name))
+            fields[name] = sorted(value, key=order) if order and value else value
+        if kind == "ProducePartitionResponse" and fields["error_code"] == ErrorCode.INVALID_RECORD:
+            fields.pop("log_start_offset")
+        if fields.get("name") == "min.insync.replicas":
+            fields.pop("config_source", None)
+            fields.pop("synonyms", None)
+        return fields
+
+    def _plain_field(self, name: str, value: Any) -> Any:
+        if name in DRAWN_IDS:
+            return value if value in NO_ID else self._name(name, value)
+        if name in FREE_TEXT:
+            return value if value in (None, "") else WORDS
+        if name in CLOCK_FIELDS:
+            return value if value == -1 else "time"
+        if name in DISK_FIELDS:
+            return value if value == -1 else "size"
+        if name == "aborted_transactions":
+            return self.plain(value or [])
+        if name == "records":
+            return whole_batches(bytes(value or b""))
+        if name == "port":
+            return "port" if value == self._port else value
+        return self.plain(value)
+
+    def _name(self, kind: str, value: object) -> str:
+        known = sum(1 for one, _ in self._names if one == kind)
+        return self._names.setdefault((kind, value), f"{kind} {known + 1}")
+
+
+def whole_batches(records: bytes) -> bytes:
+    """The records up to the end of the last batch that is whole."""
+    end = 0
+    while end + 12 <= len(records):
+        (length,) = struct.unpack_from(">i", records, end + 8)
+        if end + 12 + length > len(records):
+            break
+        end += 12 + length
+    return records[:end]
+
+
+def is_accident(answer: Any) -> bool:
+    """Whether UNKNOWN_SERVER_ERROR is anywhere in it."""
+    if isinstance(answer, dict):
+        return answer.get("error_code") == -1 or any(map(is_accident, answer.values()))
+    return isinstance(answer, list) and any(map(is_accident, answer))
+
+
+def differences(expected: Any, found: Any, where: str = "") -> list[str]:
+    """One line for each place where two plain values differ."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return [
+            line
+            for name in expected
+            for line in differences(expected[name], found.get(name), f"{where}.{name}")
+        ]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [
+            line
+            for index, pair in enumerate(zip(expected, found, strict=True))
+            for line in differences(*pair, f"{where}[{index}]")
+        ]
+    if found == WORDS and expected in (None, ""):
+        return []
+    if expected == found:
+        return []
+    return [f"{where}: Kafka says {_short(expected)}, odradek {_short(found)}"]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,0 +1,74 @@
+"""The fixtures that tests of a whole broker share."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
+from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
+
+
+@pytest.fixture(scope="session")
+def java() -> JavaTools:
+    """Apache Kafka's command-line tools."""
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    return JAVA_TOOLS
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for all tests that only need topics and groups of their own."""
+    reason = why_no_broker()
+    if reason:
+        pytest.skip(reason)
+    process = make_broker(tmp_path_factory.mktemp("broker"))
+    yield from _served(process)
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+    """Starts brokers of the test's own: `start_broker(**{"log.segment.bytes": "1048576"})`."""
+    reason = why_no_broker()
+    if reason:
+        pytest.skip(reason)
+    started: list[Iterator[BrokerProcess]] = []
+
+    def start(**overrides: str) -> BrokerProcess:
+        life = _served(make_broker(tmp_path / f"broker-{len(started)}", overrides))
+        started.append(life)
+        return next(life)
+
+    yield start
+    for life in started:
+        next(life, None)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses; the topic does not exist yet."""
+    place = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
+    return f"topic-{place}"
+
+
+@pytest.fixture
+def group(topic: str) -> str:
+    """A group id that no other test uses."""
+    return topic.replace("topic-", "group-")
+
+
+def _served(process: BrokerProcess) -> Iterator[BrokerProcess]:
+    """A broker from its start to its clean end, with what must hold of every such life."""
+    try:
+        yield process.start()
+        assert process.crashes_in_log() == [], process.log_text()
+        if process.is_running:
+            assert process.terminate() in process.clean_exit_codes, process.log_text()[-4000:]
+            assert process.crashes_in_log() == [], process.log_text()
+        shutil.rmtree(process.data, ignore_errors=True)
+    finally:
+        process.stop()

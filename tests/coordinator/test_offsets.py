@@ -1,0 +1,251 @@
+"""Committed offsets: who may commit, what is kept, and when it is forgotten."""
+
+import pytest
+
+from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequestTopic
+from odradek.protocol.record import read_records
+from odradek.protocol.record_batch import read_header
+from odradek.protocol.records.consumer_offsets import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, subscription
+
+MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
+RETENTION = 7 * DAY
+OTHER = ("other", b"other topic's id")
+
+
+def fetch(groups: Groups, topic: tuple[str, bytes], *partitions: int) -> list[tuple[int, int, str]]:
+    wanted = OffsetFetchRequestTopic(
+        name=topic[0], topic_id=topic[1], partition_indexes=list(partitions)
+    )
+    (found,) = groups.coordinator.fetch_offsets(GROUP, [wanted])
+    assert (found.name, found.topic_id) == topic
+    return [
+        (p.committed_offset, p.committed_leader_epoch, p.metadata or "") for p in found.partitions
+    ]
+
+
+def refused(groups: Groups, offset: int = 1, **words: object) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        groups.commit(offset, **words)  # type: ignore[arg-type] # whatever a test says
+    return caught.value.code
+
+
+def test_what_is_committed_can_be_fetched_and_nothing_is_minus_one() -> None:
+    groups = Groups()
+    groups.commit(42, metadata="note")
+    assert fetch(groups, TOPIC, 0, 1) == [(42, -1, "note"), (-1, -1, "")]
+    assert fetch(groups, OTHER, 0) == [(-1, -1, "")]
+    assert groups.coordinator.fetch_offsets("nobody", None) == []
+
+
+def test_offsets_survive_a_restart() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.commit(2, metadata=None)
+    groups.commit(7, partition=3)
+    after = groups.restarted()
+    assert fetch(after, TOPIC, 0, 3) == [(2, -1, ""), (7, -1, "")]
+
+
+def test_an_offset_of_a_topic_that_had_the_same_name_is_not_found_by_the_new_id() -> None:
+    groups = Groups()
+    groups.commit(42)
+    assert fetch(groups, (TOPIC[0], b"reborn 16 bytes!"), 0) == [(-1, -1, "")]
+    assert fetch(groups, (TOPIC[0], bytes(16)), 0) == [(42, -1, "")]
+
+
+def test_all_partitions_of_a_commit_are_one_batch_in_kafkas_versions() -> None:
+    groups = Groups()
+    groups.commit(1)
+    batch = groups.logs[0].stored[-1]
+    (record,) = read_records(batch, header=read_header(batch))
+    assert record.key == b"\x00\x01" + b"\x00\x01g" + b"\x00\x05topic" + bytes(4)
+    assert record.value is not None
+    # Version 4, offset 1, leader epoch -1, metadata "", commit time, one tag: the topic id.
+    assert record.value[:14] == b"\x00\x04" + bytes(7) + b"\x01" + b"\xff" * 4
+    assert record.value[14:15] == b"\x01"
+    assert record.value[23:] == b"\x01\x00\x10" + TOPIC[1]
+
+
+def test_metadata_that_is_too_long_is_refused_for_its_partition_alone() -> None:
+    groups = Groups(offset_metadata_max_units=4)
+    assert groups.commit(1, metadata="12345") is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert groups.commit(1, metadata="1234") is ErrorCode.NONE
+    # Java counts UTF-16 units.
+    assert groups.commit(1, metadata="\U0001f600\U0001f600") is ErrorCode.NONE
+    assert groups.commit(1, metadata="\U0001f600\U0001f600!") is ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_a_commit_with_a_generation_needs_a_group() -> None:
+    groups = Groups()
+    words = {"member_id": "m", "generation_id": 1}
+    assert refused(groups, version=8, **words) is ErrorCode.ILLEGAL_GENERATION
+    assert refused(groups, version=9, **words) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_simple_consumer_commits_to_a_group_without_members_only() -> None:
+    groups = Groups()
+    assert groups.commit(1) is ErrorCode.NONE
+    (member_id,) = groups.stable_group(1)
+    assert refused(groups) is ErrorCode.UNKNOWN_MEMBER_ID
+    groups.leave(member_id)
+    assert groups.commit(2) is ErrorCode.NONE
+
+
+def test_a_failed_write_is_told_and_nothing_is_committed() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.logs[0].fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")
+    assert refused(groups, 2) is ErrorCode.NOT_COORDINATOR
+    assert groups.committed() == 1
+
+
+# -- expiry --------------------------------------------------------------------------------------
+
+
+def test_an_empty_groups_offsets_expire_after_it_became_empty_and_then_the_group() -> None:
+    groups = Groups()
+    (member_id,) = groups.stable_group(1)
+    groups.commit(1, member_id=member_id, generation_id=1)
+    groups.advance(9_000)
+    groups.leave(member_id)
+    groups.advance(RETENTION - 10 * MINUTE)
+    assert groups.committed() == 1
+    groups.advance(20 * MINUTE)
+    assert groups.committed() is None
+    assert GROUP not in groups.coordinator.shards.of(GROUP).state.groups
+    assert len(groups.restarted().coordinator.shards.of(GROUP).state.offsets) == 0
+
+
+def test_a_simple_consumers_offsets_expire_after_their_commit_each_on_its_own() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.advance(3 * DAY)
+    groups.commit(2, partition=1)
+    groups.advance(RETENTION - 3 * DAY + 20 * MINUTE)
+    assert (groups.committed(), groups.committed(partition=1)) == (None, 2)
+    assert groups.group()
+
+
+def test_offsets_of_a_stable_group_expire_only_where_nobody_subscribes() -> None:
+    groups = Groups(max_session_timeout_ms=30 * DAY, offsets_retention_ms=DAY)
+    words = {"session_ms": 20 * DAY, "protocols": {"range": subscription("topic")}}
+    (member_id,) = groups.stable_group(1, **words)
+    groups.commit(1, member_id=member_id, generation_id=1)
+    groups.commit(2, member_id=member_id, generation_id=1, topic=OTHER)
+    groups.advance(DAY + 20 * MINUTE)
+    assert (groups.committed(), groups.committed("other")) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "metadata"), [("connect", b""), ("consumer", b"unreadable")]
+)
+def test_offsets_do_not_expire_while_it_is_not_known_what_is_consumed(
+    protocol_type: str, metadata: bytes
+) -> None:
+    groups = Groups(max_session_timeout_ms=30 * DAY, offsets_retention_ms=DAY)
+    protocols = {"range": metadata}
+    joined = groups.join(session_ms=20 * DAY, protocol_type=protocol_type, protocols=protocols)
+    groups.sync(joined.member_id, protocol_type=protocol_type)
+    groups.commit(1, member_id=joined.member_id, generation_id=1)
+    groups.advance(3 * DAY)
+    assert groups.committed() == 1
+
+
+def test_a_retention_time_of_its_own_overrules_the_brokers() -> None:
+    groups = Groups()
+    groups.commit(1, version=4, retention_ms=MINUTE)
+    groups.commit(2, version=4, retention_ms=-1, partition=1)
+    groups.advance(11 * MINUTE)
+    assert (groups.committed(), groups.committed(partition=1)) == (None, 2)
+
+
+def test_an_empty_group_that_never_committed_is_forgotten_at_the_next_check() -> None:
+    groups = Groups()
+    groups.leave(*groups.stable_group(1))
+    groups.advance(10 * MINUTE)
+    assert GROUP not in groups.restarted().coordinator.shards.of(GROUP).state.groups
+
+
+# -- deletion ------------------------------------------------------------------------------------
+
+
+def test_offsets_in_a_deleted_topic_are_forgotten_but_not_those_of_its_namesake() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.commit(2, topic=OTHER)
+    groups.coordinator.on_topics_deleted([("topic", b"older 16 bytes id"[:16]), OTHER])
+    assert (groups.committed(), groups.committed("other")) == (1, None)
+    groups.coordinator.on_topics_deleted([TOPIC])
+    assert groups.committed() is None
+    assert groups.restarted().committed() is None
+
+
+def test_a_deleted_group_leaves_no_offsets_behind() -> None:
+    groups = Groups()
+    for partition in range(3):
+        groups.commit(partition, partition=partition)
+    batches = len(groups.logs[0].stored)
+    (result,) = groups.coordinator.delete_groups([GROUP])
+    assert result.error_code == ErrorCode.NONE
+    assert len(groups.logs[0].stored) == batches + 1
+    for life in (groups, groups.restarted()):
+        assert life.committed() is None
+        (result,) = life.coordinator.delete_groups([GROUP])
+        assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+# -- what other brokers have written -------------------------------------------------------------
+
+
+def state_of(*records: JournalRecord) -> GroupState:
+    state = GroupState(Groups().settings)
+    for offset, record in enumerate(records):
+        state.replay(record, ReplayContext(offset, 0))
+    return state
+
+
+def test_offsets_in_the_format_before_kafka_0_9_are_read() -> None:
+    key = LegacyOffsetCommitKey(group=GROUP, topic="topic", partition=0)
+    value = LegacyOffsetCommitValue(offset=9, metadata="m", commit_timestamp=WALL_AHEAD_MS)
+    state = state_of(JournalRecord(value, 0, key))
+    assert state.offsets.of_group(GROUP)["topic"][0].offset == 9
+    state.replay(JournalRecord(None, 0, key), ReplayContext(1, 0))
+    assert len(state.offsets) == 0
+
+
+def test_a_transaction_that_ends_late_does_not_undo_a_later_plain_commit() -> None:
+    state = state_of()
+    key = OffsetCommitKey(group=GROUP, topic="topic", partition=0)
+    for record_offset, committed in ((7, 70), (3, 30), (8, 80)):
+        value = OffsetCommitValue(offset=committed, metadata="", commit_timestamp=0)
+        state.replay(JournalRecord(value, 4, key), ReplayContext(record_offset, 0))
+        assert state.offsets.of_group(GROUP)["topic"][0].offset == max(committed, 70)
+
+
+def test_nobody_joins_or_commits_under_the_name_of_a_group_of_another_type() -> None:
+    groups = Groups()
+    state = groups.coordinator.shards.of(GROUP).state
+    groups.commit(5)
+    key = ConsumerGroupMetadataKey(group_id=GROUP)
+    state.replay(JournalRecord(ConsumerGroupMetadataValue(epoch=1), 0, key), ReplayContext(9, 0))
+    assert groups.send_join().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert refused(groups) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.committed() == 5
+    (result,) = groups.coordinator.delete_groups([GROUP])
+    assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    groups.advance(2 * RETENTION)
+    assert groups.committed() == 5
+    state.replay(JournalRecord(None, 0, key), ReplayContext(10, 0))
+    assert groups.join().generation_id == 1

@@ -1,0 +1,1 @@
+"""Brokers that die in the middle of their work."""

@@ -1,0 +1,153 @@
+"""The container's entry point: environment variables become properties, as in Kafka's image."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odradek.config.loading import load_config
+from odradek.config.properties import parse_properties
+
+ENTRYPOINT = Path(__file__).parents[2] / "docker" / "entrypoint.py"
+properties = runpy.run_path(str(ENTRYPOINT))["properties"]
+
+
+def run(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}"
+    return subprocess.run(
+        [sys.executable, str(ENTRYPOINT), *arguments],
+        env={"PATH": path, "TMPDIR": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+
+
+def printed_text(**environment: str) -> str:
+    text: str = properties(environment, mounted=())
+    return text
+
+
+def printed(**environment: str) -> dict[str, str]:
+    return parse_properties(printed_text(**environment).encode("latin-1"))
+
+
+DEFAULTS = {
+    "listeners": "PLAINTEXT://0.0.0.0:9092",
+    "advertised.listeners": "PLAINTEXT://localhost:9092",
+    "log.dirs": "/var/lib/odradek/data",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+def test_without_variables_clients_are_told_localhost(tmp_path: Path) -> None:
+    assert printed() == DEFAULTS
+    done = run(tmp_path, "--print", KAFKA_LOG4J_OPTS="x")
+    assert (parse_properties(done.stdout.encode()), done.stderr) == (DEFAULTS, "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_LOG_RETENTION_HOURS", "log.retention.hours"),
+        ("KAFKA_NODE_ID", "node.id"),
+        ("KAFKA_A__B", "a_b"),
+        ("KAFKA_A___B", "a-b"),
+        (
+            "KAFKA_LISTENER_NAME_X_SCRAM___SHA___256_SASL_JAAS_CONFIG",
+            "listener.name.x.scram-sha-256.sasl.jaas.config",
+        ),
+        ("KAFKA_KAFKA_METRICS_REPORTERS", "kafka.metrics.reporters"),
+    ],
+)
+def test_a_variable_becomes_a_property(variable: str, name: str) -> None:
+    assert printed(**{variable: "some value"}) == DEFAULTS | {name: "some value"}
+
+
+@pytest.mark.parametrize(
+    "variable", ["KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_LOG4J_LOGGERS", "KAFKA_VERSION", "HOME_X"]
+)
+def test_variables_about_the_jvm_are_left_out(variable: str) -> None:
+    assert printed(**{variable: "x"}) == DEFAULTS
+
+
+@pytest.mark.parametrize("value", ["a=b:c #d", "grüße 😀", "", "${x}", "a,b"])
+def test_a_value_arrives_as_it_was_given(value: str) -> None:
+    assert printed(KAFKA_BROKER_RACK=value)["broker.rack"] == value
+
+
+def test_a_backslash_is_an_escape_as_in_kafkas_image() -> None:
+    assert printed(KAFKA_BROKER_RACK=r"a\tb")["broker.rack"] == "a\tb"
+
+
+def test_listeners_that_were_given_are_not_second_guessed() -> None:
+    found = printed(KAFKA_LISTENERS="PLAINTEXT://:29092")
+    assert found["listeners"] == "PLAINTEXT://:29092"
+    assert "advertised.listeners" not in found
+
+
+def test_an_advertised_listener_alone_overrules_localhost() -> None:
+    found = printed(KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://broker:9092")
+    assert found["listeners"] == "PLAINTEXT://0.0.0.0:9092"
+    assert found["advertised.listeners"] == "PLAINTEXT://broker:9092"
+
+
+@pytest.mark.parametrize(("variable", "name"), [("LOG_DIRS", "log.dirs"), ("LOG_DIR", "log.dir")])
+def test_the_data_lies_where_it_was_told_to(variable: str, name: str) -> None:
+    found = printed(**{f"KAFKA_{variable}": "/elsewhere"})
+    assert {key: found[key] for key in found if key.startswith("log.dir")} == {name: "/elsewhere"}
+
+
+def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# comment\nlog.dirs : /mine\nnum.partitions=3\nlisteners=PLAINTEXT://:1")
+    text = properties({"KAFKA_NUM_PARTITIONS": "4"}, (tmp_path / "no", file))
+    assert parse_properties(text.encode()) == {
+        "group.initial.rebalance.delay.ms": "0",
+        "log.dirs": "/mine",
+        "num.partitions": "4",
+        "listeners": "PLAINTEXT://:1",
+    }
+
+
+def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> None:
+    fake = tmp_path / "odradek"
+    fake.write_text(f"#!{sys.executable}\nimport sys\nprint('|'.join(sys.argv[1:]))\n")
+    fake.chmod(0o755)
+    done = run(tmp_path, "--log-format", "json", KAFKA_NUM_PARTITIONS="7", CLUSTER_ID="abc")
+    command, file, *rest = done.stdout.strip().split("|")
+    assert (command, rest) == ("serve", ["--log-format", "json"])
+    assert "CLUSTER_ID is not used" in done.stderr
+    loaded = load_config(Path(file))
+    assert loaded.config.num_partitions == 7
+    assert loaded.warnings == ()
+
+
+def test_the_compose_file_of_kafkas_documentation_works(tmp_path: Path) -> None:
+    text = printed_text(
+        KAFKA_NODE_ID="1",
+        KAFKA_PROCESS_ROLES="broker,controller",
+        KAFKA_LISTENERS="PLAINTEXT://:19092,CONTROLLER://:9093,PLAINTEXT_HOST://:9092",
+        KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://broker:19092,PLAINTEXT_HOST://localhost:9092",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=(
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT"
+        ),
+        KAFKA_INTER_BROKER_LISTENER_NAME="PLAINTEXT",
+        KAFKA_CONTROLLER_LISTENER_NAMES="CONTROLLER",
+        KAFKA_CONTROLLER_QUORUM_VOTERS="1@broker:9093",
+        KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR="1",
+        KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS="0",
+        KAFKA_LOG_DIRS="/tmp/kraft-combined-logs",
+    )
+    file = tmp_path / "server.properties"
+    file.write_text(text)
+    loaded = load_config(file)
+    assert loaded.warnings == ()
+    assert {name: str(item) for name, item in loaded.config.advertised.items()} == {
+        "PLAINTEXT": "PLAINTEXT://broker:19092",
+        "PLAINTEXT_HOST": "PLAINTEXT_HOST://localhost:9092",
+    }

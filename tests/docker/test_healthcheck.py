@@ -1,0 +1,101 @@
+"""The container's health check: one ApiVersions round trip with whatever listens there."""
+
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
+REQUEST = bytes.fromhex("0000000a 0012 0000 00ddadec ffff")
+ANSWER = bytes.fromhex("0000000a 00ddadec 0000 00000000")
+
+
+@contextmanager
+def server(behave: Callable[[socket.socket], None]) -> Iterator[int]:
+    """One connection is accepted and handed to `behave`; gives the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                behave(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join(10)
+
+
+def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(HEALTHCHECK), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def answering(answer: bytes) -> Callable[[socket.socket], None]:
+    def behave(connection: socket.socket) -> None:
+        assert connection.recv(100) == REQUEST
+        connection.sendall(answer)
+
+    return behave
+
+
+def test_a_broker_that_answers_is_healthy() -> None:
+    with server(answering(ANSWER)) as port:
+        done = check(f"127.0.0.1:{port}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"", "closed before the answer"),
+        (ANSWER[:9], "closed before the answer"),
+        (ANSWER[:8] + b"\x00\x23" + ANSWER[10:], "error code 35"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "correlation id"),
+    ],
+)
+def test_any_other_answer_is_not(answer: bytes, reason: str) -> None:
+    with server(answering(answer)) as port:
+        done = check(f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert reason in done.stderr
+
+
+def test_nobody_there_is_not_healthy() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    assert check(f"127.0.0.1:{port}").returncode == 1
+
+
+def test_without_an_argument_the_entrypoints_file_is_read(tmp_path: Path) -> None:
+    with server(answering(ANSWER)) as port:
+        (tmp_path / "odradek-server.properties").write_text(
+            "controller.listener.names=CONTROLLER\n"
+            f"listeners=CONTROLLER://:1,PLAINTEXT://0.0.0.0:{port},OTHER://:2\n"
+        )
+        assert check(TMPDIR=str(tmp_path)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("listeners", "address"),
+    [
+        ("listeners=PLAINTEXT://:9092", ("localhost", 9092)),
+        ("listeners=PLAINTEXT://[::]:1", ("::1", 1)),
+        ("listeners=PLAINTEXT://[fe80::1]:1", ("fe80::1", 1)),
+        ("  listeners : A://x:1\nlisteners=B://y:2", ("y", 2)),
+        ("", ("127.0.0.1", 9092)),
+    ],
+)
+def test_the_first_listener_is_asked(listeners: str, address: tuple[str, int]) -> None:
+    assert runpy.run_path(str(HEALTHCHECK))["address_in"](listeners) == address

@@ -1,0 +1,186 @@
+"""The five compression types: what other clients write, limits, broken streams, lazy imports."""
+
+import contextlib
+import gzip
+import struct
+import subprocess
+import sys
+
+import cramjam
+import lz4.frame
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.protocol.compression import (
+    SNAPPY_BLOCK_BYTES,
+    SNAPPY_HEADER,
+    CompressionType,
+    DecompressionError,
+    compress,
+    decompress,
+)
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
+CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
+TEXT = b"the quick brown fox " * 10_000
+
+
+@settings(deadline=None)
+@given(st.sampled_from(CompressionType), st.binary(max_size=100_000))
+def test_what_was_compressed_comes_back(codec: CompressionType, data: bytes) -> None:
+    assert decompress(codec, compress(codec, data)) == data
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_views_and_bytearrays_are_taken(codec: CompressionType) -> None:
+    packed = compress(codec, memoryview(bytearray(TEXT)))
+    assert decompress(codec, memoryview(bytearray(packed))) == TEXT
+    assert decompress(codec, memoryview(packed)) == TEXT
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_nothing_is_compressed_to_a_stream_of_nothing(codec: CompressionType) -> None:
+    assert decompress(codec, compress(codec, b"")) == b""
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_exactly_the_limit_is_allowed_and_a_byte_more_is_not(codec: CompressionType) -> None:
+    packed = compress(codec, TEXT)
+    assert decompress(codec, packed, max_bytes=len(TEXT)) == TEXT
+    with pytest.raises(DecompressionError, match=f"{codec.name.lower()} data holds more than"):
+        decompress(codec, packed, max_bytes=len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_stream_cut_at_any_byte_is_refused(codec: CompressionType) -> None:
+    packed = compress(codec, b"abcdefgh" * 20 + bytes(range(256)))
+    # Cut behind its header or between two blocks, a framed snappy stream is a shorter one.
+    first = len(SNAPPY_HEADER) + 1 if codec is SNAPPY else 1
+    for size in range(first, len(packed)):
+        with pytest.raises(DecompressionError, match=f"not {codec.name.lower()} data"):
+            decompress(codec, packed[:size])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_garbage_is_refused(codec: CompressionType) -> None:
+    for garbage in (b"\xff" * 100, b"\x00" * 100 + b"\x01", b"GET / HTTP/1.1\r\n\r\n"):
+        with pytest.raises(DecompressionError):
+            decompress(codec, garbage)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(CODECS), st.binary(max_size=300))
+def test_arbitrary_bytes_raise_nothing_else(codec: CompressionType, data: bytes) -> None:
+    with contextlib.suppress(DecompressionError):
+        assert len(decompress(codec, data, max_bytes=10_000)) <= 10_000
+
+
+def test_members_of_gzip_behind_each_other_are_one_stream() -> None:
+    assert decompress(GZIP, gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
+
+
+def test_what_follows_the_last_gzip_member_is_left_alone() -> None:
+    assert decompress(GZIP, gzip.compress(b"one") + bytes(8)) == b"one"
+
+
+def test_a_limit_holds_over_all_gzip_members() -> None:
+    packed = gzip.compress(bytes(600)) * 2
+    with pytest.raises(DecompressionError, match="more than 1000 bytes"):
+        decompress(GZIP, packed, max_bytes=1000)
+
+
+def test_a_raw_snappy_block_is_read_as_librdkafka_writes_it() -> None:
+    assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
+
+
+def test_snappy_is_written_in_blocks_as_java_writes_it() -> None:
+    packed = compress(SNAPPY, TEXT)
+    assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
+    (length,) = struct.unpack_from(">i", packed, 16)
+    first = bytes(cramjam.snappy.decompress_raw(packed[20 : 20 + length]))
+    assert first == TEXT[:SNAPPY_BLOCK_BYTES]
+
+
+def test_framed_snappy_streams_behind_each_other_are_one() -> None:
+    assert decompress(SNAPPY, compress(SNAPPY, b"one ") + compress(SNAPPY, b"two")) == b"one two"
+
+
+def test_another_version_in_the_snappy_header_is_read() -> None:
+    packed = compress(SNAPPY, TEXT)
+    other = packed[:8] + struct.pack("<ii", 1, 1) + packed[16:]
+    assert decompress(SNAPPY, other) == TEXT
+
+
+@pytest.mark.parametrize("length", [-1, 1 << 30])
+def test_a_snappy_block_that_lies_about_its_length_is_refused(length: int) -> None:
+    with pytest.raises(DecompressionError, match=f"block at byte 16 claims {length} bytes"):
+        decompress(SNAPPY, SNAPPY_HEADER + struct.pack(">i", length) + bytes(10))
+
+
+def test_a_snappy_block_that_claims_gigabytes_is_refused_before_it_is_unpacked() -> None:
+    claims_4_gib = b"\xff\xff\xff\xff\x0f" + bytes(10)
+    with pytest.raises(DecompressionError, match="more than"):
+        decompress(SNAPPY, claims_4_gib)
+
+
+def test_linked_lz4_blocks_and_checksums_are_read() -> None:
+    packed = lz4.frame.compress(
+        TEXT, block_linked=True, content_checksum=True, block_checksum=True, store_size=True
+    )
+    assert decompress(LZ4, packed) == TEXT
+
+
+def test_lz4_blocks_are_written_independent_of_each_other_for_java() -> None:
+    flags = compress(LZ4, TEXT)[4]
+    version, independent = flags >> 6, flags >> 5 & 1
+    assert (version, independent) == (1, 1)
+
+
+def test_what_follows_the_lz4_frame_is_left_alone() -> None:
+    assert decompress(LZ4, compress(LZ4, b"one") + b"rest") == b"one"
+
+
+def test_zstd_is_read_with_and_without_its_size() -> None:
+    for write_size in (True, False):
+        packer = zstandard.ZstdCompressor(write_content_size=write_size, write_checksum=True)
+        assert decompress(ZSTD, packer.compress(TEXT)) == TEXT
+
+
+def test_zstd_frames_behind_each_other_are_one_stream() -> None:
+    assert decompress(ZSTD, compress(ZSTD, b"one ") + compress(ZSTD, b"two")) == b"one two"
+
+
+def test_bytes_behind_a_zstd_frame_that_are_no_frame_are_refused() -> None:
+    with pytest.raises(DecompressionError, match="not zstd data"):
+        decompress(ZSTD, compress(ZSTD, b"one") + b"rest")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak of this process alone")
+def test_a_bomb_costs_little_memory() -> None:
+    bomb = compress(ZSTD, bytes(256 << 20))
+    assert len(bomb) < 20_000
+    script = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from odradek.protocol.compression import *\n"
+        "bomb = sys.stdin.buffer.read()\n"
+        "try: decompress(CompressionType.ZSTD, bomb, max_bytes=1 << 20)\n"
+        "except DecompressionError: print('refused')\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=bomb, capture_output=True, check=True)
+    refused, peak_kib = done.stdout.split()
+    assert refused == b"refused"
+    assert int(peak_kib) < 96 << 10
+
+
+def test_no_codec_is_imported_before_it_is_used() -> None:
+    script = (
+        "import sys, odradek.protocol.record_batch\n"
+        "print(sorted({'lz4', 'zstandard', 'cramjam', 'zlib_ng'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"

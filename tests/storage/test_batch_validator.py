@@ -1,0 +1,273 @@
+"""What a client may append: each fault has Kafka's error code, and nothing else is written."""
+
+import struct
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import (
+    CompressionType,
+    batch_crc,
+    build_batch,
+    read_header,
+    stamp_crc,
+)
+from odradek.storage.batch_validator import (
+    AppendRules,
+    CheckedBatch,
+    RecordsRefusedError,
+    check_client_batch,
+)
+from tests.support.log_box import NOW_MS, batch_of
+
+HOUR_MS = 3_600_000
+CODECS = [c for c in CompressionType if c]
+
+
+def rules(*, validate_records: bool = False, **settings: Any) -> AppendRules:
+    return AppendRules.of(TopicConfig(**settings), validate_records=validate_records)
+
+
+def check(batch: bytes, *, now_ms: int = NOW_MS, **settings: Any) -> CheckedBatch:
+    return check_client_batch(memoryview(batch), rules(**settings), now_ms)
+
+
+def refusal(batch: bytes, **settings: Any) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        check(batch, **settings)
+    return caught.value.code
+
+
+def patched(batch: bytes, position: int, layout: str, value: int) -> bytes:
+    """The batch with another value in its header, under a CRC that is right."""
+    data = bytearray(batch)
+    struct.pack_into(layout, data, position, value)
+    stamp_crc(data)
+    return bytes(data)
+
+
+def whole(checked: CheckedBatch) -> bytes:
+    """The batch as it would be written at offset 0."""
+    prefix = struct.pack(">qii", 0, checked.header.batch_length, 0)
+    return b"".join([prefix, *checked.parts])
+
+
+BATCH = batch_of(b"one", b"two", b"three")
+
+
+def test_a_sound_batch_is_written_as_it_came() -> None:
+    checked = check(BATCH)
+    assert b"".join(checked.parts) == BATCH[16:]
+    assert checked.header == read_header(BATCH)
+    assert checked.log_append_time_ms == -1
+
+
+def test_the_client_s_bytes_are_not_copied() -> None:
+    view = memoryview(BATCH)
+    (part,) = check_client_batch(view, rules(), NOW_MS).parts
+    assert isinstance(part, memoryview)
+    assert part.obj is BATCH
+
+
+@pytest.mark.parametrize("size", range(len(BATCH)))
+def test_a_batch_that_is_cut_is_no_batch(size: int) -> None:
+    assert refusal(BATCH[:size]) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("tail", [b"x", BATCH, BATCH[:-1]])
+def test_exactly_one_batch_is_accepted(tail: bytes) -> None:
+    assert refusal(BATCH + tail) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("position", range(17, len(BATCH)))
+def test_a_flipped_byte_under_the_crc_is_found(position: int) -> None:
+    data = bytearray(BATCH)
+    data[position] ^= 0x10
+    assert refusal(bytes(data)) is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("batch", "code"),
+    [
+        pytest.param(b"", ErrorCode.INVALID_RECORD, id="nothing"),
+        pytest.param(bytes(61), ErrorCode.CORRUPT_MESSAGE, id="zeros: a length of 0"),
+        pytest.param(struct.pack(">qi", 0, 13) + bytes(13), ErrorCode.CORRUPT_MESSAGE, id="13"),
+        pytest.param(
+            struct.pack(">qiib", 0, 20, 0, 2) + bytes(15), ErrorCode.CORRUPT_MESSAGE, id="no header"
+        ),
+        pytest.param(
+            struct.pack(">qiIb", 0, 22, 0, 1) + bytes(17), ErrorCode.INVALID_RECORD, id="magic 1"
+        ),
+        pytest.param(
+            struct.pack(">qiIb", 0, 14, 0, 0) + bytes(9), ErrorCode.INVALID_RECORD, id="magic 0"
+        ),
+        pytest.param(BATCH[:16] + b"\x03" + BATCH[17:], ErrorCode.CORRUPT_MESSAGE, id="magic 3"),
+        pytest.param(BATCH[:16] + b"\xff" + BATCH[17:], ErrorCode.CORRUPT_MESSAGE, id="magic -1"),
+        pytest.param(
+            struct.pack(">q", 1) + BATCH[8:], ErrorCode.INVALID_RECORD, id="base offset 1"
+        ),
+        pytest.param(patched(BATCH, 57, ">i", 0), ErrorCode.INVALID_RECORD, id="count 0"),
+        pytest.param(patched(BATCH, 57, ">i", -1), ErrorCode.INVALID_RECORD, id="count -1"),
+        pytest.param(patched(BATCH, 57, ">i", 4), ErrorCode.INVALID_RECORD, id="count 4 of 3"),
+        pytest.param(patched(BATCH, 23, ">i", -1), ErrorCode.INVALID_RECORD, id="last delta -1"),
+        pytest.param(patched(BATCH, 23, ">i", 3), ErrorCode.INVALID_RECORD, id="last delta 3"),
+        pytest.param(patched(BATCH, 21, ">h", 0x20), ErrorCode.INVALID_RECORD, id="control"),
+        pytest.param(patched(BATCH, 21, ">h", 0x08), ErrorCode.INVALID_TIMESTAMP, id="its time"),
+        pytest.param(patched(BATCH, 21, ">h", 5), ErrorCode.INVALID_RECORD, id="codec 5"),
+        pytest.param(patched(BATCH, 21, ">h", 7), ErrorCode.INVALID_RECORD, id="codec 7"),
+        pytest.param(
+            batch_of(b"v", producer=(9, 0, -1)), ErrorCode.INVALID_RECORD, id="no sequence"
+        ),
+        pytest.param(
+            batch_of(b"v", timestamps=[NOW_MS + HOUR_MS + 1]),
+            ErrorCode.INVALID_TIMESTAMP,
+            id="an hour and 1 ms ahead",
+        ),
+    ],
+)
+def test_a_header_at_fault_is_refused_with_kafkas_code(batch: bytes, code: ErrorCode) -> None:
+    assert refusal(batch) is code
+
+
+def test_more_records_than_fit_are_refused() -> None:
+    lying = patched(patched(BATCH, 57, ">i", 1000), 23, ">i", 999)
+    assert refusal(lying) is ErrorCode.INVALID_RECORD
+
+
+def test_an_hour_ahead_is_accepted() -> None:
+    check(batch_of(b"v", timestamps=[NOW_MS + HOUR_MS]))
+
+
+def test_max_message_bytes_is_the_whole_batch() -> None:
+    check(BATCH, max_message_bytes=len(BATCH))
+    too_small = len(BATCH) - 1
+    assert refusal(BATCH, max_message_bytes=too_small) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_too_large_comes_before_corrupt() -> None:
+    broken = BATCH[:-1] + b"\xff"
+    assert refusal(broken, max_message_bytes=10) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+# --- topics that look at records
+
+
+@pytest.mark.parametrize("compression", CompressionType)
+def test_a_compacted_topic_refuses_records_without_a_key(compression: CompressionType) -> None:
+    records = [Record(b"k", b"1", NOW_MS), Record(None, b"2", NOW_MS), Record(None, b"3", NOW_MS)]
+    batch = bytes(build_batch(records, compression=compression))
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(batch, cleanup_policy=("compact",))
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in caught.value.record_errors] == [1, 2]
+    check(batch)
+
+
+def test_a_compacted_topic_takes_records_with_an_empty_key() -> None:
+    check(batch_of(b"v", key=b""), cleanup_policy=("compact", "delete"))
+
+
+def test_old_records_are_refused_where_the_topic_bounds_them() -> None:
+    batch = batch_of(b"a", b"b", timestamps=[NOW_MS - 1001, NOW_MS])
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(batch, message_timestamp_before_max_ms=1000)
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [0]
+    check(batch, message_timestamp_before_max_ms=1001)
+
+
+def test_records_without_a_timestamp_are_in_bounds() -> None:
+    check(batch_of(b"a", timestamps=[-1]), message_timestamp_before_max_ms=1000)
+
+
+def test_full_validation_reads_the_records() -> None:
+    data = bytearray(BATCH)
+    data[61] = 0x7F  # the first record's length
+    stamp_crc(data)
+    check(bytes(data))
+    assert refusal(bytes(data), validate_records=True) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("compression", CODECS)
+def test_full_validation_finds_what_cannot_be_decompressed(compression: CompressionType) -> None:
+    data = bytearray(batch_of(b"v" * 500, compression=compression))
+    data[61:] = bytes(reversed(data[61:]))
+    stamp_crc(data)
+    check(bytes(data))
+    assert refusal(bytes(data), validate_records=True) is ErrorCode.INVALID_RECORD
+
+
+def test_full_validation_corrects_the_newest_timestamp() -> None:
+    lying = patched(BATCH, 35, ">q", NOW_MS + 5)
+    assert check(lying).header.max_timestamp == NOW_MS + 5
+    checked = check(lying, validate_records=True)
+    assert checked.header.max_timestamp == NOW_MS
+    assert whole(checked)[16:] == BATCH[16:]
+
+
+# --- what is rewritten
+
+
+@pytest.mark.parametrize("compression", CompressionType)
+def test_log_append_time_replaces_the_producers(compression: CompressionType) -> None:
+    batch = batch_of(b"a", b"b", timestamps=[5, 99 * NOW_MS], compression=compression)
+    checked = check(batch, message_timestamp_type="LogAppendTime")
+    written = whole(checked)
+    header = read_header(written)
+    assert checked.log_append_time_ms == NOW_MS
+    assert (header.is_log_append_time, header.max_timestamp) == (True, NOW_MS)
+    assert header.crc == batch_crc(written) == checked.header.crc
+    assert written[61:] == batch[61:]
+    assert [record.timestamp_ms for record in read_records(written)] == [NOW_MS, NOW_MS]
+
+
+@pytest.mark.parametrize("wanted", CODECS)
+@pytest.mark.parametrize("came", CompressionType)
+def test_the_topics_compression_type_is_applied(
+    came: CompressionType, wanted: CompressionType
+) -> None:
+    batch = batch_of(b"a" * 99, b"b", timestamps=[NOW_MS - 7, NOW_MS - 9], compression=came,
+                     producer=(4, 2, 8))  # fmt: skip
+    checked = check(batch, compression_type=wanted.name.lower())
+    written = whole(checked)
+    header = read_header(written)
+    if came is wanted:
+        assert written[16:] == batch[16:]
+    assert header.compression is wanted
+    assert header.crc == batch_crc(written)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4, 2, 8)
+    assert list(read_records(written)) == list(read_records(batch))
+
+
+def test_uncompressed_is_a_compression_type() -> None:
+    batch = batch_of(b"a" * 99, compression=CompressionType.ZSTD)
+    checked = check(batch, compression_type="uncompressed")
+    assert checked.header.compression is CompressionType.NONE
+
+
+def test_recompression_may_make_a_batch_too_large() -> None:
+    batch = batch_of(b"a" * 5000, compression=CompressionType.ZSTD)
+    settings = {"compression_type": "uncompressed", "max_message_bytes": 1000}
+    assert refusal(batch, **settings) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_recompression_keeps_log_append_time() -> None:
+    checked = check(batch_of(b"a"), compression_type="lz4", message_timestamp_type="LogAppendTime")
+    written = whole(checked)
+    assert read_header(written).is_log_append_time
+    assert [record.timestamp_ms for record in read_records(written)] == [NOW_MS]
+
+
+def test_what_cannot_be_read_cannot_be_recompressed() -> None:
+    data = bytearray(BATCH)
+    data[61] = 0x7F
+    stamp_crc(data)
+    assert refusal(bytes(data), compression_type="gzip") is ErrorCode.INVALID_RECORD
+
+
+def test_the_crc_is_castagnolis() -> None:
+    assert read_header(BATCH).crc == crc32c(BATCH[21:])

@@ -1,0 +1,302 @@
+"""The door to the operating system: short writes, lifetimes, atomic replacement, locks."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.compression import Buffer
+from odradek.storage.files import Files, LockHeldError, OpenFile, buffers_after
+from tests.support.golden import golden_program, run_golden_program
+
+
+class ShortWrites(Files):
+    """Writes at most `step` bytes per call; fails once `budget` bytes are written."""
+
+    def __init__(self, step: int, budget: int = 1 << 30) -> None:
+        self.step = step
+        self.budget = budget
+
+    def _writev(self, file: OpenFile, buffers: Sequence[Buffer], position: int) -> int:
+        if self.budget <= 0:
+            raise OSError(28, "No space left on device")
+        data = b"".join(buffers)[: self.step]
+        self.budget -= len(data)
+        return os.pwrite(file.fd, data, position)
+
+
+@pytest.fixture
+def files() -> Files:
+    return Files()
+
+
+def test_appends_land_behind_each_other(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    assert files.append(file, [b"one", memoryview(b"two")]) == 6
+    assert files.append(file, [bytearray(b"three")]) == 5
+    assert file.append_position == 11
+    assert files.pread(file, 100, 0) == b"onetwothree"
+
+
+def test_appending_to_an_existing_file_starts_at_its_end(files: Files, tmp_path: Path) -> None:
+    files.write(tmp_path / "log", b"old")
+    file = files.open(tmp_path / "log")
+    files.append(file, [b"new"])
+    assert files.read(tmp_path / "log") == b"oldnew"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_a_short_write_is_continued(step: int, tmp_path: Path) -> None:
+    files = ShortWrites(step)
+    file = files.open(tmp_path / "log", create=True)
+    assert files.append(file, [b"abc", b"", b"defgh", b"i"]) == 9
+    assert files.pread(file, 100, 0) == b"abcdefghi"
+
+
+def test_more_buffers_than_one_call_takes_are_written(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    assert files.append(file, [b"%04d" % i for i in range(3000)]) == 12_000
+    assert files.pread_exact(file, 4, 4 * 2999) == b"2999"
+
+
+def test_a_write_that_fails_half_way_is_overwritten_by_the_next(tmp_path: Path) -> None:
+    files = ShortWrites(step=2, budget=4)
+    file = files.open(tmp_path / "log", create=True)
+    with pytest.raises(OSError, match="No space"):
+        files.append(file, [b"lost!!"])
+    assert file.append_position == 0
+    files.budget = 100
+    files.append(file, [b"kept"])
+    assert files.pread(file, 100, 0) == b"kept"
+
+
+def test_a_write_that_makes_no_progress_is_an_error(tmp_path: Path) -> None:
+    files = ShortWrites(step=0)
+    file = files.open(tmp_path / "log", create=True)
+    with pytest.raises(OSError, match="nothing could be written"):
+        files.append(file, [b"x"])
+
+
+def test_what_is_left_of_buffers() -> None:
+    assert buffers_after([b"abc", b"de"], 0) == [b"abc", b"de"]
+    assert buffers_after([b"abc", b"de"], 2) == [b"c", b"de"]
+    assert buffers_after([b"abc", b"de"], 3) == [b"de"]
+    assert buffers_after([b"abc", b"", b"de"], 5) == []
+
+
+def test_reading_stops_at_the_end_of_the_file(files: Files, tmp_path: Path) -> None:
+    files.write(tmp_path / "log", b"abc")
+    file = files.open(tmp_path / "log", read_only=True)
+    assert files.pread(file, 10, 1) == b"bc"
+    assert files.pread(file, 10, 3) == b""
+    with pytest.raises(EOFError, match="ends at 3, wanted 11"):
+        files.pread_exact(file, 10, 1)
+
+
+def test_writing_at_a_position_leaves_the_append_position(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "index", create=True)
+    files.preallocate(file, 100)
+    assert file.append_position == 0
+    files.pwrite(file, b"entry", 20)
+    assert file.append_position == 0
+    assert files.size(tmp_path / "index") == 100
+    assert files.pread(file, 5, 20) == b"entry"
+
+
+def test_appending_goes_on_where_the_file_was_truncated(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    files.append(file, [b"abcdef"])
+    files.truncate(file, 2)
+    files.append(file, [b"X"])
+    assert files.read(tmp_path / "log") == b"abX"
+
+
+def test_a_file_closes_with_its_last_reference(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    fd, other = file.fd, file
+    del file
+    os.fstat(fd)
+    del other
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_a_deleted_file_is_read_while_someone_holds_it(files: Files, tmp_path: Path) -> None:
+    files.write(tmp_path / "log", b"abc")
+    file = files.open(tmp_path / "log")
+    files.remove(tmp_path / "log")
+    assert files.pread(file, 3, 0) == b"abc"
+
+
+def test_descriptors_do_not_leak_into_child_processes(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    assert not os.get_inheritable(file.fd)
+
+
+def test_atomic_write_replaces_the_whole_file(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    files.atomic_write(path, b"a longer first content")
+    files.atomic_write(path, b"second")
+    assert files.read(path) == b"second"
+    assert files.list_directory(tmp_path) == ["checkpoint"]
+
+
+def test_atomic_write_syncs_the_file_before_it_gets_its_name(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class Recording(Files):
+        def fsync(self, file: OpenFile) -> None:
+            calls.append(f"fsync {file.path.name}")
+
+        def rename(self, source: Path, target: Path) -> None:
+            calls.append(f"rename {target.name}")
+            super().rename(source, target)
+
+        def fsync_directory(self, path: Path) -> None:
+            calls.append("fsync directory")
+
+    Recording().atomic_write(tmp_path / "c", b"")
+    assert calls == ["fsync c.tmp", "rename c", "fsync directory"]
+
+
+def test_a_failing_atomic_write_leaves_the_old_content(tmp_path: Path) -> None:
+    Files().atomic_write(tmp_path / "c", b"old")
+    with pytest.raises(OSError, match="No space"):
+        ShortWrites(step=1, budget=2).atomic_write(tmp_path / "c", b"new content")
+    assert (tmp_path / "c").read_bytes() == b"old"
+
+
+def test_removing_what_is_not_there_is_fine(files: Files, tmp_path: Path) -> None:
+    files.remove(tmp_path / "none")
+    files.remove_tree(tmp_path / "none")
+
+
+def test_directories_come_and_go_with_what_they_hold(files: Files, tmp_path: Path) -> None:
+    files.make_directory(tmp_path / "a" / "b")
+    files.make_directory(tmp_path / "a" / "b")
+    files.write(tmp_path / "a" / "b" / "c", b"")
+    files.fsync_directory(tmp_path / "a")
+    assert files.is_directory(tmp_path / "a" / "b")
+    files.remove_tree(tmp_path / "a")
+    assert not files.exists(tmp_path / "a")
+
+
+def test_times_and_free_space_are_told(files: Files, tmp_path: Path) -> None:
+    files.write(tmp_path / "log", b"")
+    os.utime(tmp_path / "log", ns=(0, 1_700_000_000_123_456_789))
+    assert files.modified_ms(tmp_path / "log") == 1_700_000_000_123
+    assert files.free_bytes(tmp_path) > 0
+
+
+def test_what_was_just_written_is_cached(files: Files, tmp_path: Path) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    files.append(file, [bytes(100_000)])
+    assert files.is_cached(file, 100_000, 0)
+    files.read_ahead(file, 1 << 30, 0)
+
+
+def test_a_file_system_that_cannot_tell_counts_as_cached(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files.open(tmp_path / "log", create=True)
+    monkeypatch.setattr("odradek.storage.files.RWF_NOWAIT", None)
+    assert files.is_cached(file, 10, 0)
+
+
+def test_a_lock_keeps_out_another_holder_in_the_same_process(files: Files, tmp_path: Path) -> None:
+    held = files.lock(tmp_path / ".lock")
+    with pytest.raises(LockHeldError, match=r"\.lock"):
+        files.lock(tmp_path / ".lock")
+    held.release()
+    files.lock(tmp_path / ".lock").release()
+
+
+def test_releasing_a_lock_deletes_its_file_as_kafka_does(files: Files, tmp_path: Path) -> None:
+    held = files.lock(tmp_path / ".lock")
+    held.release()
+    held.release()
+    assert files.list_directory(tmp_path) == []
+
+
+def test_a_refused_lock_leaves_the_holders_lock_intact(files: Files, tmp_path: Path) -> None:
+    held = files.lock(tmp_path / ".lock")
+    for _ in range(3):
+        with pytest.raises(LockHeldError):
+            files.lock(tmp_path / ".lock")
+    assert (tmp_path / ".lock").exists()
+    held.release()
+
+
+LOCK_SCRIPT = """
+import sys
+from pathlib import Path
+from odradek.storage.files import Files, LockHeldError
+try:
+    lock = Files().lock(Path(sys.argv[1]))
+    print("locked")
+except LockHeldError:
+    print("held")
+"""
+
+
+def lock_in_another_process(path: Path) -> str:
+    command = [sys.executable, "-c", LOCK_SCRIPT, str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_lock_keeps_out_another_process_until_it_is_released(
+    files: Files, tmp_path: Path
+) -> None:
+    held = files.lock(tmp_path / ".lock")
+    assert lock_in_another_process(tmp_path / ".lock") == "held"
+    held.release()
+    assert lock_in_another_process(tmp_path / ".lock") == "locked"
+
+
+def test_a_lock_dies_with_its_process(files: Files, tmp_path: Path) -> None:
+    assert lock_in_another_process(tmp_path / ".lock") == "locked"
+    assert (tmp_path / ".lock").exists()
+    files.lock(tmp_path / ".lock").release()
+
+
+def test_a_lock_file_that_is_deleted_under_the_waiter_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+
+    class DeletedMeanwhile(Files):
+        opened = 0
+
+        def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+            file = super().open(path, create=create, read_only=read_only)
+            self.opened += 1
+            if self.opened == 1:
+                path.unlink()
+            return file
+
+    held = DeletedMeanwhile().lock(path)
+    with pytest.raises(LockHeldError):
+        Files().lock(path)
+    held.release()
+
+
+@pytest.mark.java
+def test_kafka_and_odradek_keep_each_other_out(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+    held = files.lock(path)
+    assert run_golden_program("try-lock", str(path)).strip() == "false"
+    held.release()
+    kafka = subprocess.Popen(
+        golden_program("hold-lock", str(path)),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with kafka:
+        assert kafka.stdout is not None
+        assert kafka.stdin is not None
+        assert kafka.stdout.readline().strip() == "true"
+        with pytest.raises(LockHeldError):
+            files.lock(path)
+        kafka.stdin.close()
+        assert kafka.wait(30) == 0
+    files.lock(path).release()

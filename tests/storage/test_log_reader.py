@@ -1,0 +1,77 @@
+"""Reading a partition's directory without a broker, while one may be writing to it."""
+
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.log import AppendOrigin
+from odradek.storage.log_reader import LogReader
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+
+SIZE = len(batch_of(b"v"))
+
+
+def filled(box: LogBox) -> LogReader:
+    log = box.open()
+    put(log, b"0", b"1", b"2", compression=CompressionType.ZSTD)
+    for n in range(3, 8):
+        put(log, b"%d" % n)
+    return LogReader(box.directory)
+
+
+def test_it_reads_what_the_broker_wrote_without_its_help(tmp_path: Path) -> None:
+    reader = filled(LogBox(tmp_path, segment_bytes=3 * SIZE))
+    assert [segment.base_offset for segment in reader.segments()] == [0, 4, 7]
+    assert reader.end_offset() == 8
+    assert [record.value for record in reader.records()] == [b"%d" % n for n in range(8)]
+
+
+@pytest.mark.parametrize("start", range(10))
+@pytest.mark.parametrize("end", [*range(10), None])
+def test_a_range_of_offsets_is_exact(tmp_path: Path, start: int, end: int | None) -> None:
+    reader = filled(LogBox(tmp_path, segment_bytes=3 * SIZE))
+    wanted = list(range(8))[start:end]
+    assert [record.offset for record in reader.records(start, end)] == wanted
+
+
+def test_a_torn_tail_ends_the_walk(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    reader = filled(box)
+    box.tear(batch_of(b"half")[:50])
+    assert reader.end_offset() == 8
+    assert len(list(reader.records())) == 8
+
+
+def test_a_corrupt_batch_is_raised_or_told(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=3 * SIZE)
+    reader = filled(box)
+    path = box.path(0, ".log")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptBatchError):
+        list(reader.records())
+    told: list[CorruptBatchError] = []
+    offsets = [record.offset for record in reader.records(on_corrupt=told.append)]
+    assert offsets == [0, 1, 2, 4, 5, 6, 7]
+    assert str(path) in str(told[0])
+
+
+def test_control_batches_are_batches_and_not_records(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    log = box.open()
+    put(log, b"a")
+    marker = build_batch([Record(b"\x00\x00\x00\x02", b"", NOW_MS)], is_control=True)
+    log.append(marker, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    put(log, b"b")
+    reader = LogReader(box.directory)
+    assert len(list(reader.batches())) == 3
+    assert [record.offset for record in reader.records()] == [0, 2]
+
+
+def test_a_directory_without_segments_is_an_empty_log(tmp_path: Path) -> None:
+    reader = LogReader(tmp_path)
+    assert (reader.end_offset(), list(reader.records())) == (0, [])

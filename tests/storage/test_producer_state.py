@@ -1,0 +1,531 @@
+"""Idempotent producers: duplicates, order, epochs, transactions; snapshots, and reloading them."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import MAX_SEQUENCE, BatchHeader, build_batch, read_header
+from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
+from odradek.storage.files import Files
+from odradek.storage.producer_entry import BatchSpan
+from odradek.storage.producer_snapshot import (
+    CorruptSnapshotError,
+    decode_snapshot,
+    encode_snapshot,
+)
+from odradek.storage.producer_state import CompletedTransaction, ProducerStates
+from tests.support.golden import BASE_TIME, GOLDEN, run_golden_program
+
+PID = 42
+EXPIRATION_MS = 86_400_000
+NOW = BASE_TIME + 1000
+GOLDEN_SNAPSHOT = GOLDEN / "00000000000000000131.snapshot"
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> ProducerStates:
+    return ProducerStates(Files(), tmp_path, expiration_ms=EXPIRATION_MS)
+
+
+def batch(
+    sequence: int, count: int = 1, *, pid: int = PID, epoch: int = 0, txn: bool = False
+) -> BatchHeader:
+    """The header of a client's batch."""
+    records = [Record(None, b"", BASE_TIME)] * count
+    return read_header(
+        build_batch(
+            records,
+            producer_id=pid,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            is_transactional=txn,
+        )
+    )
+
+
+def append(states: ProducerStates, header: BatchHeader) -> int:
+    """What a log does with a batch: the base offset, old or new."""
+    duplicate = states.find_duplicate(header)
+    if duplicate is not None:
+        return duplicate.first_offset
+    base_offset = states.map_end_offset
+    states.check(header, base_offset)
+    states.update(header, base_offset)
+    states.update_map_end_offset(base_offset + header.record_count)
+    return base_offset
+
+
+def end_transaction(
+    states: ProducerStates,
+    kind: ControlRecordType,
+    *,
+    pid: int = PID,
+    epoch: int = 0,
+    coordinator_epoch: int = 7,
+) -> CompletedTransaction | None:
+    marker = Record(control_key(kind), end_txn_value(coordinator_epoch), BASE_TIME + 5)
+    data = build_batch(
+        [marker],
+        base_offset=states.map_end_offset,
+        producer_id=pid,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+    header = read_header(data)
+    completed = states.end_transaction(header, data)
+    states.update_map_end_offset(header.next_offset)
+    return completed
+
+
+def refusal(states: ProducerStates, header: BatchHeader) -> ErrorCode:
+    before = encode_snapshot(states.producers.values())
+    with pytest.raises(ApiError) as caught:
+        append(states, header)
+    assert encode_snapshot(states.producers.values()) == before, "a refusal changes nothing"
+    return caught.value.code
+
+
+def reloaded(states: ProducerStates, log_end_offset: int, now_ms: int = NOW) -> ProducerStates:
+    again = ProducerStates(Files(), states.directory, expiration_ms=EXPIRATION_MS)
+    again.truncate_and_reload(0, log_end_offset, now_ms)
+    return again
+
+
+def snapshot_names(states: ProducerStates) -> list[str]:
+    return sorted(path.name for path in states.directory.iterdir())
+
+
+# --- sequences
+
+
+def test_batches_in_order_are_appended(states: ProducerStates) -> None:
+    assert append(states, batch(0, 3)) == 0
+    assert append(states, batch(3, 2)) == 3
+    assert append(states, batch(5)) == 5
+
+
+def test_a_repeated_batch_gets_its_first_answer(states: ProducerStates) -> None:
+    append(states, batch(0, 3))
+    append(states, batch(3, 2))
+    assert append(states, batch(0, 3)) == 0
+    assert append(states, batch(3, 2)) == 3
+    assert states.map_end_offset == 5
+    found = states.find_duplicate(batch(3, 2))
+    assert found == BatchSpan(
+        last_sequence=4, last_offset=4, offset_delta=1, timestamp_ms=BASE_TIME
+    )
+    assert (found.first_sequence, found.first_offset) == (3, 3)
+
+
+def test_only_the_last_five_batches_are_remembered(states: ProducerStates) -> None:
+    for sequence in range(6):
+        append(states, batch(sequence))
+    assert [append(states, batch(sequence)) for sequence in range(1, 6)] == [1, 2, 3, 4, 5]
+    assert refusal(states, batch(0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_the_same_start_with_another_length_is_no_duplicate(states: ProducerStates) -> None:
+    append(states, batch(0, 3))
+    assert refusal(states, batch(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(states, batch(1, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_gap_is_refused_and_says_what_was_expected(states: ProducerStates) -> None:
+    append(states, batch(0, 3))
+    with pytest.raises(ApiError, match="sequence 4 of epoch 0 came, 3 was expected") as caught:
+        append(states, batch(4))
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_unknown_producer_may_start_anywhere(states: ProducerStates) -> None:
+    assert append(states, batch(1000, 2)) == 0
+    assert append(states, batch(1002)) == 2
+
+
+def test_sequences_wrap_to_zero(states: ProducerStates) -> None:
+    append(states, batch(MAX_SEQUENCE - 1, 2))
+    assert append(states, batch(0)) == 2
+    append(states, batch(1, 1))
+
+
+def test_a_batch_may_wrap_in_its_middle(states: ProducerStates) -> None:
+    append(states, batch(MAX_SEQUENCE - 1, 4))
+    assert append(states, batch(MAX_SEQUENCE - 1, 4)) == 0
+    assert append(states, batch(2)) == 4
+    found = states.find_duplicate(batch(MAX_SEQUENCE - 1, 4))
+    assert found is not None
+    assert (found.first_sequence, found.last_sequence) == (MAX_SEQUENCE - 1, 1)
+
+
+def test_producers_do_not_know_each_other(states: ProducerStates) -> None:
+    append(states, batch(0, 2, pid=1))
+    append(states, batch(0, 2, pid=2))
+    assert append(states, batch(2, pid=1)) == 4
+    assert append(states, batch(0, 2, pid=2)) == 2
+
+
+def test_appends_of_the_coordinator_have_no_sequences(states: ProducerStates) -> None:
+    for offset in (0, 1):
+        header = batch(-1, txn=True)
+        states.check(header, offset, check_sequence=False)
+        states.update(header, offset)
+    old = batch(-1, epoch=-1, txn=True)
+    with pytest.raises(ApiError, match="INVALID_PRODUCER_EPOCH"):
+        states.check(old, 2, check_sequence=False)
+
+
+# --- epochs
+
+
+def test_an_older_epoch_is_fenced(states: ProducerStates) -> None:
+    append(states, batch(0, epoch=3))
+    assert refusal(states, batch(1, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_new_epoch_starts_at_zero(states: ProducerStates) -> None:
+    append(states, batch(0, 5, epoch=3))
+    assert refusal(states, batch(5, epoch=4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(states, batch(0, epoch=4)) == 5
+    assert append(states, batch(1, epoch=4)) == 6
+
+
+def test_batches_of_an_older_epoch_are_no_duplicates(states: ProducerStates) -> None:
+    append(states, batch(0, 2, epoch=0))
+    assert append(states, batch(0, 2, epoch=1)) == 2
+    assert refusal(states, batch(0, 2, epoch=0)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert len(states.producers[PID].batches) == 1
+
+
+# --- transactions
+
+
+def test_the_first_unstable_offset_is_where_the_oldest_transaction_began(
+    states: ProducerStates,
+) -> None:
+    assert states.first_unstable_offset is None
+    append(states, batch(0, pid=9))
+    append(states, batch(0, pid=1, txn=True))
+    append(states, batch(0, pid=2, txn=True))
+    append(states, batch(1, pid=1, txn=True))
+    assert states.first_unstable_offset == 1
+    completed = end_transaction(states, ControlRecordType.COMMIT, pid=1)
+    assert completed == CompletedTransaction(1, 1, 4, is_aborted=False)
+    assert states.first_unstable_offset == 2
+    completed = end_transaction(states, ControlRecordType.ABORT, pid=2)
+    assert completed == CompletedTransaction(2, 2, 5, is_aborted=True)
+    assert states.first_unstable_offset is None
+
+
+def test_a_plain_batch_inside_an_open_transaction_is_refused(states: ProducerStates) -> None:
+    append(states, batch(0, txn=True))
+    assert refusal(states, batch(1)) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_after_a_marker_of_a_new_epoch_sequences_start_at_zero(states: ProducerStates) -> None:
+    append(states, batch(0, 5, txn=True))
+    end_transaction(states, ControlRecordType.COMMIT, epoch=1)
+    entry = states.producers[PID]
+    assert (entry.epoch, entry.coordinator_epoch) == (1, 7)
+    assert entry.last_timestamp_ms == BASE_TIME + 5
+    assert refusal(states, batch(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    append(states, batch(0, epoch=1, txn=True))
+
+
+def test_a_marker_for_nothing_completes_nothing(states: ProducerStates) -> None:
+    assert end_transaction(states, ControlRecordType.ABORT, epoch=4) is None
+    assert states.producers[PID].epoch == 4
+    assert refusal(states, batch(0, epoch=3)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_control_batch_that_the_cleaner_emptied_changes_nothing(states: ProducerStates) -> None:
+    data = (GOLDEN / "batch-commit.bin").read_bytes()
+    header = read_header(data)._replace(record_count=0, batch_length=49)
+    assert states.end_transaction(header, data[:61]) is None
+    assert states.is_empty
+
+
+@pytest.mark.parametrize(("name", "is_aborted"), [("commit", False), ("abort", True)])
+def test_markers_that_kafka_wrote_end_transactions(
+    states: ProducerStates, name: str, is_aborted: bool
+) -> None:
+    states.update(batch(0, pid=4242, epoch=3, txn=True), 100)
+    data = (GOLDEN / f"batch-{name}.bin").read_bytes()
+    header = read_header(data)
+    completed = states.end_transaction(header, data)
+    assert completed == CompletedTransaction(4242, 100, header.base_offset, is_aborted)
+    assert states.producers[4242].coordinator_epoch == 11
+
+
+# --- expiration
+
+
+def test_a_silent_producer_expires_unless_its_transaction_is_open(states: ProducerStates) -> None:
+    append(states, batch(0, pid=1))
+    append(states, batch(0, pid=2, txn=True))
+    states.remove_expired(BASE_TIME + EXPIRATION_MS - 1)
+    assert set(states.producers) == {1, 2}
+    states.remove_expired(BASE_TIME + EXPIRATION_MS)
+    assert set(states.producers) == {2}
+
+
+# --- the file
+
+
+def test_a_snapshot_that_kafka_wrote_is_read_and_written_alike() -> None:
+    data = GOLDEN_SNAPSHOT.read_bytes()
+    entries = decode_snapshot(data)
+    assert [entry.producer_id for entry in entries] == [1, 2, 3]
+    first, second, third = entries
+    assert (first.epoch, first.last_sequence, first.last_offset) == (0, 41, 120)
+    assert first.batches[-1].first_offset == 116
+    assert (second.coordinator_epoch, second.txn_first_offset) == (9, 100)
+    assert (third.last_offset, third.has_open_transaction) == (-1, False)
+    assert third.last_timestamp_ms == BASE_TIME + 2
+    assert encode_snapshot(entries) == data
+
+
+def test_a_snapshot_of_nobody_is_written() -> None:
+    data = encode_snapshot([])
+    assert len(data) == 10
+    assert decode_snapshot(data) == []
+
+
+def test_flipping_any_byte_of_a_snapshot_is_noticed() -> None:
+    sound = GOLDEN_SNAPSHOT.read_bytes()
+    for position in range(len(sound)):
+        data = bytearray(sound)
+        data[position] ^= 1
+        with pytest.raises(CorruptSnapshotError):
+            decode_snapshot(bytes(data))
+
+
+def test_a_snapshot_cut_at_any_byte_is_noticed() -> None:
+    sound = GOLDEN_SNAPSHOT.read_bytes()
+    for size in range(len(sound)):
+        with pytest.raises(CorruptSnapshotError):
+            decode_snapshot(sound[:size])
+
+
+def test_a_snapshot_with_a_sound_checksum_and_a_wrong_count_is_noticed() -> None:
+    checked = (5).to_bytes(4, "big")
+    data = b"\x00\x01" + crc32c(checked).to_bytes(4, "big") + checked
+    with pytest.raises(CorruptSnapshotError, match="5 producers announced in 0 bytes"):
+        decode_snapshot(data)
+
+
+@pytest.mark.java
+def test_kafka_reads_our_snapshot(states: ProducerStates) -> None:
+    append(states, batch(MAX_SEQUENCE, 3))
+    append(states, batch(0, pid=7, epoch=2, txn=True))
+    path = states.take_snapshot()
+    assert run_golden_program("read-snapshot", str(path)).splitlines() == [
+        f"42 0 2 0 {BASE_TIME} -1 -1",
+        f"7 2 3 3 {BASE_TIME} -1 3",
+    ]
+
+
+# --- snapshots of a log
+
+
+def test_a_snapshot_is_named_by_the_end_of_what_it_holds(states: ProducerStates) -> None:
+    assert states.take_snapshot() is None, "nothing was appended"
+    append(states, batch(0, 3))
+    assert states.take_snapshot() == states.directory / "00000000000000000003.snapshot"
+    assert states.take_snapshot() is None, "nothing was appended since"
+    states.update_map_end_offset(9)
+    states.take_snapshot(sync=False)
+    assert (states.oldest_snapshot_offset, states.latest_snapshot_offset) == (3, 9)
+
+
+def test_a_restart_knows_the_last_batch_of_each_producer(states: ProducerStates) -> None:
+    for sequence in range(3):
+        append(states, batch(sequence, txn=True))
+    append(states, batch(0, 4, pid=7, epoch=5))
+    states.take_snapshot()
+    again = reloaded(states, 7)
+    assert again.map_end_offset == 7
+    assert again.first_unstable_offset == 0
+    assert append(again, batch(2, txn=True)) == 2
+    assert append(again, batch(0, 4, pid=7, epoch=5)) == 3
+    assert refusal(again, batch(1, txn=True)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(again, batch(3, txn=True)) == 7
+
+
+def test_open_transactions_of_a_snapshot_are_in_order_of_their_offsets(
+    states: ProducerStates,
+) -> None:
+    states.update(batch(0, pid=1, txn=True), 50)
+    states.update(batch(0, pid=2, txn=True), 20)
+    states.update_map_end_offset(60)
+    states.take_snapshot()
+    assert reloaded(states, 60).first_unstable_offset == 20
+
+
+def test_reloading_takes_the_newest_snapshot_not_behind_the_logs_end(
+    states: ProducerStates,
+) -> None:
+    for sequence in range(4):
+        append(states, batch(sequence))
+        states.take_snapshot()
+    again = reloaded(states, 3)
+    assert again.map_end_offset == 3
+    assert append(again, batch(3)) == 3
+    assert snapshot_names(states) == [f"{offset:020d}.snapshot" for offset in (1, 2, 3)]
+
+
+def test_truncating_in_memory_reloads_too(states: ProducerStates) -> None:
+    append(states, batch(0, 2))
+    states.take_snapshot()
+    append(states, batch(2, 2))
+    states.truncate_and_reload(0, 3, NOW)
+    assert states.map_end_offset == 2, "the caller replays from here"
+    assert states.producers[PID].last_sequence == 1
+
+
+def test_state_that_is_already_that_of_the_logs_end_stays(states: ProducerStates) -> None:
+    append(states, batch(0, 2))
+    states.truncate_and_reload(0, 2, NOW)
+    assert states.producers[PID].last_sequence == 1
+
+
+def test_expired_producers_are_not_loaded(states: ProducerStates) -> None:
+    append(states, batch(0))
+    states.take_snapshot()
+    assert reloaded(states, 1, BASE_TIME + EXPIRATION_MS).is_empty
+
+
+def test_a_snapshot_that_cannot_be_read_gives_way_to_an_older_one(
+    states: ProducerStates, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(states, batch(0))
+    states.take_snapshot()
+    append(states, batch(1))
+    newest = states.take_snapshot()
+    assert newest is not None
+    newest.write_bytes(b"garbled")
+    with caplog.at_level(logging.WARNING):
+        again = reloaded(states, 2)
+    assert again.map_end_offset == 1
+    assert not newest.exists()
+    assert newest.name in caplog.text
+
+
+def test_without_any_snapshot_replay_begins_at_the_logs_start(states: ProducerStates) -> None:
+    append(states, batch(0))
+    states.truncate_and_reload(10, 20, NOW)
+    assert states.map_end_offset == 10
+    assert states.is_empty
+
+
+def test_snapshots_at_or_before_the_logs_start_are_dropped(states: ProducerStates) -> None:
+    for sequence in range(3):
+        append(states, batch(sequence))
+        states.take_snapshot()
+    again = ProducerStates(Files(), states.directory, expiration_ms=EXPIRATION_MS)
+    again.truncate_and_reload(2, 3, NOW)
+    assert snapshot_names(states) == ["00000000000000000003.snapshot"]
+    assert again.map_end_offset == 3
+
+
+def test_a_moved_log_start_keeps_the_producers(states: ProducerStates) -> None:
+    append(states, batch(0, 2))
+    states.on_log_start_offset_incremented(1)
+    assert states.map_end_offset == 2
+    assert append(states, batch(0, 2)) == 0
+    states.on_log_start_offset_incremented(50)
+    assert states.map_end_offset == 50
+
+
+def test_starting_anew_forgets_everything(states: ProducerStates) -> None:
+    append(states, batch(0, txn=True))
+    states.take_snapshot()
+    states.truncate_fully_and_start_at(100)
+    assert states.is_empty
+    assert states.first_unstable_offset is None
+    assert states.map_end_offset == 100
+    assert snapshot_names(states) == []
+    states.take_snapshot()
+    assert snapshot_names(states) == ["00000000000000000100.snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "segments", "kept"),
+    [
+        ([1, 2, 3, 5], [0, 2, 4], [2, 5]),  # 5 was written by a clean shutdown
+        ([1, 2, 3], [0, 2, 4], [2]),
+        ([2, 5, 6], [0, 2], [2, 6]),
+        ([2], [2], [2]),
+        ([1, 7], [], [7]),
+    ],
+)
+def test_snapshots_without_a_segment_are_removed_but_for_the_last(
+    states: ProducerStates, snapshots: list[int], segments: list[int], kept: list[int]
+) -> None:
+    for offset in snapshots:
+        (states.directory / f"{offset:020d}.snapshot").write_bytes(b"")
+    states.remove_stray_snapshots(segments)
+    assert snapshot_names(states) == [f"{offset:020d}.snapshot" for offset in kept]
+    assert states.latest_snapshot_offset == kept[-1]
+
+
+def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
+    for offset in (1, 2, 3, 4):
+        states.update_map_end_offset(offset)
+        states.take_snapshot()
+    states.delete_snapshots_before(2)
+    states.delete_snapshot(3)
+    states.delete_snapshot(3)
+    marked = states.mark_snapshot_deleted(4)
+    assert marked == states.directory / "00000000000000000004.snapshot.deleted"
+    assert states.mark_snapshot_deleted(4) is None
+    assert snapshot_names(states) == ["00000000000000000002.snapshot", marked.name]
+    assert states.latest_snapshot_offset == 2
+
+
+def test_a_snapshot_that_somebody_else_deleted_is_not_marked(states: ProducerStates) -> None:
+    append(states, batch(0))
+    path = states.take_snapshot()
+    assert path is not None
+    path.unlink()
+    assert states.mark_snapshot_deleted(1) is None
+
+
+def test_other_files_of_the_log_are_no_snapshots(tmp_path: Path) -> None:
+    for name in ("00000000000000000001.log", "00000000000000000002.snapshot.deleted", "x.snapshot"):
+        (tmp_path / name).write_bytes(b"")
+    assert ProducerStates(Files(), tmp_path, expiration_ms=1).latest_snapshot_offset is None
+
+
+# --- any history
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 6), st.booleans()), max_size=40))
+def test_every_record_of_a_retrying_producer_is_stored_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, bool]]
+) -> None:
+    """A producer sends batches, repeats any of its last five, and the broker restarts at will."""
+    states = ProducerStates(Files(), tmp_path_factory.mktemp("log"), expiration_ms=EXPIRATION_MS)
+    sent: list[tuple[BatchHeader, int]] = []
+    sequence = MAX_SEQUENCE - 10
+    for count, back, restart in steps:
+        if restart:
+            states.take_snapshot()
+            states = reloaded(states, states.map_end_offset)
+            sent = sent[-1:]  # a snapshot holds one batch per producer
+        if 1 <= back <= len(sent) and back <= 5:
+            header, base_offset = sent[-back]
+            assert append(states, header) == base_offset
+        else:
+            header = batch(sequence, count)
+            expected = states.map_end_offset
+            assert append(states, header) == expected
+            sent.append((header, expected))
+            sequence = (sequence + count) & MAX_SEQUENCE

@@ -1,0 +1,1 @@
+"""What the tests share: broker processes, Apache Kafka's tools, a raw client."""

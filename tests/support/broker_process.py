@@ -1,0 +1,275 @@
+"""A broker in a process of its own: started, killed, started again on the same directory and port.
+
+`ODRADEK_TEST_BROKER=kafka` starts Apache Kafka in odradek's place: a test that fails there is wrong
+itself. Both are started from the same settings, and are ended by process id, never by name.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.support.java_tools import JAVA_TOOLS, why_no_java
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 60.0
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+# Below the range that the kernel gives to outgoing connections: a client that retries while its
+# broker is down could otherwise be given that very port, and connect to itself.
+PORTS = range(20_000, 32_000)
+
+# What a test wants: groups form at once, and members may be declared dead quickly.
+TEST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",  # the records of many tests are dated long ago
+    "group.min.session.timeout.ms": "500",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class BrokerDiedError(RuntimeError):
+    """The process ended, or did not answer in time; the message ends with its log."""
+
+
+def against_apache_kafka() -> bool:
+    """Whether this run checks the tests themselves, on Apache Kafka."""
+    return os.environ.get("ODRADEK_TEST_BROKER", "odradek") == "kafka"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 on which nobody listens now."""
+    found: list[int] = []
+    start = (os.getpid() * 37 + time.monotonic_ns() // 1000) % len(PORTS)
+    for step in range(len(PORTS)):
+        port = PORTS[(start + step) % len(PORTS)]
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+        if len(found) == count:
+            return found
+    raise RuntimeError("no free port")
+
+
+class BrokerProcess:
+    """odradek as its users start it: `odradek serve FILE`, with a data directory of its own."""
+
+    name = "odradek"
+    clean_exit_codes = (0,)
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.data = directory / "data"
+        self.log_file = directory / "broker.log"
+        self.port, self._second_port = free_ports(2)
+        self.settings = {**TEST_SETTINGS, **self._listeners(), **(overrides or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """What a client is told: host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and neither ended by a method here nor by itself."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        return self._running().pid
+
+    # -- its life -------------------------------------------------------------------------------
+
+    def start(self) -> "BrokerProcess":
+        """Start it and wait until it answers a request."""
+        self.start_without_waiting()
+        self.wait_until_ready()
+        return self
+
+    def start_without_waiting(self) -> None:
+        """Start it; it may be killed before it is ready."""
+        assert self._process is None, f"{self.name} is running already"
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def wait_until_ready(self) -> None:
+        """Return when an ApiVersions request has been answered; raises BrokerDiedError."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._answers():
+            if self._running().poll() is not None:
+                code = self._running().returncode
+                self._process = None
+                raise BrokerDiedError(f"{self.name} ended with {code}:\n{self.log_text()[-4000:]}")
+            if time.monotonic() > deadline:
+                raise BrokerDiedError(f"{self.name} is not ready:\n{self.log_text()[-4000:]}")
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, closed or said."""
+        process = self._running()
+        process.kill()
+        process.wait()
+        self._process = None
+
+    def terminate(self) -> int:
+        """SIGTERM, and wait for the end; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def interrupt(self) -> int:
+        """SIGINT, as control-C sends it, and wait for the end; the exit code."""
+        return self._end(signal.SIGINT)
+
+    def stop(self) -> None:
+        """End it, however it is; nothing happens when it has ended already."""
+        if self._process is None:
+            return
+        try:
+            self.terminate()
+        finally:
+            if self._process is not None:
+                self.kill()
+
+    def _end(self, number: signal.Signals) -> int:
+        process = self._running()
+        process.send_signal(number)
+        try:
+            code = process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise BrokerDiedError(
+                f"no end after {number.name}:\n{self.log_text()[-4000:]}"
+            ) from None
+        self._process = None
+        return code
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process
+
+    def _answers(self) -> bool:
+        request = struct.pack(">hhih", 18, 0, 7, 0)  # ApiVersions v0, correlation id 7, no name
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), 1) as client,
+        ):
+            client.settimeout(5)
+            client.sendall(struct.pack(">i", len(request)) + request)
+            return client.recv(8)[4:] == struct.pack(">i", 7)
+        return False
+
+    # -- what it says and uses ------------------------------------------------------------------
+
+    def log_text(self) -> str:
+        """All that it has written since the directory was made."""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def crashes_in_log(self) -> list[str]:
+        """Lines that a broker in good health never writes."""
+        return re.findall(
+            r"^.*(?:Traceback \(most recent|never retrieved).*$", self.log_text(), re.MULTILINE
+        )
+
+    def cpu_seconds(self) -> float:
+        """User and system time that the process has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+    def memory_bytes(self) -> int:
+        """Anonymous memory that is resident: the page cache does not count."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        match = re.search(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE)
+        assert match, status
+        return int(match[1]) * 1024
+
+    def open_files(self) -> int:
+        """How many file descriptors it holds."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    # -- how it is started ----------------------------------------------------------------------
+
+    def _listeners(self) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.data),
+        }
+
+    def _command(self) -> list[str]:
+        overrides = [f"--override={key}={value}" for key, value in self.settings.items()]
+        properties = Path(__file__).parents[2] / "server.properties"
+        executable = Path(sys.executable).with_name("odradek")
+        return [str(executable), "serve", str(properties), *overrides]
+
+
+class ApacheKafkaProcess(BrokerProcess):
+    """The reference, as a single KRaft node. Settings that are odradek's own are left out."""
+
+    name = "kafka"
+    clean_exit_codes = (0, 143)  # a JVM that SIGTERM ended says 143
+
+    def crashes_in_log(self) -> list[str]:
+        return []
+
+    def _listeners(self) -> dict[str, str]:
+        controller = f"127.0.0.1:{self._second_port}"
+        ours = super()._listeners()
+        return {
+            **ours,
+            "process.roles": "broker,controller",
+            "node.id": "0",
+            "controller.quorum.voters": f"0@{controller}",
+            "listeners": f"{ours['listeners']},CONTROLLER://{controller}",
+            "controller.listener.names": "CONTROLLER",
+        }
+
+    def _command(self) -> list[str]:
+        properties = self.directory / "server.properties"
+        lines = [
+            f"{key}={value}"
+            for key, value in self.settings.items()
+            if not key.startswith("odradek.")
+        ]
+        properties.write_text("\n".join(lines) + "\n")
+        if not (self.data / "meta.properties").exists():
+            storage_tool = ["kafka.tools.StorageTool", "format", "-t", "Y45AvnC3Rhqkz8Ak_NyCPA"]
+            JAVA_TOOLS.run(*storage_tool, "-c", str(properties))
+        return [*JAVA_TOOLS.java("-Xmx1G"), "kafka.Kafka", str(properties)]
+
+
+def make_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> BrokerProcess:
+    """The broker that this run tests, not started yet."""
+    kind = ApacheKafkaProcess if against_apache_kafka() else BrokerProcess
+    return kind(directory, overrides)
+
+
+@contextlib.contextmanager
+def running_broker(
+    directory: Path, overrides: Mapping[str, str] | None = None
+) -> Iterator[BrokerProcess]:
+    """A broker that serves inside the `with`, and is ended behind it."""
+    broker = make_broker(directory, overrides)
+    try:
+        yield broker.start()
+    finally:
+        broker.stop()
+
+
+def why_no_broker() -> str | None:
+    """Why the broker of this run cannot be started here, or None."""
+    return why_no_java() if against_apache_kafka() else None

@@ -1,0 +1,317 @@
+"""A group coordinator on logs in memory, with a clock that only moves when a test says so."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic_member import Caller, Now
+from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.group_settings import GroupSettings
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
+from odradek.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from odradek.protocol.records.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    encode_versioned,
+)
+from tests.support.memory_log import MemoryLog
+
+GROUP = "g"
+TOPIC = ("topic", b"topic id 16bytes")
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+# Wall-clock and timer time differ, so that a mix-up shows.
+WALL_AHEAD_MS = 1_700_000_000_000
+
+
+class Waiting:
+    """A parked reply: what asyncio.Future is to the coordinator."""
+
+    def __init__(self) -> None:
+        self.response: Any = None
+        self.cancelled = False
+
+    def done(self) -> bool:
+        return self.cancelled or self.response is not None
+
+    def set_result(self, response: Any) -> None:
+        assert not self.done(), "answered twice"
+        self.response = response
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Alarm:
+    def __init__(self, at_ms: float, ring: Callable[[], None]) -> None:
+        self.at_ms = at_ms
+        self.ring = ring
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class ManualLoop:
+    """The two methods of an event loop that the coordinator uses, and `advance`."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+        self.alarms: list[Alarm] = []
+
+    def create_future(self) -> Waiting:
+        return Waiting()
+
+    def call_later(self, delay_s: float, ring: Callable[[], None]) -> Alarm:
+        alarm = Alarm(self.now_ms + delay_s * 1000, ring)
+        self.alarms.append(alarm)
+        return alarm
+
+    def clock(self) -> Now:
+        return Now(wall_ms=WALL_AHEAD_MS + self.now_ms, timer_ms=self.now_ms)
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass; alarms ring when their time comes."""
+        end_ms = self.now_ms + by_ms
+        while True:
+            self.alarms = [alarm for alarm in self.alarms if not alarm.cancelled]
+            due = min(self.alarms, key=lambda alarm: alarm.at_ms, default=None)
+            if due is None or due.at_ms > end_ms:
+                break
+            self.alarms.remove(due)
+            self.now_ms = max(self.now_ms, round(due.at_ms))
+            due.ring()
+        self.now_ms = end_ms
+
+
+class Groups:
+    """A coordinator and the clients' side of its calls."""
+
+    def __init__(
+        self,
+        partitions: int = 1,
+        *,
+        logs: Sequence[MemoryLog] | None = None,
+        loop: ManualLoop | None = None,
+        uuids: Callable[[], str] | None = None,
+        **settings: int,
+    ) -> None:
+        self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type] # all of them are ints
+        self.loop = loop or ManualLoop()
+        self.logs = list(logs or [MemoryLog("__consumer_offsets", n) for n in range(partitions)])
+        numbers = count(1)
+        self.uuids = uuids or (lambda: f"uuid{next(numbers)}")
+        self.coordinator = self.closed_coordinator()
+        self.coordinator.open_topic(self.logs, len(self.logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
+
+    def closed_coordinator(self) -> GroupCoordinator:
+        """One for which `__consumer_offsets` does not exist yet."""
+        return GroupCoordinator(
+            self.settings,
+            loop=self.loop,  # type: ignore[arg-type] # as much of a loop as is needed
+            clock=self.loop.clock,
+            new_uuid=self.uuids,
+            ensure_offsets_topic=self.open,
+        )
+
+    def open(self) -> None:
+        self.coordinator.open_topic(self.logs, len(self.logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
+
+    def restarted(self, **settings: int) -> "Groups":
+        """Another life on the same logs."""
+        new = {"initial_rebalance_delay_ms": 0, **settings}
+        return Groups(logs=self.logs, loop=ManualLoop(), uuids=self.uuids, **new)
+
+    def advance(self, by_ms: int) -> None:
+        self.loop.advance(by_ms)
+
+    def group(self, group_id: str = GROUP) -> ClassicGroup:
+        return self.coordinator.group(group_id)
+
+    # -- what clients send ------------------------------------------------------------------------
+
+    def send_join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: Mapping[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        version: int = 9,
+        client_id: str = "client",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        group_id: str = GROUP,
+    ) -> Any:
+        """The response, or a Waiting."""
+        offered = {"range": subscription("topic")} if protocols is None else protocols
+        request = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in offered.items()
+            ],
+        )
+        return self.coordinator.join_group(request, Caller(client_id, "/127.0.0.1", version))
+
+    def join(self, member_id: str = "", **words: Any) -> JoinGroupResponse:
+        """A join that is answered at once; a new dynamic member asks for its id first."""
+        response = self.send_join(member_id, **words)
+        if isinstance(response, JoinGroupResponse) and (
+            response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        ):
+            response = self.send_join(response.member_id, **words)
+        return answered(response)
+
+    def parked_join(self, member_id: str = "", **words: Any) -> tuple[str, Waiting]:
+        """A join that must wait, and the id under which it does."""
+        response = self.send_join(member_id, **words)
+        if isinstance(response, JoinGroupResponse):
+            assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED, response
+            member_id = response.member_id
+            response = self.send_join(member_id, **words)
+        assert isinstance(response, Waiting), response
+        return member_id or next(
+            reversed(self.group(words.get("group_id", GROUP)).members)
+        ), response
+
+    def send_sync(
+        self,
+        member_id: str,
+        generation_id: int | None = None,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        instance: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = None,
+        group_id: str = GROUP,
+    ) -> Any:
+        if generation_id is None:
+            generation_id = self.group(group_id).generation_id
+        request = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=generation_id,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=name, assignment=assignment)
+                for name, assignment in (assignments or {}).items()
+            ],
+        )
+        return self.coordinator.sync_group(request)
+
+    def sync(self, *words: Any, **more: Any) -> SyncGroupResponse:
+        """A sync that is answered at once."""
+        return answered(self.send_sync(*words, **more))
+
+    def heartbeat(
+        self,
+        member_id: str,
+        generation_id: int | None = None,
+        *,
+        instance: str | None = None,
+        group_id: str = GROUP,
+    ) -> ErrorCode:
+        if generation_id is None:
+            generation_id = self.group(group_id).generation_id
+        request = HeartbeatRequest(
+            group_id=group_id,
+            generation_id=generation_id,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        return ErrorCode(self.coordinator.heartbeat(request).error_code)
+
+    def leave(self, *members: str, group_id: str = GROUP) -> LeaveGroupResponse:
+        leaving = [LeaveGroupMemberIdentity(member_id=member) for member in members]
+        return self.coordinator.leave_group(group_id, leaving)
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        member_id: str = "",
+        generation_id: int = -1,
+        instance: str | None = None,
+        version: int = 9,
+        retention_ms: int = -1,
+        metadata: str | None = "",
+        topic: tuple[str, bytes] = TOPIC,
+        partition: int = 0,
+        group_id: str = GROUP,
+    ) -> ErrorCode:
+        """Commit one partition; raises ApiError when the group refuses."""
+        request = OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=generation_id,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=[],
+        )
+        wanted = OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+        )
+        topics = [OffsetCommitRequestTopic(name=topic[0], topic_id=topic[1], partitions=[wanted])]
+        answers = self.coordinator.commit_offsets(request, topics, version)
+        return ErrorCode(answers[0].partitions[0].error_code)
+
+    def committed(
+        self, topic: str = TOPIC[0], partition: int = 0, *, group_id: str = GROUP
+    ) -> int | None:
+        """The committed offset, or None."""
+        for found in self.coordinator.fetch_offsets(group_id, None):
+            for entry in found.partitions:
+                if (found.name, entry.partition_index) == (topic, partition):
+                    return entry.committed_offset
+        return None
+
+    # -- whole groups in one step -----------------------------------------------------------------
+
+    def stable_group(self, members: int = 1, **words: Any) -> list[str]:
+        """A stable group; the first member leads. Each is assigned its own name."""
+        first = self.join(**words)
+        ids = [first.member_id]
+        ids += [self.parked_join(**words)[0] for _ in range(members - 1)]
+        for member_id in ids if members > 1 else []:
+            self.send_join(member_id, **words)
+        for member_id in ids[1:]:
+            self.send_sync(member_id)
+        self.sync(ids[0], assignments={member_id: member_id.encode() for member_id in ids})
+        return ids
+
+
+def answered(response: Any) -> Any:
+    """The response of a call that must not wait."""
+    if isinstance(response, Waiting):
+        assert response.done(), "still parked"
+        return response.response
+    return response
+
+
+def subscription(*topics: str) -> bytes:
+    """What a consumer says about itself when it joins."""
+    return encode_versioned(ConsumerProtocolSubscription(topics=list(topics)), 0)

@@ -1,0 +1,117 @@
+"""Apache Kafka's own command-line tools, one process each.
+
+They start in a third of their usual time: the first compiler only, no parallel collector, and an
+archive of the loaded classes (AppCDS) that is made once and kept beside the jars' cache.
+"""
+
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.kafka_jars import kafka_jars, why_no_jars
+
+LIMIT_SECONDS = 120.0
+TOOLS = "org.apache.kafka.tools"
+
+
+@functools.cache
+def why_no_java() -> str | None:
+    """Why Kafka's tools cannot run here, or None: the reason a test gives for being skipped."""
+    if shutil.which("java") is None:
+        return "java not found: Apache Kafka's own tools cannot run"
+    return why_no_jars() if kafka_jars() is None else None
+
+
+class ToolFailedError(AssertionError):
+    """A tool ended with another exit code than 0; the message is all that it wrote."""
+
+
+class JavaTools:
+    """Starts the tools' classes; `run` waits for them, `popen` gives the process."""
+
+    def java(self, *options: str) -> list[str]:
+        """The command up to the class name."""
+        jars = kafka_jars()
+        assert jars is not None, why_no_jars()
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable"]
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+        return ["java", *quick, level, *options, "-cp", self._class_path]
+
+    @functools.cached_property
+    def _class_path(self) -> str:
+        # Named one by one: the archive of classes holds only for the very same class path.
+        jars = kafka_jars()
+        assert jars is not None, why_no_jars()
+        return ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
+
+    @functools.cached_property
+    def _archive(self) -> list[str]:
+        """The option that names the archive of loaded classes; made at first use."""
+        jars = kafka_jars()
+        assert jars is not None, why_no_jars()
+        base = jars if os.access(jars, os.W_OK) else Path(tempfile.gettempdir())
+        archive = base / f"tools-{os.getuid()}.jsa"
+        if not archive.exists():
+            making = archive.with_suffix(f".{os.getpid()}")
+            # A tool that connects nowhere still loads what all of them load.
+            command = [*self.java(f"-XX:ArchiveClassesAtExit={making}"), f"{TOOLS}.TopicCommand"]
+            arguments = ["--bootstrap-server", "127.0.0.1:9", "--list"]
+            with _settings("request.timeout.ms=500", "default.api.timeout.ms=500") as file:
+                subprocess.run(
+                    [*command, *arguments, "--command-config", str(file)],
+                    check=False,
+                    capture_output=True,
+                    timeout=LIMIT_SECONDS,
+                )
+            if making.exists():
+                making.rename(archive)
+        return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+    def command(self, tool: str, *arguments: str) -> list[str]:
+        """The whole command line of a tool: `TopicCommand`, or a class with its package."""
+        name = tool if tool.startswith(("org.", "kafka.")) else f"{TOOLS}.{tool}"
+        return [*self.java("-Xmx512m", *self._archive), name, *arguments]
+
+    def run(
+        self, tool: str, *arguments: str, stdin: str = "", limit_s: float = LIMIT_SECONDS
+    ) -> str:
+        """What the tool wrote, both streams; raises ToolFailedError, or TimeoutExpired."""
+        done = subprocess.run(
+            self.command(tool, *arguments),
+            check=False,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=limit_s,
+        )
+        if done.returncode != 0:
+            raise ToolFailedError(f"{tool} ended with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def popen(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
+        """A tool that goes on running: its output is a pipe, and the caller ends it."""
+        return subprocess.Popen(
+            self.command(tool, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+@contextlib.contextmanager
+def _settings(*lines: str) -> Iterator[Path]:
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        yield Path(file.name)
+
+
+JAVA_TOOLS = JavaTools()
