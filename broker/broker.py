@@ -33,6 +33,7 @@ from .chores import chores_of, flush_after_roll
 from .disk_executor import DiskExecutor
 from .dispatch import request_class
 from .fetch_sessions import FetchSessions
+from .fetch_waiters import FetchWaiters
 from .handlers import HANDLERS
 from .housekeeping import Housekeeping
 from .log_sync import LogSync
@@ -91,6 +92,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
+        self.fetch_waiters = FetchWaiters(loop)
         self.advertised_versions = _advertised_versions()
         self.topic_admin = TopicAdmin(
             config=config,
@@ -167,9 +169,13 @@ class Broker:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def answer_who_waits(self) -> None:
+        """The broker stops: what is parked is answered, with what there is or a refusal."""
+        self.fetch_waiters.release_all()
+        self.groups.close()
+
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
-        self.groups.close()
         if self._background:
             await asyncio.wait(self._background)
         now_ms = self.now_ms()
@@ -271,7 +277,9 @@ class RunningBroker:
         """Stop accepting, answer what is in flight, flush, write the checkpoints."""
         logger.info("stopping")
         await self._housekeeping.close()
-        await self._server.close()
+        self._server.finish()
+        self.broker.answer_who_waits()
+        await self._server.drain()
         await self.broker.close()
         logger.info("stopped")
 

@@ -14,28 +14,44 @@ from ..storage.log import PartitionLog
 from ..storage.segment import Segment
 
 
-class FetchWaiter:
-    """One Fetch that waits. Await `wait()` once."""
+class FetchWaiters:
+    """All Fetches that wait."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, logs: Sequence[PartitionLog], missing_bytes: int
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._missing_bytes = missing_bytes
-        self._ends = {log: _end_of(log) for log in logs}
-        self._future: asyncio.Future[None] = loop.create_future()
+        self._waiting: set[_Waiter] = set()
 
-    async def wait(self, max_wait_ms: int) -> None:
-        """Return when `missing_bytes` more have been appended, or after `max_wait_ms`."""
-        timer = self._loop.call_later(max_wait_ms / 1000, self._done)
-        for log in self._ends:
-            log.on_append.add(self._appended)
+    async def wait(
+        self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: int
+    ) -> None:
+        """Return when so many bytes have been appended, or after `max_wait_ms`."""
+        waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
+        timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
+        self._waiting.add(waiter)
         try:
-            await self._future
+            await waiter.future
         finally:
             timer.cancel()
-            for log in self._ends:
-                log.on_append.discard(self._appended)
+            waiter.leave()
+            self._waiting.discard(waiter)
+
+    def release_all(self) -> None:
+        """The broker stops: everybody is answered with what there is."""
+        for waiter in self._waiting:
+            waiter.release()
+
+
+class _Waiter:
+    """One Fetch that waits for `missing_bytes` more in any of its logs."""
+
+    def __init__(
+        self, future: asyncio.Future[None], logs: Sequence[PartitionLog], missing_bytes: int
+    ) -> None:
+        self.future = future
+        self._missing_bytes = missing_bytes
+        self._ends = {log: _end_of(log) for log in logs}
+        for log in self._ends:
+            log.on_append.add(self._appended)
 
     def _appended(self, log: PartitionLog) -> None:
         """Called by a log that has grown, or is no more."""
@@ -45,11 +61,17 @@ class FetchWaiter:
         # A log that rolled, shrank or is gone: the Fetch should look again.
         is_same = active is segment and new_size_bytes >= size_bytes and log.is_online
         if self._missing_bytes <= 0 or not is_same:
-            self._done()
+            self.release()
 
-    def _done(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
+    def release(self) -> None:
+        """Let it go on."""
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def leave(self) -> None:
+        """Hear no more of the logs."""
+        for log in self._ends:
+            log.on_append.discard(self._appended)
 
 
 def _end_of(log: PartitionLog) -> tuple[Segment, int]:

@@ -128,14 +128,17 @@ class Server:
 
     # -- the end ----------------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Stop accepting, let what is in flight be answered, close every connection."""
+    def finish(self) -> None:
+        """Stop accepting; each connection closes when what is in flight has been answered."""
         for server in self._servers:
             server.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in list(self.connections):
             connection.finish()
+
+    async def drain(self) -> None:
+        """Return when every connection is closed; those that take too long are cut."""
         if self.connections:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_gone.wait(), DRAIN_S)

@@ -18,7 +18,7 @@ from ..protocol.batch_header import BatchHeader
 from ..protocol.record import Record, read_records
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file
-from .files import Files
+from .files import Files, OpenFile
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 
@@ -86,27 +86,37 @@ class LogReader:
                 continue
             if end_offset is not None and segment.base_offset >= end_offset:
                 return
-            for batch in self.segment_batches(segment, on_corrupt=on_corrupt):
+            for batch in self.segment_batches(segment, start_offset, on_corrupt=on_corrupt):
                 if end_offset is not None and batch.header.base_offset >= end_offset:
                     return
-                if batch.header.last_offset >= start_offset:
-                    yield batch
+                yield batch
 
     def segment_batches(
-        self, segment: SegmentFile, *, on_corrupt: OnCorrupt | None = None
+        self, segment: SegmentFile, start_offset: int = 0, *, on_corrupt: OnCorrupt | None = None
     ) -> Iterator[StoredBatch]:
-        """The batches of one segment. One that was deleted since has none."""
+        """The batches of one segment that do not end before `start_offset`.
+
+        A segment that was deleted since it was listed has none.
+        """
         try:
             file = self._files.open(segment.path, read_only=True)
         except FileNotFoundError:
             return
         try:
-            for header, data in read_batches(self._files, file, 0, segment.size_bytes):
+            start = self._position_of(file, segment, start_offset)
+            for header, data in read_batches(self._files, file, start, segment.size_bytes):
                 yield StoredBatch(header, data)
         except CorruptBatchError as error:
             if on_corrupt is None:
                 raise
             on_corrupt(error)
+
+    def _position_of(self, file: OpenFile, segment: SegmentFile, offset: int) -> int:
+        """Where the first batch begins that does not end before `offset`."""
+        for position, header in scan_headers(self._files, file, 0, segment.size_bytes):
+            if header.last_offset >= offset:
+                return position
+        return segment.size_bytes
 
     def records(
         self,

@@ -18,7 +18,6 @@ from ...protocol.messages.fetch import (
 from ...storage.log import PartitionLog, RecordsSlice
 from ..context import RequestContext
 from ..fetch_sessions import FetchPlan, PartitionKey, split_key
-from ..fetch_waiters import FetchWaiter
 
 UNKNOWN_OFFSET = -1
 
@@ -42,7 +41,7 @@ async def wait_and_respond(
     context: RequestContext, request: FetchRequest, plan: FetchPlan, missing_bytes: int
 ) -> FetchResponse:
     logs = [find_log(context, key) for key in plan.wanted]
-    await FetchWaiter(context.broker.loop, logs, missing_bytes).wait(request.max_wait_ms)
+    await context.broker.fetch_waiters.wait(logs, missing_bytes, request.max_wait_ms)
     answers, _ = read_all(context, request, plan)
     return respond(plan, answers)
 

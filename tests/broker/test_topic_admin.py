@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.disk_executor import DiskExecutor
-from odradek.broker.fetch_waiters import FetchWaiter
+from odradek.broker.fetch_waiters import FetchWaiters
 from odradek.broker.log_sync import LogSync
 from odradek.broker.topic_admin import TopicAdmin
 from odradek.config.broker_config import BrokerConfig
@@ -228,8 +228,8 @@ async def test_a_topic_made_again_is_another_one_and_empty(rig: Rig) -> None:
 
 async def test_who_waits_for_records_of_a_deleted_topic_looks_again_at_once(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
-    waiter = FetchWaiter(asyncio.get_running_loop(), [rig.log_manager.get("t", 0)], 1)
-    waiting = asyncio.ensure_future(waiter.wait(60_000))
+    waiters = FetchWaiters(asyncio.get_running_loop())
+    waiting = asyncio.ensure_future(waiters.wait([rig.log_manager.get("t", 0)], 1, 60_000))
     await asyncio.sleep(0)
     await rig.admin.delete([TopicRef("t")])
     await asyncio.wait_for(waiting, 5)

@@ -106,8 +106,16 @@ class KafkaPythonWriter(Writer):
         super().__init__(bootstrap, name)
         self._process = subprocess.Popen(
             # It leaves the sockets of refused connections to the garbage collector, which warns.
-            [sys.executable, "-W", "ignore", "-m", "tests.crash.kafka_python_writer"]
-            + [bootstrap, self.topic, name],
+            [
+                sys.executable,
+                "-W",
+                "ignore",
+                "-m",
+                "tests.crash.kafka_python_writer",
+                bootstrap,
+                self.topic,
+                name,
+            ],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,0 +1,1 @@
+"""Benchmarks, printed and never asserted: `python -m tests.bench`."""

@@ -1,0 +1,86 @@
+"""A Fetch that waits: for bytes, for its time, for the end."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from odradek.broker.fetch_waiters import FetchWaiters
+
+
+class FakeLog:
+    """Grows and rolls as it is told, and tells who waits."""
+
+    def __init__(self) -> None:
+        self.on_append: set[Callable] = set()
+        self.segments = SimpleNamespace(active=SimpleNamespace(size_bytes=100))
+        self.is_online = True
+
+    def grow(self, size_bytes: int) -> None:
+        self.segments.active.size_bytes += size_bytes
+        self.tell()
+
+    def roll(self) -> None:
+        self.segments.active = SimpleNamespace(size_bytes=10)
+        self.tell()
+
+    def tell(self) -> None:
+        for callback in tuple(self.on_append):
+            callback(self)
+
+
+async def begin(logs: list[FakeLog], missing_bytes: int, max_wait_ms: int = 60_000):
+    waiters = FetchWaiters(asyncio.get_running_loop())
+    waiting = asyncio.ensure_future(waiters.wait(logs, missing_bytes, max_wait_ms))
+    await asyncio.sleep(0)
+    return waiters, waiting
+
+
+async def has_ended(waiting: asyncio.Future) -> bool:
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return waiting.done()
+
+
+async def test_it_ends_when_enough_bytes_have_come_to_all_its_logs_together() -> None:
+    one, other = FakeLog(), FakeLog()
+    _, waiting = await begin([one, other], 100)
+    one.grow(60)
+    assert not await has_ended(waiting)
+    other.grow(40)
+    assert await has_ended(waiting)
+    assert not one.on_append
+    assert not other.on_append
+
+
+async def test_it_ends_when_its_time_is_up() -> None:
+    _, waiting = await begin([FakeLog()], 1, max_wait_ms=5)
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_it_looks_again_when_a_log_rolls() -> None:
+    log = FakeLog()
+    _, waiting = await begin([log], 1000)
+    log.roll()
+    assert await has_ended(waiting)
+
+
+async def test_it_looks_again_when_a_log_is_no_more() -> None:
+    log = FakeLog()
+    _, waiting = await begin([log], 1000)
+    log.is_online = False
+    log.tell()
+    assert await has_ended(waiting)
+
+
+async def test_all_end_when_the_broker_stops() -> None:
+    waiters, waiting = await begin([FakeLog()], 1000)
+    waiters.release_all()
+    assert await has_ended(waiting)
+
+
+async def test_a_client_that_goes_leaves_nothing_behind() -> None:
+    log = FakeLog()
+    _, waiting = await begin([log], 1000)
+    waiting.cancel()
+    assert await has_ended(waiting)
+    assert not log.on_append
