@@ -11,12 +11,18 @@ from tests.support.broker_process import BrokerProcess, make_broker, why_no_brok
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
 
 
-@pytest.fixture(scope="session")
-def java() -> JavaTools:
-    """Apache Kafka's command-line tools."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that is marked `java` is skipped where there is none, with the reason."""
+    if item.get_closest_marker("java") is None:
+        return
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def java() -> JavaTools:
+    """Apache Kafka's command-line tools, for tests that are marked `java`."""
     return JAVA_TOOLS
 
 

@@ -56,12 +56,12 @@ class Member:
     def kill(self) -> None:
         """SIGKILL: it leaves nothing, and its group must find out."""
         self._process.kill()
-        self._finish()
+        self.wait()
 
     def leave(self) -> None:
         """SIGTERM: it leaves its group and ends."""
         self._process.terminate()
-        self._finish()
+        self.wait()
         assert self.heard("shutdown_complete"), self.story()
 
     def end(self) -> None:
@@ -69,7 +69,8 @@ class Member:
         if self._process.poll() is None:
             self.kill()
 
-    def _finish(self) -> None:
+    def wait(self) -> None:
+        """Wait for its end, and until all that it said has been heard."""
         self._process.wait(PATIENCE_SECONDS)
         self._listener.join(PATIENCE_SECONDS)
 

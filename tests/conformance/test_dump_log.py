@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.clients import CLIENTS
 from tests.conformance.clients.client import CODECS, Sent
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
-from tests.support.java_tools import JavaTools
+from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.topics import create_topic, delete_topic
 
 pytestmark = pytest.mark.java
@@ -138,3 +138,20 @@ def test_the_metadata_log_is_decoded(data: Path, java: JavaTools) -> None:
     for kind in ("TOPIC_RECORD", "PARTITION_RECORD", "REMOVE_TOPIC_RECORD", "FEATURE_LEVEL_RECORD"):
         assert f'"type":"{kind}"' in output
     assert '"type":"PRODUCER_IDS_RECORD"' in output
+
+
+def test_the_tool_would_tell(data: Path, java: JavaTools, tmp_path: Path) -> None:
+    """A guard on the tests above: a flipped byte and a moved index entry are complained about."""
+    partition = data / "before-kafka-python-0"
+    for ending in ("log", "index", "timeindex"):
+        name = f"{0:020}.{ending}"
+        content = bytearray((partition / name).read_bytes())
+        content[7 if ending != "log" else len(content) - 2] ^= 0x41
+        (tmp_path / name).write_bytes(content)
+    for ending, options in (("log", []), ("index", ["--verify-index-only"]), ("timeindex", [])):
+        file = str(tmp_path / f"{0:020}.{ending}")
+        try:
+            output = java.run("DumpLogSegments", "--deep-iteration", *options, "--files", file)
+        except ToolFailedError as error:
+            output = str(error)
+        assert complaints(output) != [], f"{ending}: {output}"

@@ -10,6 +10,7 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from odradek.protocol.schema import SplicedRecords
 from tests.support.wire import WireClient
 
 FETCH_VERSION = 12  # the last that names topics
@@ -41,19 +42,31 @@ def fetch(
     client: WireClient, topic: str, partition: int, offset: int, max_bytes: int = 1 << 20
 ) -> bytes:
     """The record bytes at an offset; empty at the end."""
+    request = fetch_request(topic, partition, offset, max_bytes)
+    return bytes(fetched(client.ask(request, FetchResponse, FETCH_VERSION)))
+
+
+def fetch_request(topic: str, partition: int, offset: int, max_bytes: int) -> FetchRequest:
+    """A Fetch of one partition that does not wait."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        topics=[FetchTopic(topic=topic, partitions=[wanted])],
-    )
-    answer = client.ask(request, FetchResponse, FETCH_VERSION)
+    topics = [FetchTopic(topic=topic, partitions=[wanted])]
+    return FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+
+
+def fetched(answer: FetchResponse) -> bytes | memoryview:
+    """The record bytes of such a request's answer; fails on an error."""
     found = answer.responses[0].partitions[0]
     assert found.error_code == 0, f"error {found.error_code}"
-    return bytes(found.records or b"")
+    assert not isinstance(found.records, SplicedRecords)
+    return found.records or b""
 
 
-def _headers(data: bytes) -> Iterator[StoredBatch]:
+def next_offset(data: bytes | memoryview) -> int:
+    """The offset behind the last whole batch of an answer; 0 when there is none."""
+    return max((batch.last_offset + 1 for batch in _headers(data)), default=0)
+
+
+def _headers(data: bytes | memoryview) -> Iterator[StoredBatch]:
     position = 0
     while position + 61 <= len(data):
         base_offset, length = struct.unpack_from(">qi", data, position)

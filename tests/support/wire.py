@@ -65,9 +65,11 @@ class WireClient:
         """Send bytes behind their length."""
         self.send(struct.pack(">i", len(payload)) + payload)
 
-    def read_answer(self, response: type[Response], version: int) -> Response:
-        """Read the answer to the request sent last."""
-        payload = self.read_frame()
+    def read_answer(
+        self, response: type[Response], version: int, room: memoryview | None = None
+    ) -> Response:
+        """Read the answer to the request sent last; into `room`, where it is given."""
+        payload = self.read_frame(room)
         (correlation_id,) = struct.unpack_from(">i", payload)
         assert correlation_id == self._correlation_id, "an answer to another request"
         position = 4
@@ -75,25 +77,25 @@ class WireClient:
         if version in spec.flexible and spec.key is not ApiKey.API_VERSIONS:
             assert payload[4] == 0, "tagged fields in a response header"
             position = 5
-        decoded: Any = response.decode(memoryview(payload)[position:], version)
+        decoded: Any = response.decode(payload[position:], version)
         answer: Response = decoded
         return answer
 
-    def read_frame(self) -> bytes:
+    def read_frame(self, room: memoryview | None = None) -> memoryview:
         """The bytes of one frame, without its length."""
         (size,) = struct.unpack(">i", self.read_exactly(4))
-        return self.read_exactly(size)
+        return self.read_exactly(size, room)
 
-    def read_exactly(self, size: int) -> bytes:
+    def read_exactly(self, size: int, room: memoryview | None = None) -> memoryview:
         """`size` bytes; raises ConnectionEndedError when there are fewer."""
-        data = bytearray(size)
-        view = memoryview(data)
+        data = (memoryview(bytearray(size)) if room is None else room)[:size]
+        view = data
         while view:
             count = self.socket.recv_into(view)
             if count == 0:
                 raise ConnectionEndedError(f"closed with {len(view)} of {size} bytes missing")
             view = view[count:]
-        return bytes(data)
+        return data
 
     def is_closed_by_peer(self, within_s: float = TIMEOUT_SECONDS) -> bool:
         """Whether the broker ends the connection, without an answer, within that time."""
