@@ -60,9 +60,13 @@ class Member:
 
     def leave(self) -> None:
         """SIGTERM: it leaves its group and ends."""
-        self._process.terminate()
+        self.ask_to_leave()
         self.wait()
         assert self.heard("shutdown_complete"), self.story()
+
+    def ask_to_leave(self) -> None:
+        """SIGTERM, without waiting for the end."""
+        self._process.terminate()
 
     def end(self) -> None:
         """End it, however it is."""
@@ -162,6 +166,14 @@ class Group:
         command = self._make(*self._arguments, instance, self._scratch)
         self.members.append(Member(name, command))
         return self.members[-1]
+
+    def leave(self) -> None:
+        """All members leave, and end."""
+        living = [member for member in self.members if member.is_running]
+        for member in living:
+            member.ask_to_leave()
+        for member in living:
+            member.leave()
 
     def wait_until_shared(self, *sizes: int) -> None:
         """Wait until the living members own disjoint parts of these sizes, in any order."""

@@ -97,7 +97,7 @@ def test_three_members_share_the_work_when_one_is_added_killed_or_leaves(
         ends = stream.stop()
         group.wait_until(lambda: len(group.read()) == sum(ends.values()), "everything read")
         group.assert_sound(ends)
-        group.members[0].leave()
+        group.leave()
     assert committed(broker.bootstrap, topic, topic.replace("topic", "group")) == ends
 
 

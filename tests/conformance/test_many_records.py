@@ -74,8 +74,7 @@ def test_a_group_of_three_reads_each_once_and_in_order(
             "everything read",
             patience_s=300,
         )
-        for member in group.members:
-            member.leave()
+        group.leave()
         group.assert_sound(ends)
 
 
