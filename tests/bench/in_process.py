@@ -7,15 +7,14 @@ from tempfile import TemporaryDirectory
 
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import (
-    ProducePartitionData,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
-    ProduceTopicData,
     ProduceTopicResponse,
 )
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import CompressionType, build_batch
+from tests.support.bystander import produce_request
 from tests.support.log_box import NOW_MS, LogBox
 
 RECORDS = [
@@ -37,16 +36,7 @@ def _microseconds(work: Callable[[], object], times: int) -> float:
 def messages(scratch: Path, share: int) -> dict[str, float]:
     """Reading and writing what a Produce of six partitions needs, and a Metadata."""
     batch = bytes(build_batch(RECORDS[:16]))
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[
-            ProduceTopicData(
-                name="bench",
-                partition_data=[ProducePartitionData(index=n, records=batch) for n in range(6)],
-            )
-        ],
-    ).encode(9)
+    request = produce_request("bench", batch, partitions=6).encode(9)
     response = ProduceResponse(
         responses=[
             ProduceTopicResponse(

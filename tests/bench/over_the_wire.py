@@ -5,15 +5,10 @@ import time
 from collections.abc import Callable
 
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.messages.produce import (
-    ProducePartitionData,
-    ProduceRequest,
-    ProduceTopicData,
-)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support.broker_process import BrokerProcess
-from tests.support.bystander import PRODUCE_VERSION, produce
+from tests.support.bystander import PRODUCE_VERSION, produce, produce_request
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched, next_offset
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient, request_frame
@@ -49,12 +44,7 @@ def batch_of(size_bytes: int, count: int) -> bytes:
 
 
 def _produce_frame(topic: str, partitions: int, batch: bytes, acks: int) -> bytes:
-    data = [ProducePartitionData(index=index, records=batch) for index in range(partitions)]
-    request = ProduceRequest(
-        acks=acks,
-        timeout_ms=30_000,
-        topic_data=[ProduceTopicData(name=topic, partition_data=data)],
-    )
+    request = produce_request(topic, batch, partitions=partitions, acks=acks)
     return request_frame(request, PRODUCE_VERSION, 1, "bench")
 
 

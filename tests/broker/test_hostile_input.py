@@ -12,11 +12,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.produce import (
-    ProducePartitionData,
-    ProduceRequest,
-    ProduceTopicData,
-)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support.broker_process import (
@@ -25,7 +20,7 @@ from tests.support.broker_process import (
     make_broker,
     why_no_broker,
 )
-from tests.support.bystander import PRODUCE_VERSION, Bystander
+from tests.support.bystander import PRODUCE_VERSION, Bystander, produce_request
 from tests.support.lengths import SEED, by_length
 from tests.support.wire import WireClient, request_frame
 
@@ -98,11 +93,7 @@ def log(broker: BrokerProcess) -> Log:
 def produce_frame(topic: str) -> bytes:
     """A whole Produce request of one record."""
     batch = build_batch([Record(key=b"k", value=b"never", timestamp_ms=1_700_000_000_000)])
-    data = ProduceTopicData(
-        name=topic, partition_data=[ProducePartitionData(index=0, records=bytes(batch))]
-    )
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])
-    return request_frame(request, PRODUCE_VERSION, 1, "cut")
+    return request_frame(produce_request(topic, bytes(batch)), PRODUCE_VERSION, 1, "cut")
 
 
 def framed(payload: bytes) -> bytes:

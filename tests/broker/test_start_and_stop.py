@@ -6,36 +6,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from odradek.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
-from odradek.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
-from tests.support.broker_process import BrokerProcess, against_apache_kafka
+from odradek.protocol.messages.fetch import FetchResponse
+from tests.support.broker_process import SERVE, BrokerProcess, against_apache_kafka
+from tests.support.stored_batches import FETCH_VERSION, fetch_request
+from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own command line")
 
-SERVE = (sys.executable, "-c", "from odradek.tools.cli import main; main()", "serve")
+ANY_PORT = "listeners=PLAINTEXT://127.0.0.1:0"
 Start = Callable[..., BrokerProcess]
 
 
-def serve(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def serve(
+    *overrides: str, cwd: Path, arguments: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """Run a broker that is expected to end by itself."""
-    return subprocess.run(
-        [*SERVE, *arguments], check=False, cwd=cwd, capture_output=True, text=True, timeout=60
-    )
+    words = [*SERVE, *arguments, *(f"--override={override}" for override in overrides)]
+    return subprocess.run(words, check=False, cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +47,7 @@ def serve(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_a_configuration_that_can_not_be_served_is_one_line_and_exit_code_2(
     override: str, words: list[str], tmp_path: Path
 ) -> None:
-    done = serve("--override", override, cwd=tmp_path)
+    done = serve(override, cwd=tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert all(word in line for word in words), line
@@ -62,7 +55,7 @@ def test_a_configuration_that_can_not_be_served_is_one_line_and_exit_code_2(
 
 
 def test_a_file_that_is_not_there_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    done = serve("nowhere.properties", cwd=tmp_path)
+    done = serve(cwd=tmp_path, arguments=["nowhere.properties"])
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "nowhere.properties" in done.stderr
 
@@ -71,14 +64,12 @@ def test_a_second_broker_does_not_touch_a_directory_that_is_in_use(
     start_broker: Start, tmp_path: Path
 ) -> None:
     first = start_broker()
-    listeners = "listeners=PLAINTEXT://127.0.0.1:0"
-    overrides = ["--override", listeners, "--override", f"log.dirs={first.data}"]
     # The same node, or it would be refused for that.
     node_id = re.search(
         r"^node.id=(\d+)$", (first.data / "meta.properties").read_text(), re.MULTILINE
     )
     assert node_id
-    done = serve(*overrides, "--override", f"node.id={node_id[1]}", cwd=tmp_path)
+    done = serve(ANY_PORT, f"log.dirs={first.data}", f"node.id={node_id[1]}", cwd=tmp_path)
     assert done.returncode == 1
     assert str(first.data) in done.stderr
     assert "in use" in done.stderr
@@ -89,8 +80,7 @@ def test_a_directory_of_another_node_is_named_with_both_ids(
 ) -> None:
     first = start_broker()
     first.terminate()
-    overrides = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={first.data}", "node.id=77"]
-    done = serve(*(word for one in overrides for word in ("--override", one)), cwd=tmp_path)
+    done = serve(ANY_PORT, f"log.dirs={first.data}", "node.id=77", cwd=tmp_path)
     assert done.returncode == 1
     assert "meta.properties" in done.stderr
     assert "77" in done.stderr
@@ -100,7 +90,7 @@ def test_a_port_that_is_taken_ends_the_start_before_any_data_is_touched(
     start_broker: Start, tmp_path: Path
 ) -> None:
     first = start_broker()
-    done = serve("--override", f"listeners=PLAINTEXT://127.0.0.1:{first.port}", cwd=tmp_path)
+    done = serve(f"listeners=PLAINTEXT://127.0.0.1:{first.port}", cwd=tmp_path)
     assert done.returncode == 1
     assert str(first.port) in done.stderr
     assert not (tmp_path / "data").exists()
@@ -130,24 +120,12 @@ def test_a_signal_ends_it_cleanly_with_exit_code_0(how: str, start_broker: Start
 
 def test_a_fetch_that_waits_is_answered_when_the_broker_stops(start_broker: Start) -> None:
     broker = start_broker()
+    create_topic(broker.bootstrap, "t")
+    wait = fetch_request("t", 0, 0, 1000, max_wait_ms=60_000)
     with WireClient(broker.port) as client:
-        ask = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-        client.ask(ask, MetadataResponse, 9)
-        wait = FetchRequest(
-            max_wait_ms=60_000,
-            min_bytes=1,
-            topics=[
-                FetchTopic(
-                    topic="t",
-                    partitions=[
-                        FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-                    ],
-                )
-            ],
-        )
         answers: list[object] = []
         waiting = threading.Thread(
-            target=lambda: answers.append(client.ask(wait, FetchResponse, 11))
+            target=lambda: answers.append(client.ask(wait, FetchResponse, FETCH_VERSION))
         )
         waiting.start()
         time.sleep(0.2)  # until it waits: there is nothing to see from outside
@@ -172,8 +150,7 @@ def test_the_command_line_and_its_libraries_are_not_loaded_by_a_broker(tmp_path:
 def test_log_lines_may_be_json(tmp_path: Path) -> None:
     blocked = tmp_path / "data"
     blocked.write_text("a file, not a directory")
-    listeners = "listeners=PLAINTEXT://127.0.0.1:0"
-    done = serve("--log-format", "json", "--override", listeners, cwd=tmp_path)
+    done = serve(ANY_PORT, cwd=tmp_path, arguments=["--log-format", "json"])
     assert done.returncode == 1
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert lines

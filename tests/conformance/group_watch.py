@@ -61,6 +61,10 @@ class Member:
     def leave(self) -> None:
         """SIGTERM: it leaves its group and ends."""
         self.ask_to_leave()
+        self.assert_left()
+
+    def assert_left(self) -> None:
+        """It was asked to leave: wait until it has said that it did."""
         self.wait()
         assert self.heard("shutdown_complete"), self.story()
 
@@ -173,7 +177,7 @@ class Group:
         for member in living:
             member.ask_to_leave()
         for member in living:
-            member.leave()
+            member.assert_left()
 
     def wait_until_shared(self, *sizes: int) -> None:
         """Wait until the living members own disjoint parts of these sizes, in any order."""

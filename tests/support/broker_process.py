@@ -20,6 +20,8 @@ from tests.support.java_tools import JAVA_TOOLS, why_no_java
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 60.0
+# The command as it was installed beside this Python.
+SERVE = (str(Path(sys.executable).with_name("odradek")), "serve")
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # Below the range that the kernel gives to outgoing connections: a client that retries while its
 # broker is down could otherwise be given that very port, and connect to itself.
@@ -213,8 +215,7 @@ class BrokerProcess:
     def _command(self) -> list[str]:
         overrides = [f"--override={key}={value}" for key, value in self.settings.items()]
         properties = Path(__file__).parents[2] / "server.properties"
-        executable = Path(sys.executable).with_name("odradek")
-        return [str(executable), "serve", str(properties), *overrides]
+        return [*SERVE, str(properties), *overrides]
 
 
 class ApacheKafkaProcess(BrokerProcess):

@@ -21,12 +21,18 @@ PRODUCE_VERSION = 9
 PAUSE_SECONDS = 0.01
 
 
+def produce_request(
+    topic: str, batch: bytes, *, partitions: int = 1, acks: int = -1
+) -> ProduceRequest:
+    """A Produce of the same batch to each of the first partitions of a topic."""
+    data = [ProducePartitionData(index=index, records=batch) for index in range(partitions)]
+    topics = [ProduceTopicData(name=topic, partition_data=data)]
+    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics)
+
+
 def produce(client: WireClient, topic: str, batch: bytes, *, acks: int = -1) -> int:
     """Append one batch to partition 0; its base offset."""
-    data = ProduceTopicData(
-        name=topic, partition_data=[ProducePartitionData(index=0, records=batch)]
-    )
-    request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[data])
+    request = produce_request(topic, batch, acks=acks)
     answer = client.ask(request, ProduceResponse, PRODUCE_VERSION)
     found = answer.responses[0].partition_responses[0]
     assert found.error_code == 0, f"error {found.error_code}: {found.error_message}"

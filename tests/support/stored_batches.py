@@ -46,11 +46,14 @@ def fetch(
     return bytes(fetched(client.ask(request, FetchResponse, FETCH_VERSION)))
 
 
-def fetch_request(topic: str, partition: int, offset: int, max_bytes: int) -> FetchRequest:
-    """A Fetch of one partition that does not wait."""
+def fetch_request(
+    topic: str, partition: int, offset: int, max_bytes: int, *, max_wait_ms: int = 0
+) -> FetchRequest:
+    """A Fetch of one partition; it waits for its first byte, if it may wait at all."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     topics = [FetchTopic(topic=topic, partitions=[wanted])]
-    return FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+    min_bytes = 1 if max_wait_ms else 0
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics)
 
 
 def fetched(answer: FetchResponse) -> bytes | memoryview:
