@@ -32,6 +32,7 @@ from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .chores import chores_of, flush_after_roll
 from .disk_executor import DiskExecutor
 from .dispatch import request_class
+from .down_conversion import DownConverter
 from .fetch_sessions import FetchSessions
 from .fetch_waiters import FetchWaiters
 from .handlers import HANDLERS
@@ -93,7 +94,8 @@ class Broker:
             config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
         self.fetch_waiters = FetchWaiters(loop)
-        self.advertised_versions = _advertised_versions()
+        self.down_converter = DownConverter(self.files, self.disk)
+        self.advertised_versions, self.spoken_versions = _versions()
         self.topic_admin = TopicAdmin(
             config=config,
             controller=self.controller,
@@ -284,6 +286,10 @@ class RunningBroker:
         logger.info("stopped")
 
 
-def _advertised_versions() -> Mapping[ApiKey, VersionRange]:
-    """What ApiVersions announces: of each API served, the versions its messages advertise."""
-    return {key: request_class(handle).SPEC.advertised for key, handle in HANDLERS.items()}
+def _versions() -> tuple[Mapping[ApiKey, VersionRange], Mapping[ApiKey, VersionRange]]:
+    """Of each API served, the versions that are announced, and all that are spoken."""
+    specs = {key: request_class(handle).SPEC for key, handle in HANDLERS.items()}
+    return (
+        {key: spec.advertised for key, spec in specs.items()},
+        {key: spec.versions for key, spec in specs.items()},
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.consumer_offsets import RECORD_TYPES
 from ..storage.log import PartitionLog
+from .classic_group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState
 from .journal import CorruptJournalError, Journal
@@ -35,7 +36,10 @@ class GroupShards:
 
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
-        self._codec = CoordinatorRecordCodec(RECORD_TYPES)
+        # What no state replays is not decoded either: whatever it holds, it is carried along.
+        self._codec = CoordinatorRecordCodec(
+            {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF}
+        )
         self._shards: list[GroupShard | ErrorCode] = []
 
     @property
@@ -61,9 +65,13 @@ class GroupShards:
         shard = self._shards[log.partition] = GroupShard(state, journal)
         return shard
 
-    def unavailable(self, partition: int) -> None:
-        """The partition's log is offline."""
+    def unavailable(self, partition: int) -> list[ClassicGroup]:
+        """The partition's log is offline. Returns the groups that were served until now."""
+        if partition >= len(self._shards):
+            return []
+        shard = self._shards[partition]
         self._shards[partition] = ErrorCode.NOT_COORDINATOR
+        return [] if isinstance(shard, ErrorCode) else list(shard.state.groups.values())
 
     def close(self) -> None:
         """Forget all shards."""

@@ -9,8 +9,8 @@ nobody may join or commit under such a name, or the log would say two things at 
 can be read, and never expire here. Kafka: GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.messages.delete_groups import DeleteGroupsResult
@@ -25,17 +25,17 @@ from ..protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from ..protocol.records.consumer_group import ConsumerGroupMetadataKey
 from ..protocol.records.consumer_offsets import (
-    ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    ShareGroupMetadataKey,
-    StreamsGroupMetadataKey,
 )
+from ..protocol.records.share_group import ShareGroupMetadataKey
+from ..protocol.records.streams_group import StreamsGroupMetadataKey
 from .classic_group import ClassicGroup, ClassicState
 from .group_settings import GroupSettings
 from .offsets import NO_EXPIRY, CommittedOffset, Offsets, commit_record
@@ -53,20 +53,12 @@ class GroupState:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = Offsets()
         self.of_other_types: set[str] = set()
-        self._replay_of: dict[type[Any], Callable[[Any, Any, ReplayContext], None]] = {
-            GroupMetadataKey: self._replay_group,
-            OffsetCommitKey: self._replay_offset,
-            LegacyOffsetCommitKey: self._replay_legacy_offset,
-            ConsumerGroupMetadataKey: self._replay_other_type,
-            ShareGroupMetadataKey: self._replay_other_type,
-            StreamsGroupMetadataKey: self._replay_other_type,
-        }
 
     # -- replay ------------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
-        self._replay_of[type(record.key)](record.key, record.value, context)
+        self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
 
     def _replay_group(
         self, key: GroupMetadataKey, value: GroupMetadataValue | None, _context: ReplayContext
@@ -116,6 +108,16 @@ class GroupState:
         self.of_other_types.add(key.group_id)
         # A simple group that only its offsets had made: they were this group's.
         self.groups.pop(key.group_id, None)
+
+    # The keys of the records that count here.
+    REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
+        GroupMetadataKey: _replay_group,
+        OffsetCommitKey: _replay_offset,
+        LegacyOffsetCommitKey: _replay_legacy_offset,
+        ConsumerGroupMetadataKey: _replay_other_type,
+        ShareGroupMetadataKey: _replay_other_type,
+        StreamsGroupMetadataKey: _replay_other_type,
+    }
 
     # -- groups ------------------------------------------------------------------------------------
 

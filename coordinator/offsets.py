@@ -159,7 +159,8 @@ def commit_record(
         offset=wanted.committed_offset,
         leader_epoch=wanted.committed_leader_epoch,
         metadata=wanted.committed_metadata or "",
-        commit_timestamp=now_ms,
+        # A client of Kafka 0.8 may say when (v1); from what time the offset expires, follows.
+        commit_timestamp=now_ms if wanted.commit_timestamp < 0 else wanted.commit_timestamp,
         expire_timestamp=expire_timestamp_ms,
         topic_id=topic_id,
     )

@@ -55,8 +55,8 @@ class QuorumState:
     @classmethod
     def from_json(cls, text: str) -> "QuorumState":
         """The inverse of `to_json`. Raises ValueError."""
-        fields = json.loads(text)
         try:
+            fields = json.loads(text)
             version = fields["data_version"]
             if version not in (0, 1):
                 raise ValueError(f"data_version {version} is not 0 or 1")
@@ -69,8 +69,10 @@ class QuorumState:
                 ),
                 voters=None if version else _voters(fields["currentVoters"]),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"a field is missing or of the wrong type: {error!r}") from None
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
 
 
 def _voters(listed: list[dict[str, int]] | None) -> tuple[int, ...]:

@@ -1,29 +1,48 @@
-"""Makes, from a message's declaration, the reader and the writer of one version.
+"""Makes, from a message's declaration, the readers and the writer of one version.
 
-Both are generated Python source, made at first use: runs of fixed-size fields become one `struct`
-call, nothing is decided per field at run time, and versions cost nothing (reader_source.py and
-writer_source.py write it). A reader trusts no length: slices and counts are held against the bytes
-that are left, so a hostile count allocates nothing.
+They are generated Python source, made at first use: runs of fixed-size fields become one `struct`
+call, nothing is decided per field at run time, and versions cost nothing.
 
-There is no bookkeeping for errors on the way. When a reader fails, the traceback says which line of
-the generated source it was in, the source which field that line reads, and the frame's `p` at which
-byte: the good case pays nothing for the clear error of the bad one.
+There are two readers. The quick one (quick_reader_source.py) is for good messages of ordinary size.
+Where it stumbles, the careful one (reader_source.py) reads from the start: it trusts no length, for
+slices and counts are held against the bytes that are left, and it alone says what is wrong. It does
+no bookkeeping for that. The traceback says which line of the generated source it was in, the source
+which field that line reads, and the frame's `p` at which byte: the good case pays nothing for the
+clear error of the bad one.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any
 
+from .declaration import carries_records
+from .quick_reader_source import QuickReaderSource
+from .quick_writer_source import QuickWriterSource
 from .reader_source import ReaderSource
 from .schema import DecodeError, EncodeError, Message, Splices
 from .source import Source
-from .writer_source import WriterSource
+
+READ_ERRORS = (IndexError, struct.error, ValueError)
+WRITE_ERRORS = (EncodeError, struct.error, TypeError, ValueError, AttributeError)
+
+# Large records, and what was written between them.
+Pieces = list[bytearray | memoryview | bytes]
 
 
 class Codec:
-    """The reader and the writer of one version of one message, each compiled at first use."""
+    """The readers and the writer of one version of one message, each compiled at first use."""
 
-    __slots__ = ("_message", "_read", "_reader", "_write", "_writer", "name", "version")
+    __slots__ = (
+        "_lends_records",
+        "_message",
+        "_quick_read",
+        "_read",
+        "_reader",
+        "_write",
+        "_writer",
+        "name",
+        "version",
+    )
 
     def __init__(self, message: type[Message], version: int) -> None:
         self.name = message.__name__
@@ -31,6 +50,8 @@ class Codec:
         self._message = message
         self._reader: Source | None = None
         self._writer: Source | None = None
+        self._lends_records = carries_records(message)
+        self._quick_read: Callable[..., tuple[Message, int]] = self._compile_quick_reader
         self._read: Callable[..., tuple[Message, int]] = self._compile_reader
         self._write: Callable[..., None] = self._compile_writer
 
@@ -39,11 +60,13 @@ class Codec:
 
         Raises DecodeError that names message, version, field and byte.
         """
-        if type(data) is not memoryview:
-            data = memoryview(data)
         try:
-            return self._read(data, position, len(data))
-        except (IndexError, struct.error, ValueError) as error:
+            return self._quick_read(data, position)
+        except READ_ERRORS:
+            pass  # the careful reader says what is wrong, or reads what is only out of the ordinary
+        try:
+            return self._read(data, position)
+        except READ_ERRORS as error:
             raise DecodeError(self._explain_read(error)) from None
 
     def write(self, message: Message, out: bytearray, splices: Splices | None) -> None:
@@ -52,9 +75,23 @@ class Codec:
         Raises EncodeError, which names message, version and field; `out` is then of no use.
         """
         try:
-            self._write(message, out, splices)
-        except (EncodeError, struct.error, TypeError, ValueError, AttributeError) as error:
+            self._write(message, out, splices, None)
+        except WRITE_ERRORS as error:
             raise EncodeError(self._explain_write(error)) from error
+
+    def encode(self, message: Message) -> bytes | bytearray:
+        """The message's bytes. Raises EncodeError; records in files cannot be written so."""
+        out = bytearray()
+        pieces: Pieces | None = [] if self._lends_records else None
+        try:
+            self._write(message, out, None, pieces)
+        except WRITE_ERRORS as error:
+            raise EncodeError(self._explain_write(error)) from error
+        return out if pieces is None else b"".join(pieces)
+
+    def quick_reader_source(self) -> str:
+        """The generated quick reader, to look at."""
+        return QuickReaderSource(self._message, self.version).text
 
     def reader_source(self) -> str:
         """The generated reader, to look at."""
@@ -62,7 +99,12 @@ class Codec:
 
     def writer_source(self) -> str:
         """The generated writer, to look at."""
-        return WriterSource(self._message, self.version).text
+        return QuickWriterSource(self._message, self.version).text
+
+    def _compile_quick_reader(self, *arguments: Any) -> tuple[Message, int]:
+        self._quick_read = QuickReaderSource(self._message, self.version).compiled("read")
+        made: tuple[Message, int] = self._quick_read(*arguments)
+        return made
 
     def _compile_reader(self, *arguments: Any) -> tuple[Message, int]:
         self._reader = ReaderSource(self._message, self.version)
@@ -71,7 +113,7 @@ class Codec:
         return made
 
     def _compile_writer(self, *arguments: Any) -> None:
-        self._writer = WriterSource(self._message, self.version)
+        self._writer = QuickWriterSource(self._message, self.version)
         self._write = self._writer.compiled("write")
         self._write(*arguments)
 

@@ -27,6 +27,8 @@ class ListOf(NamedTuple):
 
 Wire = WireType | type[Struct] | ListOf
 
+MANY = 3  # so many items make it worth to remember how the first one ended
+
 
 class Field(NamedTuple):
     """One field of a declaration."""
@@ -116,11 +118,57 @@ def _wire_type(annotation: Any) -> Wire:
     raise TypeError(f"{annotation} names no wire type")
 
 
+# The fields that a version has, each with the tag under which it travels, if it does.
+Present = list[tuple[Field, int | None]]
+
+
 def present_fields(declared: type[Struct], version: int) -> Iterator[tuple[Field, int | None]]:
     """The fields that `version` has, with the tag under which each travels."""
     for field in fields_of(declared):
         if version in field.versions:
             yield field, field.tag_in(version)
+
+
+def parted(present: Present, version: int) -> tuple[list[Field], Present]:
+    """The fields of an item in an array, and those at its end that are often as in the first item.
+
+    These are lists of numbers, what may be null, error codes, flags, and then all tagged fields.
+    There are none where not one of them is of variable size, or where a value could not be shared.
+    """
+    untagged = [field for field, tag in present if tag is None]
+    tagged: Present = [(field, tag) for field, tag in present if tag is not None]
+    start = len(untagged)
+    while start and _is_habitual(untagged[start - 1], version):
+        start -= 1
+    while start < len(untagged) and untagged[start].fixed:
+        start += 1  # it is read and written at once with those before it
+    if start == len(untagged) or not all(_is_immutable(field.wire) for field, _ in tagged):
+        return untagged, []
+    return untagged[:start], [*((field, None) for field in untagged[start:]), *tagged]
+
+
+def _is_habitual(field: Field, version: int) -> bool:
+    if isinstance(field.wire, ListOf):
+        return isinstance(field.wire.item, WireType)
+    if field.fixed:
+        return field.fixed.size <= 2
+    is_primitive = isinstance(field.wire, WireType) and field.wire.name != "records"
+    return is_primitive and version in field.nullable
+
+
+def _is_immutable(wire: Wire) -> bool:
+    if isinstance(wire, ListOf):
+        return False
+    return isinstance(wire, WireType) or all(_is_immutable(f.wire) for f in fields_of(wire))
+
+
+def carries_records(wire: Wire) -> bool:
+    """Whether records lie in it: bytes that are borrowed, not copied."""
+    if isinstance(wire, ListOf):
+        return carries_records(wire.item)
+    if isinstance(wire, WireType):
+        return wire.name == "records"
+    return any(carries_records(field.wire) for field in fields_of(wire))
 
 
 def smallest_size(wire: Wire, version: int, *, is_flexible: bool) -> int:

@@ -8,6 +8,7 @@ most 5 bytes); the signed ones inside records are zigzag-encoded, `varint` for 3
 import base64
 import binascii
 import os
+import struct
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -18,6 +19,9 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 MAX_VARINT_BYTES = 5
 MAX_VARLONG_BYTES = 10
+
+
+_three_bytes = struct.Struct("3B").pack
 
 
 def uvarint_rest(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
@@ -94,6 +98,9 @@ def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def write_uvarint(out: bytearray, value: int) -> None:
     """Append `value` (not negative) as an unsigned varint."""
+    if 0x3FFF < value < 0x200000:  # as long as a batch of records is
+        out += _three_bytes(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
+        return
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

@@ -1,7 +1,7 @@
 """Writes the source of a reader: one function per message and version, all structs inlined.
 
-The function is `read(b, p, limit)`: `b` a memoryview, `p` the position, `limit` the length of `b`.
-It returns the message and the position behind it. Fields of fixed size that lie side by side, and
+The function is `read(data, p)`: `p` is the position; it returns the message and the position behind
+it. `b` is a view of the data, `limit` its length. Fields of fixed size that lie side by side, and
 the first byte of the length that follows them, are one `struct` call. Two rules keep hostile bytes
 harmless: a slice ends before `limit`, and a count times the smallest size of an item does too, so
 nothing is allocated on a promise.
@@ -10,22 +10,13 @@ A length is read into `n`. In flexible versions that is still the number on the 
 length plus one, and zero for null; in others it is the length, and -1 for null.
 """
 
-import struct
-from functools import lru_cache
-
 import msgspec
 
-from .declaration import Field, ListOf, Wire, present_fields, smallest_size
+from .declaration import Field, ListOf, Present, Wire, present_fields, smallest_size
+from .packing import FEW, array_of, few_unpackers, struct_of
 from .primitives import skip_tags, too_long, uvarint_rest
 from .schema import Message, Struct, WireType
-from .source import Place, Source, struct_of
-
-ARRAY_SIZES_KEPT = 64
-
-
-@lru_cache(maxsize=ARRAY_SIZES_KEPT)
-def _array(count: int, code: str) -> struct.Struct:
-    return struct.Struct(f">{count}{code}")
+from .source import Place, Source, local, mangled
 
 
 def _bad_length(length: int) -> ValueError:
@@ -34,37 +25,63 @@ def _bad_length(length: int) -> ValueError:
     return ValueError(f"a length of {length}")
 
 
+Then = tuple[str, str]  # a `struct` code, and what is read by it
+
+
 class ReaderSource(Source):
     """The source of one reader."""
 
+    VERB = "read"
+
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(
-            f"read {message.__name__} v{version}",
+            f"{self.VERB} {message.__name__} v{version}",
             {
                 "uvarint_rest": uvarint_rest,
                 "too_long": too_long,
                 "bad_length": _bad_length,
                 "skip_tags": skip_tags,
-                "array": _array,
+                "array": array_of,
             },
         )
         self._version = version
         self._is_flexible = version in message.SPEC.flexible
-        self.emit(0, "def read(b, p, limit):")
+        self._begin()
         made = self._struct(1, message, "")
+        self._end()
         self.emit(1, f"return {made}, p")
+
+    def _begin(self) -> None:
+        self.emit(0, "def read(data, p):")
+        self.emit(1, "b = memoryview(data)", "limit = len(b)")
+
+    def _end(self) -> None:
+        """Nothing is left to check where every slice was."""
 
     def _struct(self, depth: int, declared: type[Struct], path: str) -> str:
         """Read the fields of a struct; returns the expression that makes it."""
         present = list(present_fields(declared, self._version))
-        self._untagged(depth, [field for field, tag in present if tag is None], path)
-        if self._is_flexible:
-            self.about = (Place(path + "tagged fields"),)
-            self._tags(depth, {tag: field for field, tag in present if tag is not None}, path)
-        arguments = ", ".join(f"{field.name}={_local(path, field)}" for field, _ in present)
+        self._fields(depth, present, path)
+        return self._made(declared, present, path)
+
+    def _made(self, declared: type[Struct], present: Present, path: str) -> str:
+        arguments = ", ".join(f"{field.name}={local(path, field)}" for field, _ in present)
         return f"{self.name(declared)}({arguments})"
 
-    def _untagged(self, depth: int, fields: list[Field], path: str) -> None:
+    def _fields(self, depth: int, present: Present, path: str) -> None:
+        """Read fields, and in flexible versions the section of tagged fields behind them."""
+        run = self._untagged(depth, [field for field, tag in present if tag is None], path)
+        if not self._is_flexible:
+            self._run(depth, run, path)
+            return
+        known = {tag: field for field, tag in present if tag is not None}
+        for field in known.values():
+            self.emit(depth, f"{local(path, field)} = {self._default(field)}")
+        self._run(depth, run, path, ("B", "tagged fields"))
+        self._tags(depth, known, path)
+
+    def _untagged(self, depth: int, fields: list[Field], path: str) -> list[Field]:
+        """Read fields up to the last that has no fixed size; returns those behind it."""
         run: list[Field] = []
         for field in fields:
             if field.fixed:
@@ -74,23 +91,23 @@ class ReaderSource(Source):
                 self._inner(depth, field, path)
                 run = []
             else:
-                self._run(depth, run, path, before=field)
+                self._run(depth, run, path, (self._length_code(field.wire), field.name))
                 self._sized(depth, field, path)
                 run = []
-        self._run(depth, run, path)
+        return run
 
-    def _run(self, depth: int, run: list[Field], path: str, *, before: Field | None = None) -> None:
-        """Read neighbours of fixed size at once, with the length of the field `before` them."""
+    def _run(self, depth: int, run: list[Field], path: str, then: Then | None = None) -> None:
+        """Read neighbours of fixed size at once, and into `n` the number that comes then."""
         wires = [field.fixed for field in run if field.fixed]
         places, targets, size = [], "", 0
         for field, wire in zip(run, wires, strict=True):
             places.append(Place(path + field.name, size))
-            targets += f"{_local(path, field)}, "
+            targets += f"{local(path, field)}, "
             size += wire.size
         codes = "".join(wire.struct_code for wire in wires)
-        if before is not None:
-            places.append(Place(path + before.name, size))
-            code = self._length_code(before.wire)
+        if then is not None:
+            code, name = then
+            places.append(Place(path + name, size))
             targets, codes, size = targets + "n, ", codes + code, size + struct_of(code).size
         self.about = tuple(places)
         if codes == "B":
@@ -98,8 +115,8 @@ class ReaderSource(Source):
         elif codes:
             unpack = self.name(struct_of(codes).unpack_from)
             self.emit(depth, f"{targets}= {unpack}(b, p)", f"p += {size}")
-        if before is not None:
-            self.about = (Place(path + before.name),)
+        if then is not None:
+            self.about = (Place(path + then[1]),)
 
     def _length_code(self, wire: Wire) -> str:
         if self._is_flexible:
@@ -109,7 +126,7 @@ class ReaderSource(Source):
     def _inner(self, depth: int, field: Field, path: str) -> None:
         """Read a struct that is a field; one signed byte tells whether it is there."""
         assert isinstance(field.wire, type)
-        target = _local(path, field)
+        target = local(path, field)
         self.about = (Place(path + field.name),)
         if self._version in field.nullable:
             self.emit(depth, "p += 1", f"if b[p - 1] > 127: {target} = None", "else:")
@@ -119,7 +136,7 @@ class ReaderSource(Source):
 
     def _sized(self, depth: int, field: Field, path: str) -> None:
         """Read a value whose length, or the length's first byte, is in `n`."""
-        wire, target = field.wire, _local(path, field)
+        wire, target = field.wire, local(path, field)
         self._rest_of_length(depth, wire)
         null = "not n" if self._is_flexible else "n < 0"
         if self._version not in field.nullable:
@@ -133,6 +150,11 @@ class ReaderSource(Source):
             self.emit(depth + 1, "if n != -1: raise bad_length(n)", f"{target} = None")
             self.emit(depth, "else:")
             depth += 1
+        self._value(depth, field, path)
+
+    def _value(self, depth: int, field: Field, path: str) -> None:
+        """Read a value that is there, whose length is in `n`."""
+        wire, target = field.wire, local(path, field)
         if isinstance(wire, ListOf):
             self._items(depth, wire.item, target, f"{path}{field.name}.")
         else:
@@ -146,7 +168,9 @@ class ReaderSource(Source):
         self.emit(depth, "if n > 127:")
         if isinstance(wire, WireType) and wire.name == "records":  # the one that is always long
             self.emit(depth + 1, "e = b[p]", "if e < 128:")
-            self.emit(depth + 2, "n += e * 128 - 128", "p += 1")
+            self.emit(depth + 2, "n += (e << 7) - 0x80", "p += 1")
+            self.emit(depth + 1, "elif b[p + 1] < 128:")
+            self.emit(depth + 2, "n += (e << 7) + (b[p + 1] << 14) - 0x4080", "p += 2")
             self.emit(depth + 1, "else: n, p = uvarint_rest(b, p, n)")
             return
         self.emit(depth + 1, "n, p = uvarint_rest(b, p, n)")
@@ -158,17 +182,23 @@ class ReaderSource(Source):
     def _slice(self, depth: int, wire: WireType) -> str:
         """Find the end `e` of the bytes that `n` counts; returns the expression of the value."""
         length = "n - 1" if self._is_flexible else "n"
-        self.emit(
-            depth,
-            f"e = p + {length}",
-            f"if e > limit: raise too_long('a length', {length}, limit - p)",
-        )
+        self.emit(depth, f"e = p + {length}")
+        self._check_end(depth, length)
         if wire.name == "records":
             return "b[p:e]"
-        if wire.name == "bytes":
-            return "b[p:e].tobytes()"
+        copied = self._copied("p:e")
+        return copied if wire.name == "bytes" else self._text(copied)
+
+    def _check_end(self, depth: int, length: str) -> None:
+        self.emit(depth, f"if e > limit: raise too_long('a length', {length}, limit - p)")
+
+    def _copied(self, part: str) -> str:
+        """The expression of some bytes of `b`, to keep."""
+        return f"b[{part}].tobytes()"
+
+    def _text(self, copied: str) -> str:
         # As in Java: bytes that are no UTF-8 become U+FFFD, and the name is then refused.
-        return "b[p:e].tobytes().decode('utf-8', 'replace')"
+        return f"{copied}.decode('utf-8', 'replace')"
 
     def _items(self, depth: int, item: WireType | type[Struct], target: str, path: str) -> None:
         if self._is_flexible:
@@ -179,26 +209,31 @@ class ReaderSource(Source):
             f"if n * {smallest} > limit - p: raise too_long('a count', n, limit - p)",
         )
         if isinstance(item, type):
-            self.emit(depth, f"{target} = []", "for _ in range(n):")
-            made = self._struct(depth + 1, item, path)
-            self.emit(depth + 1, f"{target}.append({made})")
+            self._structs(depth, item, target, path)
         elif item.size > 8:
             width = item.size
             self.emit(
                 depth,
                 f"e = p + n * {width}",
-                f"{target} = [b[i:i + {width}].tobytes() for i in range(p, e, {width})]",
+                f"{target} = [{self._copied(f'i:i + {width}')} for i in range(p, e, {width})]",
                 "p = e",
             )
         elif item.size:
             code = item.struct_code
             self.emit(
                 depth,
-                f"{target} = list(array(n, {code!r}).unpack_from(b, p))",
+                f"if n < {FEW}: {target} = [*{self.name(few_unpackers(code))}[n](b, p)]",
+                f"else: {target} = [*array(n, {code!r}).unpack_from(b, p)]",
                 f"p += n * {item.size}",
             )
         else:
             self._sized_items(depth, item, target)
+
+    def _structs(self, depth: int, item: type[Struct], target: str, path: str) -> None:
+        """Read an array of `n` structs."""
+        self.emit(depth, f"{target} = []", "for _ in range(n):")
+        made = self._struct(depth + 1, item, path)
+        self.emit(depth + 1, f"{target}.append({made})")
 
     def _sized_items(self, depth: int, item: WireType, target: str) -> None:
         """Read an array of strings or bytes, none of which may be null."""
@@ -217,14 +252,13 @@ class ReaderSource(Source):
     # -- tagged fields ------------------------------------------------------------------------
 
     def _tags(self, depth: int, known: dict[int, Field], path: str) -> None:
+        """Read tagged fields, whose number, or its first byte, is in `n`."""
         if not known:
-            self.emit(depth, "if b[p]: p = skip_tags(b, p, limit)", "else: p += 1")
+            self.emit(depth, "if n: p = skip_tags(b, p - 1, limit)")
             return
-        for field in known.values():
-            self.emit(depth, f"{_local(path, field)} = {self._default(field)}")
         # Structs in tags have tags: names that must live on carry the path.
-        tag, end = f"tag_{_mangled(path)}", f"end_{_mangled(path)}"
-        self.emit(depth, "n = b[p]", "p += 1", "if n:")
+        tag, end = f"tag_{mangled(path)}", f"end_{mangled(path)}"
+        self.emit(depth, "if n:")
         depth += 1
         self.emit(depth, "if n > 127: n, p = uvarint_rest(b, p, n)")
         self.emit(depth, "if n * 2 > limit - p:")
@@ -255,13 +289,13 @@ class ReaderSource(Source):
                 # Not the signed byte of an untagged one: here Kafka writes null as 0.
                 self.about = (Place(path + field.name),)
                 self.emit(depth, "p += 1", "if b[p - 1] == 0:")
-                self.emit(depth + 1, f"{_local(path, field)} = None")
+                self.emit(depth + 1, f"{local(path, field)} = None")
                 self.emit(depth, "else:")
                 depth += 1
             made = self._struct(depth, field.wire, f"{path}{field.name}.")
-            self.emit(depth, f"{_local(path, field)} = {made}")
+            self.emit(depth, f"{local(path, field)} = {made}")
         else:
-            self._run(depth, [], path, before=field)
+            self._run(depth, [], path, (self._length_code(field.wire), field.name))
             self._sized(depth, field, path)
 
     def _default(self, field: Field) -> str:
@@ -270,12 +304,3 @@ class ReaderSource(Source):
         if isinstance(field.default, list):
             return "[]"
         return self.name(field.default)
-
-
-def _mangled(path: str) -> str:
-    return path.replace(".", "__")
-
-
-def _local(path: str, field: Field) -> str:
-    """The local variable that holds a field."""
-    return f"v_{_mangled(path)}{field.name}"

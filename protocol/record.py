@@ -11,7 +11,8 @@ On disk and on the wire: never renumber. All integers are zigzag varints (primit
     header count    then per header: key length, key (UTF-8), value length (-1: null), value
 
 Where the batch says LogAppendTime, every record has the batch's max timestamp. A base timestamp of
--1 means that its records have none.
+-1 means that its records have none. Times that lie more than 64 bits apart have a delta that wraps
+around, as sums of Java's longs do, and come out right again.
 
 Two walks, with the same checks: `read_records` gives whole records, `skim_records` only what
 validation asks. Both refuse a batch whose header names another number of records than it holds.
@@ -98,6 +99,8 @@ def payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSE
 
 def append_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
     """Append `record` to `out`, the uncompressed inside of a batch."""
+    if not MIN_INT64 <= timestamp_delta <= MAX_INT64:
+        timestamp_delta = _wrapped(timestamp_delta)
     body = bytearray(1)
     write_varint(body, timestamp_delta)
     write_varint(body, offset_delta)
@@ -154,7 +157,7 @@ def _read_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
             if append_time is not None:
                 timestamp = append_time
             elif not MIN_INT64 <= timestamp <= MAX_INT64:
-                raise ValueError(f"its timestamp {timestamp} does not fit 64 bits")
+                timestamp = _wrapped(timestamp)
             index += 1
             yield Record(key, value, timestamp, headers, offset)
         _check_all_read(data, position)
@@ -193,7 +196,7 @@ def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
             if append_time is not None:
                 timestamp = append_time
             elif not MIN_INT64 <= timestamp <= MAX_INT64:
-                raise ValueError(f"its timestamp {timestamp} does not fit 64 bits")
+                timestamp = _wrapped(timestamp)
             index += 1
             yield RecordSkim(offset_delta, timestamp, has_key, end - start)
         _check_all_read(data, position)
@@ -208,6 +211,11 @@ def _checked_count(data: bytes, header: BatchHeader) -> int:
             f"the batch at offset {header.base_offset} claims {count} records in {len(data)} bytes"
         )
     return count
+
+
+def _wrapped(value: int) -> int:
+    """What is left of a sum in 64 bits."""
+    return (value - MIN_INT64) % (1 << 64) + MIN_INT64
 
 
 def _int(data: bytes, position: int) -> tuple[int, int]:

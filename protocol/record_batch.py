@@ -4,7 +4,7 @@ The layout is drawn in batch_header.py, that of the records in record.py.
 Kafka: MemoryRecordsBuilder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from .batch_header import (
     CHECKED_POSITION,
@@ -77,7 +77,7 @@ __all__ = [
 
 
 def build_batch(  # noqa: PLR0913 - one keyword per field of the header
-    records: Sequence[Record],
+    records: Iterable[Record],
     *,
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
@@ -95,17 +95,19 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     and its type LogAppendTime; the records' own timestamps are still stored, unseen by readers.
     Raises ValueError without records.
     """
-    if not records:
-        raise ValueError("a batch holds at least one record")
-    base_timestamp = records[0].timestamp_ms
     inside = bytearray()
-    for delta, record in enumerate(records):
-        append_record(inside, record, record.timestamp_ms - base_timestamp, delta)
-    stored = compress(compression, inside) if compression else inside
-    if log_append_time_ms is None:
-        max_timestamp = max(record.timestamp_ms for record in records)
-    else:
+    count, base_timestamp, max_timestamp = 0, NO_TIMESTAMP, NO_TIMESTAMP
+    for record in records:
+        if count == 0:
+            base_timestamp = max_timestamp = record.timestamp_ms
+        max_timestamp = max(max_timestamp, record.timestamp_ms)
+        append_record(inside, record, record.timestamp_ms - base_timestamp, count)
+        count += 1
+    if count == 0:
+        raise ValueError("a batch holds at least one record")
+    if log_append_time_ms is not None:
         max_timestamp = log_append_time_ms
+    stored = compress(compression, inside) if compression else inside
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=HEADER_BYTES - LOG_OVERHEAD + len(stored),
@@ -116,13 +118,13 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
         | (LOG_APPEND_TIME_BIT if log_append_time_ms is not None else 0)
         | (TRANSACTIONAL_BIT if is_transactional else 0)
         | (CONTROL_BIT if is_control else 0),
-        last_offset_delta=len(records) - 1,
+        last_offset_delta=count - 1,
         base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        record_count=len(records),
+        record_count=count,
     )
     batch = bytearray(pack_header(header))
     batch += stored

@@ -162,10 +162,16 @@ class MessageSpec(NamedTuple):
     advertised: VersionRange
 
 
-class StructMeta(msgspec.StructMeta):
-    """Makes every wire struct frozen, keyword-only and untracked by the garbage collector."""
+class StructMeta(type):
+    """Turns class statements into msgspec structs: frozen, keyword-only, unknown to the collector.
 
-    SPEC: MessageSpec
+    Its only instances are the names `Struct` and `Message`, which stand in class statements for the
+    structs they are `base_of`. What a declaration gives has msgspec's own metaclass: CPython 3.11
+    cannot call a class of a metaclass written in Python without packing its arguments into a dict,
+    which makes every struct four times as expensive.
+    """
+
+    plain: type[msgspec.Struct]
 
     def __new__(  # these are the words of a declaration
         mcs,
@@ -177,9 +183,10 @@ class StructMeta(msgspec.StructMeta):
         versions: str | None = None,
         flexible: str = "none",
         advertised: str | None = None,
-    ) -> "StructMeta":
-        made = super().__new__(
-            mcs, name, bases, namespace, frozen=True, kw_only=True, gc=False, weakref=False
+    ) -> Any:
+        plain = tuple(base.plain if isinstance(base, StructMeta) else base for base in bases)
+        made: Any = msgspec.StructMeta(
+            name, plain, namespace, frozen=True, kw_only=True, gc=False, weakref=False
         )
         if versions is not None:
             spoken = VersionRange.parse(versions)
@@ -191,6 +198,17 @@ class StructMeta(msgspec.StructMeta):
             )
         return made
 
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.plain)
+
+    def __subclasscheck__(cls, declared: type) -> bool:
+        return declared is cls or issubclass(declared, cls.plain)
+
+
+def _base_of(plain: Any) -> Any:
+    """The name by which a struct is inherited from, with the words that StructMeta understands."""
+    return type.__new__(StructMeta, plain.__name__, (), {"plain": plain, "__doc__": plain.__doc__})
+
 
 if TYPE_CHECKING:
     # Type checkers take the rules of msgspec.Struct before ours: its fields are positional and may
@@ -200,9 +218,7 @@ if TYPE_CHECKING:
         """A part of a message."""
 
 else:
-
-    class Struct(msgspec.Struct, metaclass=StructMeta):
-        """A part of a message."""
+    Struct = _base_of(msgspec.Struct)
 
 
 class Message(Struct):
@@ -226,9 +242,11 @@ class Message(Struct):
 
     def encode(self, version: int) -> bytes:
         """The message's bytes. Raises EncodeError where the version cannot carry a value."""
-        out = bytearray()
-        codec_for(type(self), version).write(self, out, None)
-        return bytes(out)
+        return bytes(codec_for(type(self), version).encode(self))
+
+
+if not TYPE_CHECKING:
+    Message = _base_of(Message)
 
 
 class DecodeError(Exception):

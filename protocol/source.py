@@ -4,11 +4,11 @@ Beside the lines it keeps which fields each line is about. That is all the bookk
 need: when the compiled function fails, the traceback names the line, and the line names the field.
 """
 
-import struct
 from collections.abc import Callable
-from functools import cache
 from types import TracebackType
 from typing import Any, NamedTuple
+
+from .declaration import Field
 
 
 class Place(NamedTuple):
@@ -25,10 +25,19 @@ class Failure(NamedTuple):
     position: int
 
 
-@cache
-def struct_of(codes: str) -> struct.Struct:
-    """The big-endian `struct` of some codes, made once for all messages."""
-    return struct.Struct(">" + codes)
+def mangled(path: str) -> str:
+    """The path of a struct as a part of a name."""
+    return path.replace(".", "__")
+
+
+def local(path: str, field: Field) -> str:
+    """The local variable that holds a field."""
+    return f"v_{mangled(path)}{field.name}"
+
+
+def first(path: str, field: Field) -> str:
+    """The local variable that holds a field of the first item of an array."""
+    return f"first_{mangled(path)}{field.name}"
 
 
 class Source:

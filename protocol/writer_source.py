@@ -1,8 +1,9 @@
 """Writes the source of a writer: one function per message and version, all structs inlined.
 
-The function is `write(m, out, splices)`: it appends message `m` to the bytearray `out`. Records
-that lie in a file are not copied: their size is written, and `splices` gets the place where they
-belong.
+The function is `write(m, out, splices, pieces)`: it appends message `m` to the bytearray `out`.
+Records that lie in a file are not copied: their size is written, and `splices` gets the place where
+they belong. Where `pieces` is a list, large records in memory are not copied either: the list gets
+what stands before them, the records, and so on to the end of the message.
 
 Nothing is checked that fails by itself: a None where no null may be, a number too large for its
 field, end in an exception that compiler.py turns into an EncodeError with the field's name. What a
@@ -13,12 +14,20 @@ import struct
 
 import msgspec
 
-from .declaration import Field, ListOf, Wire, fields_of, present_fields
+from .declaration import (
+    Field,
+    ListOf,
+    Present,
+    Wire,
+    fields_of,
+    present_fields,
+)
+from .packing import FEW, few_packers, struct_of
 from .primitives import write_uvarint
 from .schema import EncodeError, Message, SplicedRecords, Splices, Struct, WireType
-from .source import Place, Source, struct_of
+from .source import Place, Source, local, mangled
 
-Present = list[tuple[Field, int | None]]
+PIECE_BYTES = 1024  # records from here on are worth not to be copied twice
 NULL = {"h": b"\xff" * 2, "i": b"\xff" * 4}  # -1
 
 
@@ -44,19 +53,36 @@ class WriterSource(Source):
         )
         self._version = version
         self._is_flexible = version in message.SPEC.flexible
-        self.emit(0, "def write(m, out, splices):")
+        self.emit(0, "def write(m, out, splices, pieces):")
         self._struct(1, message, "m", "out", "")
-        self.emit(1, "return")
+        self.about = ()
+        self.emit(1, "if pieces is not None: pieces.append(out)")
 
     def _struct(self, depth: int, declared: type[Struct], value: str, out: str, path: str) -> None:
         """Write the fields of the struct that is in the local variable `value`."""
         present = list(present_fields(declared, self._version))
         self._refuse_the_absent(depth, declared, value, path)
-        depth += self._write_if_empty(depth, present, value, out, path)
+        self._fields(depth, present, value, out, path)
+
+    def _fields(self, depth: int, present: Present, value: str, out: str, path: str) -> None:
+        """Write fields, and in flexible versions the section of tagged fields behind them."""
+        run = self._untagged(depth, [f for f, tag in present if tag is None], value, out, path)
+        if not self._is_flexible:
+            self._run(depth, run, value, out, path)
+            return
+        known = {tag: field for field, tag in present if tag is not None}
+        if not known and run:
+            self._run(depth, run, value, out, path, "x")
+            return
+        self._run(depth, run, value, out, path)
+        self._tags(depth, known, value, out, path)
+
+    def _untagged(
+        self, depth: int, fields: list[Field], value: str, out: str, path: str
+    ) -> list[Field]:
+        """Write fields up to the last that has no fixed size; returns those behind it."""
         run: list[Field] = []
-        for field, tag in present:
-            if tag is not None:
-                continue
+        for field in fields:
             if field.fixed:
                 run.append(field)
                 continue
@@ -64,67 +90,21 @@ class WriterSource(Source):
             run = []
             self._load(depth, field, value, path)
             self._variable(depth, field, out, path)
-        self._run(depth, run, value, out, path)
-        if self._is_flexible:
-            self._tags(depth, {t: field for field, t in present if t is not None}, value, out, path)
+        return run
 
     def _refuse_the_absent(self, depth: int, declared: type[Struct], value: str, path: str) -> None:
         for field in fields_of(declared):
             if self._version in field.versions or field.is_ignorable:
                 continue
             self._load(depth, field, value, path)
-            self.emit(depth, f"if {self._differs(field, _local(path, field))}:")
+            self.emit(depth, f"if {self._differs(field, local(path, field))}:")
             self.emit(
                 depth + 1,
-                f"raise EncodeError(f'this version cannot carry {{{_local(path, field)}!r}}')",
+                f"raise EncodeError(f'this version cannot carry {{{local(path, field)}!r}}')",
             )
-
-    def _write_if_empty(self, depth: int, present: Present, value: str, out: str, path: str) -> int:
-        """One `struct` call for a struct whose lists are empty, its other fields null or default.
-
-        That is the usual item of an answer. Returns how much deeper the code for all others goes.
-        """
-        sized = [field for field, tag in present if tag is None and not field.fixed]
-        if not sized or not all(self._can_be_empty(field) for field in sized):
-            return 0
-        codes, values, conditions = "", [], []
-        # Tags last: to compare with a default costs more than to look for None.
-        for field, tag in sorted(present, key=lambda each: each[1] is not None):
-            local = _local(path, field)
-            if tag is not None:
-                conditions.append(f"not ({self._differs(field, local)})")
-            elif field.fixed:
-                codes += field.fixed.struct_code
-                values.append(f"{value}.{field.name}")
-                continue
-            else:
-                conditions.append(
-                    f"{local} is None" if self._is_nullable(field) else f"not len({local})"
-                )
-                codes += self._length_code(field.wire)
-                values.append(str(self._empty(field)))
-            self._load(depth, field, value, path)
-        codes += "x" if self._is_flexible else ""  # no tagged fields
-        self.about = (Place(path + ", ".join(field.name for field, _ in present)),)
-        pack = self.name(struct_of(codes).pack)
-        self.emit(depth, f"if {' and '.join(conditions)}: {out} += {pack}({', '.join(values)})")
-        self.emit(depth, "else:")
-        return 1
-
-    def _can_be_empty(self, field: Field) -> bool:
-        if isinstance(field.wire, ListOf):
-            return True
-        # Not records: a Fetch that has caught up leaves them empty, not null.
-        is_primitive = isinstance(field.wire, WireType) and field.wire.name != "records"
-        return is_primitive and self._is_nullable(field)
 
     def _is_nullable(self, field: Field) -> bool:
         return self._version in field.nullable
-
-    def _empty(self, field: Field) -> int:
-        """The length on the wire of a null or empty value."""
-        length = -1 if self._is_nullable(field) else 0
-        return length + 1 if self._is_flexible else length
 
     def _length_code(self, wire: Wire) -> str:
         """The `struct` code of a length, or in flexible versions of a short one."""
@@ -134,20 +114,22 @@ class WriterSource(Source):
 
     def _load(self, depth: int, field: Field, value: str, path: str) -> None:
         self.about = (Place(path + field.name),)
-        self.emit(depth, f"{_local(path, field)} = {value}.{field.name}")
+        self.emit(depth, f"{local(path, field)} = {value}.{field.name}")
 
-    def _run(self, depth: int, run: list[Field], value: str, out: str, path: str) -> None:
-        """Write neighbours of fixed size at once."""
+    def _run(
+        self, depth: int, run: list[Field], value: str, out: str, path: str, then: str = ""
+    ) -> None:
+        """Write neighbours of fixed size at once, and what the `struct` codes `then` stand for."""
         if not run:
             return
         self.about = (Place(path + ", ".join(field.name for field in run)),)
-        codes = "".join(field.fixed.struct_code for field in run if field.fixed)
+        codes = "".join(field.fixed.struct_code for field in run if field.fixed) + then
         values = ", ".join(f"{value}.{field.name}" for field in run)
         self.emit(depth, f"{out} += {self.name(struct_of(codes).pack)}({values})")
 
     def _variable(self, depth: int, field: Field, out: str, path: str) -> None:
         """Write a value that is no tag and of no fixed size, from its local variable."""
-        wire, value = field.wire, _local(path, field)
+        wire, value = field.wire, local(path, field)
         is_nullable = self._is_nullable(field)
         if isinstance(wire, type):
             if is_nullable:
@@ -170,33 +152,58 @@ class WriterSource(Source):
         return f"{out} += {self.name(NULL[self._length_code(wire)])}"
 
     def _items(self, depth: int, wire: ListOf, value: str, out: str, path: str) -> None:
-        self._length(depth, wire, f"len({value})", out)
-        item, each = wire.item, f"i_{_mangled(path)}"
+        item, each = wire.item, f"i_{mangled(path)}"
         if isinstance(item, WireType) and 0 < item.size <= 8:
-            code = item.struct_code
-            self.emit(depth, f"if {value}: {out} += pack(f'>{{len({value})}}{code}', *{value})")
+            self._numbers(depth, wire, item.struct_code, value, out)
+            return
+        self._length(depth, wire, f"len({value})", out)
+        if isinstance(item, type):
+            self._structs(depth, item, value, out, path)
             return
         self.emit(depth, f"for {each} in {value}:")
-        if isinstance(item, type):
-            self._struct(depth + 1, item, each, out, path)
-        elif item.size:
+        if item.size:
             self.emit(depth + 1, f"{out} += {self.name(struct_of(item.struct_code).pack)}({each})")
         else:
             self._slice(depth + 1, item, each, out)
 
+    def _numbers(self, depth: int, wire: ListOf, code: str, value: str, out: str) -> None:
+        """Write an array of numbers with its length; a short one at once."""
+        short = self.name(few_packers(self._length_code(wire), code))
+        written = "n + 1" if self._is_flexible else "n"
+        self.emit(depth, f"n = len({value})")
+        self.emit(depth, f"if n < {FEW}: {out} += {short}[n]({written}, *{value})", "else:")
+        self._length(depth + 1, wire, f"len({value})", out)
+        self.emit(depth + 1, f"{out} += pack(f'>{{len({value})}}{code}', *{value})")
+
+    def _structs(self, depth: int, item: type[Struct], value: str, out: str, path: str) -> None:
+        each = f"i_{mangled(path)}"
+        self.emit(depth, f"for {each} in {value}:")
+        self._struct(depth + 1, item, each, out, path)
+
     def _slice(self, depth: int, wire: WireType, value: str, out: str) -> None:
+        if wire.name == "records":
+            self._records(depth, wire, value, out)
+            return
         if wire.name == "string":
             # As in Java: what UTF-8 cannot say (a lone surrogate) becomes a question mark.
             self.emit(depth, f"e = {value}.encode('utf-8', 'replace')")
             value = "e"
-        elif wire.name == "records":
-            self.emit(depth, f"if isinstance({value}, SplicedRecords):")
-            self._length(depth + 1, wire, f"{value}.size_bytes", out)
-            self.emit(depth + 1, f"splice({out}, splices, {value})")
-            self.emit(depth, "else:")
-            depth += 1
         self._length(depth, wire, f"len({value})", out)
         self.emit(depth, f"{out} += {value}")
+
+    def _records(self, depth: int, wire: WireType, value: str, out: str) -> None:
+        self.emit(depth, f"if isinstance({value}, SplicedRecords):")
+        self._length(depth + 1, wire, f"{value}.size_bytes", out)
+        self.emit(depth + 1, f"splice({out}, splices, {value})")
+        self.emit(depth, "else:")
+        if not self._is_flexible:
+            self.emit(depth + 1, f"n = len({value})")
+        self._length(depth + 1, wire, f"len({value})", out)
+        if out != "out":  # a tagged field is put together for itself
+            self.emit(depth + 1, f"{out} += {value}")
+            return
+        self.emit(depth + 1, f"if pieces is None or n < {PIECE_BYTES}: out += {value}", "else:")
+        self.emit(depth + 2, f"pieces += out, {value}", "out = bytearray()")
 
     def _length(self, depth: int, wire: Wire, length: str, out: str) -> None:
         if not self._is_flexible:
@@ -215,10 +222,10 @@ class WriterSource(Source):
         if not tags:
             self.emit(depth, f"{out}.append(0)")
             return
-        parts, part = f"tags_{_mangled(path)}", f"part_{_mangled(path)}"
+        parts, part = f"tags_{mangled(path)}", f"part_{mangled(path)}"
         for field in tags.values():
             self._load(depth, field, value, path)
-        differences = {number: self._differs(f, _local(path, f)) for number, f in tags.items()}
+        differences = {number: self._differs(f, local(path, f)) for number, f in tags.items()}
         self.emit(depth, f"if {' or '.join(differences.values())}:")
         self.emit(depth + 1, f"{parts} = []")
         for number, field in sorted(tags.items()):
@@ -234,7 +241,7 @@ class WriterSource(Source):
 
     def _tagged(self, depth: int, field: Field, out: str, path: str) -> None:
         self.about = (Place(path + field.name),)
-        value = _local(path, field)
+        value = local(path, field)
         if field.fixed:
             pack = self.name(struct_of(field.fixed.struct_code).pack)
             self.emit(depth, f"{out} += {pack}({value})")
@@ -259,12 +266,3 @@ class WriterSource(Source):
             return f"({value} or {value} is None)" if field.may_be_null else value
         name = self.name(default)
         return f"{value} is not {name} and {value} != {name}"
-
-
-def _mangled(path: str) -> str:
-    return path.replace(".", "__")
-
-
-def _local(path: str, field: Field) -> str:
-    """The local variable that holds a field."""
-    return f"v_{_mangled(path)}{field.name}"

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ..config.key import ConfigError
 from ..config.properties import parse_properties, render_properties
-from ..protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
+from ..protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uuid_text
 from .filenames import CLEAN_SHUTDOWN, META_PROPERTIES
 from .files import Files
 
@@ -35,7 +35,7 @@ TopicPartition = tuple[str, int]
 
 _VERSION = 0
 _META_VERSION = "1"
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 class CheckpointError(Exception):
@@ -129,7 +129,7 @@ def _check_version(path: Path, line: str) -> None:
 
 
 def _integer(path: Path, line_number: int, text: str) -> int:
-    if not _INTEGER.fullmatch(text):
+    if not _INTEGER.fullmatch(text) or abs(int(text)) > INT64_MAX:
         raise CheckpointError(path, line_number, f"{text!r} is no number")
     return int(text)
 
@@ -183,7 +183,7 @@ def read_clean_shutdown(files: Files, directory: Path) -> int | None:
     try:
         content = json.loads(files.read(directory / CLEAN_SHUTDOWN))
         epoch = content["brokerEpoch"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return epoch if isinstance(epoch, int) else None
 

@@ -27,7 +27,12 @@ from .batch_validator import AppendRules, check_client_batch, split_batches
 from .checkpoints import write_topic_id
 from .filenames import PARTITION_METADATA, FileKind, FileState
 from .flush_plan import FlushPlan
-from .offset_lookup import OffsetAtTime, find_timestamp, newest_record
+from .offset_lookup import (
+    OffsetAtTime,
+    find_timestamp,
+    newest_record,
+    offsets_written_before,
+)
 from .producer_recovery import end_transaction, rebuild_producer_state
 from .recovery import LoadedLog, LogSource, load_log
 from .segment import RollLimits, Segment
@@ -424,6 +429,16 @@ class PartitionLog:
     def offset_of_max_timestamp(self) -> OffsetAtTime | None:
         """The first record that has the largest timestamp; None in an empty log."""
         return self._look_up(lambda: newest_record(self.segments))
+
+    def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
+        """Where segments begin, by when they were written: see the function. Errors as `read`."""
+        self._check_online()
+        try:
+            return offsets_written_before(
+                self.segments, timestamp_ms, self.log_start_offset, self.log_end_offset, now_ms
+            )
+        except OSError as error:
+            raise self._failed("read", error) from error
 
     def _look_up(self, search: Callable[[], OffsetAtTime | None]) -> OffsetAtTime | None:
         self._check_online()

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from .segment import RecordAtTime
 from .segment_list import SegmentList
 
+NEWEST, OLDEST = -1, -2
+
 
 class OffsetAtTime(NamedTuple):
     """An offset, the timestamp of its record and its leader epoch; -1 where there is none."""
@@ -31,6 +33,24 @@ def newest_record(segments: SegmentList) -> OffsetAtTime | None:
     newest = max(segments, key=lambda segment: segment.newest.timestamp_ms)
     record = newest.newest_record()
     return None if record is None else _offset_of(record)
+
+
+def offsets_written_before(
+    segments: SegmentList, timestamp_ms: int, start_offset: int, end_offset: int, now_ms: int
+) -> list[int]:
+    """Where segments begin that were last written at or before a time, and the log's end; newest
+    first. -1: all of them; -2: the oldest alone. Kafka 3: UnifiedLog.legacyFetchOffsetsBefore.
+    """
+    starts = [
+        (max(segment.base_offset, start_offset), segment.modified_ms()) for segment in segments
+    ]
+    if segments.active.size_bytes:
+        starts.append((end_offset, now_ms))
+    if timestamp_ms == OLDEST:
+        return [starts[0][0]]
+    while starts and timestamp_ms != NEWEST and starts[-1][1] > timestamp_ms:
+        starts.pop()
+    return sorted((offset for offset, _ in starts), reverse=True)
 
 
 def _offset_of(record: RecordAtTime) -> OffsetAtTime:

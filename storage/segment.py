@@ -249,6 +249,10 @@ class Segment:
                 break
         return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
 
+    def modified_ms(self) -> int:
+        """When the log file was last written."""
+        return self.files.modified_ms(self.path(FileKind.LOG))
+
     def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:
         """Keep the books of a batch that was written at the end of the file."""
         newest = self.newest

@@ -58,9 +58,15 @@ def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) 
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
+    """What Kafka announces, but to the clients of 0.10, the last to ask in v0, all that is spoken.
+
+    They refuse a broker whose Fetch begins at v4.
+    """
+    broker = context.broker
+    lowest = broker.spoken_versions if context.api_version == 0 else broker.advertised_versions
     return [
-        ApiVersionsKey(api_key=key, min_version=versions.lowest, max_version=versions.highest)
-        for key, versions in context.broker.advertised_versions.items()
+        ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)
+        for key, versions in broker.advertised_versions.items()
     ]
 
 

@@ -1,7 +1,9 @@
-"""Fetch (key 1, v4-18).
+"""Fetch (key 1, v0-18; advertised from 4).
 
-Waits until min_bytes are readable or max_wait_ms has passed; batches leave as they are stored.
-v7 sessions (KIP-227) · v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
+Waits until min_bytes are readable or max_wait_ms has passed; batches leave as they are stored, but
+for clients of the 0.8 to 0.10 days (v0-3), which get message sets instead.
+v3 a batch over the limits (KIP-74) · v6 KAFKA_STORAGE_ERROR is known · v7 sessions (KIP-227) ·
+v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
 from collections.abc import Awaitable
@@ -17,9 +19,16 @@ from ...protocol.messages.fetch import (
 )
 from ...storage.log import PartitionLog, RecordsSlice
 from ..context import RequestContext
+from ..down_conversion import (
+    LAST_VERSION_WITH_HARD_LIMIT,
+    LAST_VERSION_WITH_MESSAGE_SETS,
+    MAX_BYTES,
+    TOO_LARGE,
+)
 from ..fetch_sessions import FetchPlan, PartitionKey, split_key
 
 UNKNOWN_OFFSET = -1
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
 Answers = dict[PartitionKey, FetchPartitionData]
 
@@ -32,9 +41,11 @@ def handle(
         return respond(plan, {})
     answers, readable_bytes = read_all(context, request, plan)
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
-    if not must_wait or any(is_urgent(answer) for answer in answers.values()):
-        return respond(plan, answers)
-    return wait_and_respond(context, request, plan, request.min_bytes - readable_bytes)
+    if must_wait and not any(is_urgent(answer) for answer in answers.values()):
+        return wait_and_respond(context, request, plan, request.min_bytes - readable_bytes)
+    if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+        return convert_and_respond(context, plan, answers)
+    return respond(plan, answers)
 
 
 async def wait_and_respond(
@@ -43,6 +54,20 @@ async def wait_and_respond(
     logs = [find_log(context, key) for key in plan.wanted]
     await context.broker.fetch_waiters.wait(logs, missing_bytes, request.max_wait_ms)
     answers, _ = read_all(context, request, plan)
+    if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+        return await convert_and_respond(context, plan, answers)
+    return respond(plan, answers)
+
+
+async def convert_and_respond(
+    context: RequestContext, plan: FetchPlan, answers: Answers
+) -> FetchResponse:
+    convert = context.broker.down_converter.convert
+    for key, answer in answers.items():
+        if answer.records:
+            offset = plan.wanted[key].fetch_offset
+            log = find_log(context, key)
+            answers[key] = await convert(answer, log, offset, context.api_version)
     return respond(plan, answers)
 
 
@@ -61,7 +86,11 @@ def respond(plan: FetchPlan, answers: Answers) -> FetchResponse:
 
 def is_urgent(answer: FetchPartitionData) -> bool:
     """An error or a divergence is told at once, however little there is to read."""
-    return answer.error_code != ErrorCode.NONE or answer.diverging_epoch.end_offset >= 0
+    return (
+        answer.error_code != ErrorCode.NONE
+        or answer.diverging_epoch.end_offset >= 0
+        or answer.records is TOO_LARGE
+    )
 
 
 def read_all(
@@ -81,7 +110,7 @@ def read_all(
             key,
             wanted,
             max_bytes=min(wanted.partition_max_bytes, left_bytes),
-            at_least_one_batch=total_bytes == 0,
+            is_first=total_bytes == 0,
         )
         answers[key] = answer
         if isinstance(answer.records, RecordsSlice):
@@ -96,7 +125,7 @@ def read_partition(
     wanted: FetchPartition,
     *,
     max_bytes: int,
-    at_least_one_batch: bool,
+    is_first: bool,
 ) -> FetchPartitionData:
     try:
         log = find_log(context, key)
@@ -104,15 +133,45 @@ def read_partition(
         diverging = diverging_epoch(log, wanted)
         if diverging is not None:
             return describe(wanted.partition, log, diverging_epoch=diverging)
-        records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=at_least_one_batch)
+        if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+            records = read_for_old_client(context, log, wanted, max_bytes, is_first=is_first)
+        else:
+            records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=is_first)
         return describe(wanted.partition, log, records=records)
     except ApiError as error:
         return FetchPartitionData(
             partition_index=wanted.partition,
-            error_code=error.code,
+            error_code=known_code(context, error.code),
             high_watermark=UNKNOWN_OFFSET,
+            aborted_transactions=None,
             records=b"",
         )
+
+
+def read_for_old_client(
+    context: RequestContext,
+    log: PartitionLog,
+    wanted: FetchPartition,
+    max_bytes: int,
+    *,
+    is_first: bool,
+) -> RecordsSlice | bytes:
+    """A slice to convert, or the sign that no batch fits into the bytes that were asked for."""
+    is_limit_hard = context.api_version <= LAST_VERSION_WITH_HARD_LIMIT
+    records = log.read(wanted.fetch_offset, min(max_bytes, MAX_BYTES), at_least_one_batch=True)
+    if records.size_bytes <= max_bytes or (is_first and not is_limit_hard):
+        return records
+    return TOO_LARGE if is_limit_hard and max_bytes > 0 else b""
+
+
+def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
+    """To a client that does not know KAFKA_STORAGE_ERROR, something that makes it try again."""
+    if (
+        code is ErrorCode.KAFKA_STORAGE_ERROR
+        and context.api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
+    ):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return code
 
 
 def find_log(context: RequestContext, key: PartitionKey) -> PartitionLog:
@@ -150,5 +209,6 @@ def describe(
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging_epoch,
+        aborted_transactions=None,
         records=records,
     )

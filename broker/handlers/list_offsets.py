@@ -1,8 +1,10 @@
-"""ListOffsets (key 2, v1-11).
+"""ListOffsets (key 2, v0-11; advertised from 1).
 
 The offset of the first record at or after a time, or of a named place: -1 latest, -2 earliest,
 -3 the record with the greatest timestamp (v7), -4 earliest local (v8) and -5 latest tiered (v9),
--6 earliest pending upload (v11). Nothing is tiered: -4 is the log's start, -5 and -6 are -1."""
+-6 earliest pending upload (v11). Nothing is tiered: -4 is the log's start, -5 and -6 are -1.
+v0 lists where segments begin that were last written before a time, newest first; -1 and -2 as
+now."""
 
 from collections import Counter
 
@@ -55,7 +57,7 @@ def offsets_of(
 ) -> list[ListOffsetsPartitionResponse]:
     """An answer for each partition, and an error for one that is asked for twice."""
     wanted = {partition.partition_index: partition for partition in topic.partitions}
-    if len(wanted) == len(topic.partitions):
+    if len(wanted) == len(topic.partitions) or context.api_version == 0:
         return [offset_of(context, request, topic.name, one) for one in topic.partitions]
     times = Counter(partition.partition_index for partition in topic.partitions)
     return [
@@ -74,6 +76,8 @@ def offset_of(
     try:
         check_place(context, wanted.timestamp)
         log = context.broker.log_manager.get(topic, wanted.partition_index)
+        if context.api_version == 0:
+            return list_starts(context, log, wanted)
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
         timestamp_ms, offset, leader_epoch = look_up(log, wanted.timestamp, request)
     except ApiError as error:
@@ -88,9 +92,20 @@ def offset_of(
     )
 
 
+def list_starts(
+    context: RequestContext, log: PartitionLog, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    """Up to `max_num_offsets` offsets at which segments begin."""
+    offsets = log.offsets_written_before(wanted.timestamp, context.now_ms)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        old_style_offsets=offsets[: max(0, wanted.max_num_offsets)],
+    )
+
+
 def check_place(context: RequestContext, timestamp: int) -> None:
     """Refuse a named place that is not known, or not yet in this version."""
-    first = FIRST_VERSION.get(timestamp, 1 if timestamp >= EARLIEST else NEVER)
+    first = FIRST_VERSION.get(timestamp, 0 if timestamp >= EARLIEST else NEVER)
     if context.api_version < first:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -100,10 +115,10 @@ def check_place(context: RequestContext, timestamp: int) -> None:
 
 def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
     """The place that `timestamp` names."""
+    committed = request.isolation_level == READ_COMMITTED
+    end_offset = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
-        committed = request.isolation_level == READ_COMMITTED
-        offset = log.last_stable_offset if committed else log.high_watermark
-        return OffsetAtTime(NO_TIMESTAMP, offset, log.leader_epoch)
+        return OffsetAtTime(NO_TIMESTAMP, end_offset, log.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.earliest_offset()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -113,4 +128,4 @@ def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> O
         if timestamp == MAX_TIMESTAMP
         else log.offset_for_timestamp(timestamp)
     )
-    return found or NOWHERE
+    return found if found is not None and found.offset < end_offset else NOWHERE

@@ -1,9 +1,11 @@
-"""OffsetCommit (key 8, v2-10).
+"""OffsetCommit (key 8, v0-10; advertised from 2).
 
 Stores a group's positions in `__consumer_offsets`, all partitions of a request in one batch. Topics
-and partitions must exist.
+and partitions must exist. v0, which once meant ZooKeeper, and v1 are for clients of Kafka 0.8.
 v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 unknown groups
 (KIP-848) · v10 topic ids (KIP-848).  Not done: member epochs of consumer groups."""
+
+from collections.abc import Awaitable
 
 from ...coordinator.topics import Topic
 from ...protocol.errors import ApiError, ErrorCode
@@ -19,7 +21,24 @@ from ..context import RequestContext
 FIRST_WITH_TOPIC_IDS = 10
 
 
-def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+def handle(
+    context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    waiting = None if context.api_version else context.broker.groups.ensure_topic()
+    if waiting is None:
+        return respond(context, request)
+    return wait_and_respond(context, request, waiting)
+
+
+async def wait_and_respond(
+    context: RequestContext, request: OffsetCommitRequest, topic_creation: Awaitable[None]
+) -> OffsetCommitResponse:
+    await topic_creation
+    return respond(context, request)
+
+
+def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     refused: list[OffsetCommitResponseTopic] = []
     valid: list[OffsetCommitRequestTopic] = []
     for wanted in request.topics:

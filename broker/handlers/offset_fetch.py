@@ -1,9 +1,12 @@
-"""OffsetFetch (key 9, v1-10).
+"""OffsetFetch (key 9, v0-10; advertised from 1).
 
 Says what groups have committed, for the topics asked for or (null) for all; -1 where nothing is.
+v0 is for clients of Kafka 0.8: what was never committed is an unknown partition to them.
 v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets (KIP-447) ·
 v8 several groups (KIP-709) · v10 topic ids.  Without transactions every offset is stable.
 Not done: member epochs of consumer groups."""
+
+from collections.abc import Awaitable
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.offset_fetch import (
@@ -23,7 +26,24 @@ FIRST_WITH_TOPIC_IDS = 10
 NO_OFFSET = -1
 
 
-def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(
+    context: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    waiting = None if context.api_version else context.broker.groups.ensure_topic()
+    if waiting is None:
+        return respond(context, request)
+    return wait_and_respond(context, request, waiting)
+
+
+async def wait_and_respond(
+    context: RequestContext, request: OffsetFetchRequest, topic_creation: Awaitable[None]
+) -> OffsetFetchResponse:
+    await topic_creation
+    return respond(context, request)
+
+
+def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.api_version >= FIRST_WITH_SEVERAL_GROUPS:
         return OffsetFetchResponse(groups=[fetch_group(context, group) for group in request.groups])
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
@@ -61,7 +81,8 @@ def fetch_topics(
     context: RequestContext, group_id: str, topics: list[OffsetFetchRequestTopic]
 ) -> list[OffsetFetchResponseTopic]:
     if context.api_version < FIRST_WITH_TOPIC_IDS:
-        return context.broker.groups.fetch_offsets(group_id, topics)
+        fetched = context.broker.groups.fetch_offsets(group_id, topics)
+        return [as_in_zookeeper(topic) for topic in fetched] if not context.api_version else fetched
     by_id = context.broker.metadata.topics.by_id
     found = [
         OffsetFetchRequestTopic(
@@ -75,6 +96,17 @@ def fetch_topics(
     missing = [topic for topic in topics if topic.topic_id not in by_id]
     fetched = context.broker.groups.fetch_offsets(group_id, found)
     return [*fetched, *(unread(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in missing)]
+
+
+def as_in_zookeeper(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+    """v0 once read a node of ZooKeeper for each partition, and reported one that was not there."""
+    missing = [one.partition_index for one in topic.partitions if one.committed_offset < 0]
+    unknown = unread(
+        OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+    found = [one for one in topic.partitions if one.committed_offset >= 0]
+    return OffsetFetchResponseTopic(name=topic.name, partitions=[*found, *unknown.partitions])
 
 
 def refuse(

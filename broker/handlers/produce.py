@@ -1,10 +1,13 @@
-"""Produce (key 0, v3-13; advertised from 0, for old librdkafka gives up otherwise: KAFKA-18659).
+"""Produce (key 0, v0-13).
 
 Each partition's field is one record batch, which is checked by its header and stored as it came.
+Clients of the 0.8 to 0.10 days (v0-2) send message sets, of which a batch is made first. (Kafka
+only announces these, for old librdkafka gives up otherwise: KAFKA-18659.)
 acks=0 is not answered, and an error then closes the connection, for there is no other way to tell.
 v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
 Not done: transactional batches."""
 
+from ...protocol.conversion import convert_up
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.produce import (
     ProducePartitionData,
@@ -19,17 +22,22 @@ from ...protocol.record_batch import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
     HEADER_BYTES,
+    MAGIC_POSITION,
+    MAGIC_V2,
     TRANSACTIONAL_BIT,
     CompressionType,
+    CorruptRecordError,
 )
 from ...protocol.schema import SplicedRecords
 from ...storage.batch_validator import RecordsRefusedError
+from ...storage.log import PartitionLog
 from ...storage.topic_names import is_internal
 from ..context import RequestContext
 from ..dispatch import Refusal
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
+LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
@@ -90,11 +98,15 @@ def append_to_partition(
     try:
         log = context.broker.log_manager.get(topic, partition.index)
         log_start_offset = log.log_start_offset
-        records = partition.records
-        if not records or isinstance(records, SplicedRecords):
+        batch = partition.records
+        if batch is None or isinstance(batch, SplicedRecords):
             raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
-        check_first_batch(context, records)
-        result = log.append(records, now_ms=context.now_ms)
+        if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+            batch = batch_of_messages(log, batch)
+            if not batch:
+                return ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
+        check_first_batch(context, batch)
+        result = log.append(batch, now_ms=context.now_ms)
     except ApiError as error:
         return refused(partition, error, log_start_offset)
     return ProducePartitionResponse(
@@ -103,6 +115,24 @@ def append_to_partition(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
+
+
+def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
+    """A record batch of what an old client sent, empty where that is not even one whole message.
+
+    A batch stays as it is.
+    """
+    if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC_V2:
+        return records
+    try:
+        made = convert_up(
+            records,
+            log_append_time=log.config.message_timestamp_type == "LogAppendTime",
+            max_message_bytes=log.config.max_message_bytes,
+        )
+    except CorruptRecordError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    return memoryview(made)
 
 
 def check_first_batch(context: RequestContext, records: memoryview | bytes) -> None:

@@ -1,4 +1,7 @@
-"""Fetch (key 1): records of partitions, from given offsets on."""
+"""Fetch (key 1): records of partitions, from given offsets on.
+
+v0-3 are spoken for clients of Kafka 0.8 to 0.10, which read message sets (legacy.py).
+"""
 
 from typing import Annotated
 
@@ -50,14 +53,14 @@ class ForgottenTopic(Struct):
     partitions: list[Int32]
 
 
-class FetchRequest(Message, key=ApiKey.FETCH, versions="4-18", flexible="12+"):
+class FetchRequest(Message, key=ApiKey.FETCH, versions="0-18", flexible="12+", advertised="4-18"):
     cluster_id: Annotated[String | None, since(12), tagged(0), IGNORABLE] = None
     replica_id: Annotated[Int32, until(14)] = -1
     replica_state: Annotated[FetchReplicaState, since(15), tagged(1)] = FetchReplicaState()
     max_wait_ms: Int32
     min_bytes: Int32
-    max_bytes: Int32 = INT32_MAX
-    isolation_level: Int8 = 0
+    max_bytes: Annotated[Int32, since(3), IGNORABLE] = INT32_MAX
+    isolation_level: Annotated[Int8, since(4), IGNORABLE] = 0
     session_id: Annotated[Int32, since(7), IGNORABLE] = 0
     session_epoch: Annotated[Int32, since(7), IGNORABLE] = -1
     topics: list[FetchTopic]
@@ -89,12 +92,12 @@ class FetchPartitionData(Struct):
     partition_index: Int32
     error_code: Int16 = 0
     high_watermark: Int64
-    last_stable_offset: Int64 = -1
+    last_stable_offset: Annotated[Int64, since(4), IGNORABLE] = -1
     log_start_offset: Annotated[Int64, since(5), IGNORABLE] = -1
     diverging_epoch: Annotated[FetchEpochEndOffset, since(12), tagged(0)] = FetchEpochEndOffset()
     current_leader: Annotated[FetchLeaderIdAndEpoch, since(12), tagged(1)] = FetchLeaderIdAndEpoch()
     snapshot_id: Annotated[FetchSnapshotId, since(12), tagged(2)] = FetchSnapshotId()
-    aborted_transactions: list[FetchAbortedTransaction] | None = None
+    aborted_transactions: Annotated[list[FetchAbortedTransaction] | None, since(4), IGNORABLE] = []
     preferred_read_replica: Annotated[Int32, since(11)] = -1
     records: Records | None = None
 
@@ -112,8 +115,8 @@ class FetchNodeEndpoint(Struct):
     rack: String | None = None
 
 
-class FetchResponse(Message, key=ApiKey.FETCH, versions="4-18", flexible="12+"):
-    throttle_time_ms: Int32 = 0
+class FetchResponse(Message, key=ApiKey.FETCH, versions="0-18", flexible="12+", advertised="4-18"):
+    throttle_time_ms: Annotated[Int32, since(1), IGNORABLE] = 0
     error_code: Annotated[Int16, since(7), IGNORABLE] = 0
     session_id: Annotated[Int32, since(7)] = 0
     responses: list[FetchTopicResponse]

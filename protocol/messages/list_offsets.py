@@ -1,15 +1,19 @@
-"""ListOffsets (key 2): the offset of a partition at a time, or at its start or end."""
+"""ListOffsets (key 2): the offset of a partition at a time, or at its start or end.
+
+v0 is spoken for clients of Kafka 0.8 and 0.9: it lists where segments begin.
+"""
 
 from typing import Annotated
 
 from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int8, Int16, Int32, Int64, Message, String, Struct, since
+from ..schema import IGNORABLE, Int8, Int16, Int32, Int64, Message, String, Struct, since, until
 
 
 class ListOffsetsPartition(Struct):
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, since(4), IGNORABLE] = -1
     timestamp: Int64
+    max_num_offsets: Annotated[Int32, until(0)] = 1
 
 
 class ListOffsetsTopic(Struct):
@@ -17,7 +21,9 @@ class ListOffsetsTopic(Struct):
     partitions: list[ListOffsetsPartition]
 
 
-class ListOffsetsRequest(Message, key=ApiKey.LIST_OFFSETS, versions="1-11", flexible="6+"):
+class ListOffsetsRequest(
+    Message, key=ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+", advertised="1-11"
+):
     replica_id: Int32
     isolation_level: Annotated[Int8, since(2)] = 0
     topics: list[ListOffsetsTopic]
@@ -27,8 +33,9 @@ class ListOffsetsRequest(Message, key=ApiKey.LIST_OFFSETS, versions="1-11", flex
 class ListOffsetsPartitionResponse(Struct):
     partition_index: Int32
     error_code: Int16 = 0
-    timestamp: Int64 = -1
-    offset: Int64 = -1
+    old_style_offsets: Annotated[list[Int64], until(0)] = []
+    timestamp: Annotated[Int64, since(1)] = -1
+    offset: Annotated[Int64, since(1)] = -1
     leader_epoch: Annotated[Int32, since(4)] = -1
 
 
@@ -37,6 +44,8 @@ class ListOffsetsTopicResponse(Struct):
     partitions: list[ListOffsetsPartitionResponse]
 
 
-class ListOffsetsResponse(Message, key=ApiKey.LIST_OFFSETS, versions="1-11", flexible="6+"):
+class ListOffsetsResponse(
+    Message, key=ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+", advertised="1-11"
+):
     throttle_time_ms: Annotated[Int32, since(2), IGNORABLE] = 0
     topics: list[ListOffsetsTopicResponse]

@@ -1,16 +1,32 @@
-"""OffsetCommit (key 8): a group's positions, to be kept. v10 names topics by id."""
+"""OffsetCommit (key 8): a group's positions, to be kept. v10 names topics by id.
+
+v0-1 are spoken for clients of Kafka 0.8.
+"""
 
 from typing import Annotated
 
 from ..api_keys import ApiKey
 from ..primitives import ZERO_UUID
-from ..schema import IGNORABLE, Int16, Int32, Int64, Message, String, Struct, Uuid, since, until
+from ..schema import (
+    IGNORABLE,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    between,
+    since,
+    until,
+)
 
 
 class OffsetCommitRequestPartition(Struct):
     partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Annotated[Int32, since(6), IGNORABLE] = -1
+    commit_timestamp: Annotated[Int64, between(1, 1)] = -1
     committed_metadata: String | None
 
 
@@ -20,12 +36,14 @@ class OffsetCommitRequestTopic(Struct):
     partitions: list[OffsetCommitRequestPartition]
 
 
-class OffsetCommitRequest(Message, key=ApiKey.OFFSET_COMMIT, versions="2-10", flexible="8+"):
+class OffsetCommitRequest(
+    Message, key=ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+", advertised="2-10"
+):
     group_id: String
-    generation_id_or_member_epoch: Int32 = -1
-    member_id: String
+    generation_id_or_member_epoch: Annotated[Int32, since(1), IGNORABLE] = -1
+    member_id: Annotated[String, since(1), IGNORABLE] = ""
     group_instance_id: Annotated[String | None, since(7)] = None
-    retention_time_ms: Annotated[Int64, until(4), IGNORABLE] = -1
+    retention_time_ms: Annotated[Int64, between(2, 4), IGNORABLE] = -1
     topics: list[OffsetCommitRequestTopic]
 
 
@@ -40,6 +58,8 @@ class OffsetCommitResponseTopic(Struct):
     partitions: list[OffsetCommitResponsePartition]
 
 
-class OffsetCommitResponse(Message, key=ApiKey.OFFSET_COMMIT, versions="2-10", flexible="8+"):
+class OffsetCommitResponse(
+    Message, key=ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+", advertised="2-10"
+):
     throttle_time_ms: Annotated[Int32, since(3), IGNORABLE] = 0
     topics: list[OffsetCommitResponseTopic]

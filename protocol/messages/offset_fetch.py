@@ -1,7 +1,8 @@
 """OffsetFetch (key 9): a group's kept positions.
 
 From v8 on, many groups are asked for at once; from v10 on, topics are named by id.
-Kafka's definition has each topic and partition twice, for v1-7 and for v8 on; here they are one.
+Kafka's definition has each topic and partition twice, for v0-7 and for v8 on; here they are one.
+v0 is spoken for clients of Kafka 0.8.
 """
 
 from typing import Annotated
@@ -38,7 +39,9 @@ class OffsetFetchRequestGroup(Struct):
     topics: list[OffsetFetchRequestTopic] | None
 
 
-class OffsetFetchRequest(Message, key=ApiKey.OFFSET_FETCH, versions="1-10", flexible="6+"):
+class OffsetFetchRequest(
+    Message, key=ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+", advertised="1-10"
+):
     group_id: Annotated[String, until(7)] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), null_since(2)] = []
     groups: Annotated[list[OffsetFetchRequestGroup], since(8)] = []
@@ -65,7 +68,9 @@ class OffsetFetchResponseGroup(Struct):
     error_code: Int16 = 0
 
 
-class OffsetFetchResponse(Message, key=ApiKey.OFFSET_FETCH, versions="1-10", flexible="6+"):
+class OffsetFetchResponse(
+    Message, key=ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+", advertised="1-10"
+):
     throttle_time_ms: Annotated[Int32, since(3), IGNORABLE] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], until(7)] = []
     error_code: Annotated[Int16, between(2, 7), IGNORABLE] = 0

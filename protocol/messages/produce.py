@@ -1,4 +1,8 @@
-"""Produce (key 0): batches of records to append to partitions. v13 names topics by id (KIP-516)."""
+"""Produce (key 0): batches of records to append to partitions. v13 names topics by id (KIP-516).
+
+v0-2 are spoken for clients of Kafka 0.8 to 0.10, which send message sets (legacy.py); Kafka 4 has
+dropped them, though it announces them.
+"""
 
 from typing import Annotated
 
@@ -31,10 +35,8 @@ class ProduceTopicData(Struct):
     partition_data: list[ProducePartitionData]
 
 
-class ProduceRequest(
-    Message, key=ApiKey.PRODUCE, versions="3-13", flexible="9+", advertised="0-13"
-):
-    transactional_id: String | None = None
+class ProduceRequest(Message, key=ApiKey.PRODUCE, versions="0-13", flexible="9+"):
+    transactional_id: Annotated[String | None, since(3)] = None
     acks: Int16
     timeout_ms: Int32
     topic_data: list[ProduceTopicData]
@@ -54,7 +56,7 @@ class ProducePartitionResponse(Struct):
     index: Int32
     error_code: Int16 = 0
     base_offset: Int64
-    log_append_time_ms: Int64 = -1
+    log_append_time_ms: Annotated[Int64, since(2), IGNORABLE] = -1
     log_start_offset: Annotated[Int64, since(5), IGNORABLE] = -1
     record_errors: Annotated[list[ProduceRecordError], since(8), IGNORABLE] = []
     error_message: Annotated[String | None, since(8), IGNORABLE] = None
@@ -76,9 +78,7 @@ class ProduceNodeEndpoint(Struct):
     rack: String | None = None
 
 
-class ProduceResponse(
-    Message, key=ApiKey.PRODUCE, versions="3-13", flexible="9+", advertised="0-13"
-):
+class ProduceResponse(Message, key=ApiKey.PRODUCE, versions="0-13", flexible="9+"):
     responses: list[ProduceTopicResponse]
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Annotated[Int32, since(1), IGNORABLE] = 0
     node_endpoints: Annotated[list[ProduceNodeEndpoint], since(10), tagged(0)] = []

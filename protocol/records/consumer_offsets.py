@@ -1,4 +1,6 @@
-"""The records of `__consumer_offsets`: classic groups, committed offsets, and who is what.
+"""The records of `__consumer_offsets`: offsets and classic groups, and the table of all types.
+
+The other types of groups have files of their own: consumer_group, share_group, streams_group.
 
 How a record is framed: coordinator/record_codec.py (the number of the type leads the key, the
 version leads the value). Which version is written is the group coordinator's choice: offsets in v4
@@ -24,6 +26,9 @@ from ..schema import (
     since,
     tagged,
 )
+from .consumer_group import CONSUMER_GROUP_TYPES
+from .share_group import SHARE_GROUP_TYPES
+from .streams_group import STREAMS_GROUP_TYPES
 
 
 class LegacyOffsetCommitKey(Message, versions="0"):
@@ -79,52 +84,13 @@ class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
     members: list[GroupMemberMetadata]
 
 
-# A group of another type begins with one of these three, and ends with its tombstone.
-
-
-class ConsumerGroupMetadataKey(Message, versions="0"):
-    group_id: String
-
-
-class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
-    epoch: Int32
-    metadata_hash: Annotated[Int64, tagged(0)] = 0
-
-
-class ShareGroupMetadataKey(Message, versions="0"):
-    group_id: String
-
-
-class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
-    epoch: Int32
-    metadata_hash: Int64
-
-
-class StreamsGroupMetadataKey(Message, versions="0"):
-    group_id: String
-
-
-class LastAssignmentConfig(Struct):
-    key: String
-    value: String
-
-
-class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
-    epoch: Int32
-    metadata_hash: Int64
-    validated_topology_epoch: Annotated[Int32, tagged(0)] = -1
-    # Kafka's definition means null here, but its JSON null is no default: Kafka's own is empty.
-    last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
-
-
-# The other numbers up to 23 are what consumer, share and streams groups consist of.
 RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
     {
         0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
         1: (OffsetCommitKey, OffsetCommitValue),
         2: (GroupMetadataKey, GroupMetadataValue),
-        3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
-        17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+        **CONSUMER_GROUP_TYPES,
+        **SHARE_GROUP_TYPES,
+        **STREAMS_GROUP_TYPES,
     }
 )

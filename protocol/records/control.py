@@ -28,13 +28,18 @@ class ControlRecordType(IntEnum):
 
 
 _KINDS = {int(kind): kind for kind in ControlRecordType}
-_KEY = struct.Struct(">hh")
 _VERSION = struct.Struct(">h")
+
+
+class ControlRecordTypeSchema(Message, versions="0"):
+    """The key, behind an int16 version of its own (`control_key`)."""
+
+    type: Int16
 
 
 def control_key(kind: ControlRecordType) -> bytes:
     """The key of a control record of this kind."""
-    return _KEY.pack(0, kind)
+    return _VERSION.pack(0) + ControlRecordTypeSchema(type=kind).encode(0)
 
 
 def control_type(key: bytes | memoryview | None) -> ControlRecordType | None:
@@ -43,12 +48,12 @@ def control_type(key: bytes | memoryview | None) -> ControlRecordType | None:
     Raises DecodeError when the key is no control record's. A later key version reads like version
     0: Kafka promises that its fields stay.
     """
-    if key is None or len(key) < _KEY.size:
-        raise DecodeError(f"the key of a control record needs {_KEY.size} bytes, not {key!r}")
-    version, kind = _KEY.unpack_from(key)
+    if key is None or len(key) < _VERSION.size:
+        raise DecodeError(f"the key of a control record has a version, not {key!r}")
+    version = _VERSION.unpack_from(key)[0]
     if version < 0:
         raise DecodeError(f"version {version} of a control record's key")
-    return _KINDS.get(kind)
+    return _KINDS.get(ControlRecordTypeSchema.decode(key, 0, _VERSION.size).type)
 
 
 class EndTxnMarker(Message, versions="0"):

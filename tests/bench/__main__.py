@@ -3,6 +3,7 @@
 Prints a table of medians; nothing is asserted, for a machine's speed is no property of the code.
 The clients are hand-made and cost next to nothing, so that the figures are the broker's own.
 `ODRADEK_TEST_BROKER=kafka` measures Apache Kafka with the very same requests.
+`python -m tests.bench.codec` compares the wire codec with those of other libraries.
 """
 
 import argparse

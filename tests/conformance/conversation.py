@@ -47,10 +47,10 @@ Versions = Mapping[int, VersionRange]
 Change = Callable[[Any], Any]
 
 
-def advertised_versions(port: int) -> Versions:
+def advertised_versions(port: int, api_version: int = 2) -> Versions:
     """What a broker says that it serves, by API key."""
     with WireClient(port) as client:
-        answer = client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        answer = client.ask(ApiVersionsRequest(), ApiVersionsResponse, api_version)
     return {one.api_key: VersionRange(one.min_version, one.max_version) for one in answer.api_keys}
 
 

@@ -8,9 +8,11 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestTopic
 from odradek.protocol.record import read_records
 from odradek.protocol.record_batch import read_header
-from odradek.protocol.records.consumer_offsets import (
+from odradek.protocol.records.consumer_group import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+)
+from odradek.protocol.records.consumer_offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,

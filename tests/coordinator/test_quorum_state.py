@@ -43,6 +43,8 @@ def test_a_directory_without_the_file_has_no_state(tmp_path: Path) -> None:
         '{"data_version":2,"leaderId":1,"leaderEpoch":1,"votedId":-1}',
         '{"data_version":1,"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"?"}',
         '{"data_version":0,"leaderId":1,"leaderEpoch":null,"votedId":-1,"currentVoters":[]}',
+        '{"data_version":0,"leaderId":1,"leaderEpoch":1e999,"votedId":-1,"currentVoters":[]}',
+        pytest.param("[" * 100_000, id="nested"),
     ],
 )
 def test_a_broken_file_is_named(text: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Every declaration says what Kafka's own definition of the message says.
 
-The definitions are the JSON files in Apache Kafka's jars. A declaration may leave out what cannot
+The definitions are the JSON files in Apache Kafka's jars; those of the versions that Kafka 4 has
+dropped lie in the jar of Kafka 3.9. A declaration may leave out what cannot
 be seen in any version that it speaks: that a field which is always there could be ignored, or a
 version range that ends before ours begins. Where a default can be seen on no wire, it may be null.
 """
@@ -14,25 +15,38 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.declaration import Field, ListOf, Wire, fields_of
 from odradek.protocol.headers import request_header_version, response_header_version
 from odradek.protocol.schema import Message, Struct, VersionRange, WireType
-from tests.support.kafka_definitions import Definition, FieldDefinition, definitions
+from tests.support.kafka_definitions import (
+    Definition,
+    FieldDefinition,
+    definitions,
+    definitions_of_39,
+)
 from tests.support.messages import all_messages, versions_of
 
 pytestmark = pytest.mark.java
 
+ALL = set(range(128))
 CONTROLLER_LISTENER = {52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
 # librdkafka gives up on a broker that does not announce Produce v0 (KAFKA-18659).
 ANNOUNCED = {"Produce": VersionRange(0, 13)}
+# The APIs that we speak in versions which Kafka 4 has dropped.
+SPOKEN_FROM_0 = {"Produce", "Fetch", "ListOffsets", "OffsetCommit", "OffsetFetch"}
 
 
 @pytest.mark.parametrize("message", all_messages(), ids=lambda made: made.__name__)
 def test_a_declaration_says_what_kafkas_definition_says(message: type[Message]) -> None:
     definition = definitions()[message.__name__]
-    assert message.SPEC.versions == definition.versions
+    spoken = definition.versions
+    if api_name(definition) in SPOKEN_FROM_0:
+        spoken = VersionRange(0, definition.versions.highest)
+        before = definitions_of_39()[message.__name__]
+        compare(message, before.fields, within(before.versions, ALL), f"{message.__name__} of 3.9")
+    assert message.SPEC.versions == spoken
     assert message.SPEC.advertised == announced(definition)
     assert flexible(message) == [v for v in versions_of(message) if v in definition.flexible]
     if message.__name__.endswith(("Request", "Response")):
         assert message.SPEC.key == definition.key
-    compare(message, definition.fields, set(versions_of(message)), message.__name__)
+    compare(message, definition.fields, within(definition.versions, ALL), message.__name__)
 
 
 def test_every_api_of_the_broker_listener_is_declared() -> None:
@@ -59,8 +73,12 @@ def test_header_versions_follow_from_the_definitions() -> None:
             )
 
 
+def api_name(definition: Definition) -> str:
+    return definition.name.removesuffix("Request").removesuffix("Response")
+
+
 def announced(definition: Definition) -> VersionRange:
-    name = definition.name.removesuffix("Request").removesuffix("Response")
+    name = api_name(definition)
     lowest, highest = definition.versions
     request = definitions().get(name + "Request", definition)
     return ANNOUNCED.get(name, VersionRange(lowest, highest - request.is_newest_unstable))

@@ -13,6 +13,7 @@ from odradek.protocol.messages.fetch import (
     FetchLeaderIdAndEpoch,
     FetchNodeEndpoint,
     FetchPartitionData,
+    FetchRequest,
     FetchResponse,
     FetchTopicResponse,
 )
@@ -275,6 +276,6 @@ def test_records_in_a_file_are_refused_where_nobody_splices() -> None:
 
 def test_a_message_knows_its_api() -> None:
     assert HeartbeatRequest.SPEC.key is ApiKey.HEARTBEAT
-    assert str(ProduceRequest.SPEC.versions) == "3-13"
-    assert str(ProduceRequest.SPEC.advertised) == "0-13"
+    assert str(FetchRequest.SPEC.versions) == "0-18"
+    assert str(FetchRequest.SPEC.advertised) == "4-18"
     assert MetadataRequestTopic(name="t").topic_id == bytes(16)

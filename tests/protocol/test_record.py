@@ -128,12 +128,6 @@ class TestBothWalksRefuse:
     def test_a_varint_without_an_end(self, walk: object) -> None:
         self.check(walk, with_inside(b"\xff" * 20, 1), "longer than 5 bytes")
 
-    def test_a_timestamp_beyond_64_bits(self, walk: object) -> None:
-        header = read_header(build_batch([Record(b"", b"", 0)]))
-        inside = bytes(inside_of(Record(b"", b"", 63)))
-        batch = pack_header(header._replace(base_timestamp=(1 << 63) - 1)) + inside
-        self.check(walk, batch, "does not fit 64 bits")
-
     def test_a_batch_cut_at_any_byte(self, walk: object) -> None:
         records = [Record(b"key", b"value", 7, (("name", None),)), Record(None, None, 900)]
         batch = bytes(build_batch(records))
@@ -243,3 +237,20 @@ def test_times_far_from_the_first_records_are_kept() -> None:
     times = [BASE_TIME, 0, -1, BASE_TIME * 1000, (1 << 63) - 1]
     batch = build_batch([Record(b"", b"", each) for each in times])
     assert [record.timestamp_ms for record in read_records(batch)] == times
+
+
+@pytest.mark.parametrize(
+    "times", [(-2, (1 << 63) - 1), ((1 << 63) - 1, -(1 << 63)), (-(1 << 63), (1 << 63) - 1, 5)]
+)
+def test_times_more_than_64_bits_apart_are_kept_as_java_keeps_them(times: tuple[int, ...]) -> None:
+    batch = build_batch([Record(b"", b"", each) for each in times])
+    assert tuple(record.timestamp_ms for record in read_records(batch)) == times
+    assert tuple(skim.timestamp_ms for skim in skim_records(batch)) == times
+
+
+def test_a_time_beyond_64_bits_wraps_around_as_in_java() -> None:
+    header = read_header(build_batch([Record(b"", b"", 0)]))
+    inside = bytes(inside_of(Record(b"", b"", 63)))
+    batch = pack_header(header._replace(base_timestamp=(1 << 63) - 1)) + inside
+    assert [record.timestamp_ms for record in read_records(batch)] == [-(1 << 63) + 62]
+    assert [skim.timestamp_ms for skim in skim_records(batch)] == [-(1 << 63) + 62]

@@ -103,6 +103,8 @@ def test_offsets_are_read_as_they_were_written(
         ("0\n1\na 0\n", 3, "'a 0' is not 'topic partition offset'"),
         ("0\n2\na 0 1\na x 1\n", 4, "'x' is no number"),
         ("0\n1\na 0 1_0\n", 3, "'1_0' is no number"),
+        ("0\n1\na 0 9223372036854775808\n", 3, "'9223372036854775808' is no number"),
+        pytest.param(f"0\n{'9' * 5000}\n", 2, "is no number", id="more digits than int() takes"),
     ],
 )
 def test_a_broken_checkpoint_names_the_file_the_line_and_why(
@@ -153,7 +155,13 @@ def test_a_later_version_of_partition_metadata_is_read(tmp_path: Path) -> None:
     assert read_topic_id(FILES, written(tmp_path / "partition.metadata", text)) == TOPIC_ID
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"brokerEpoch":null}', '{"brokerEpoch":"x"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[]", '{"brokerEpoch":null}', '{"brokerEpoch":"x"}'),
+        pytest.param("[" * 100_000, id="nested"),
+    ],
+)
 def test_a_clean_shutdown_file_that_tells_no_epoch(tmp_path: Path, text: str) -> None:
     written(tmp_path / ".kafka_cleanshutdown", text)
     assert read_clean_shutdown(FILES, tmp_path) is None

@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import pytest
 
 from odradek.protocol.schema import VersionRange
 
-from .kafka_jars import BROKER_VERSION, clients_44_jar, kafka_jars, why_no_jars
+from .kafka_jars import BROKER_VERSION, clients_39_jar, clients_44_jar, kafka_jars, why_no_jars
 
 # The newest clients' first: what lies in two jars is taken from the first.
 _BROKER_JARS = (
@@ -42,9 +43,11 @@ class FieldDefinition(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """One message."""
+    """One message. `jar` is the module that defines it, `type` what Kafka takes it for."""
 
     name: str
+    jar: str
+    type: str
     key: int | None
     versions: VersionRange
     flexible: VersionRange
@@ -58,12 +61,25 @@ def definitions() -> dict[str, Definition]:
     clients, folder = clients_44_jar(), kafka_jars()
     if clients is None or folder is None:
         pytest.skip(why_no_jars())
-    jars = [clients, *(folder / f"{name}-{BROKER_VERSION}.jar" for name in _BROKER_JARS)]
+    others = [folder / f"{name}-{BROKER_VERSION}.jar" for name in _BROKER_JARS]
+    return _defined_in([clients, *others])
+
+
+@cache
+def definitions_of_39() -> dict[str, Definition]:
+    """The clients' messages as Kafka 3.9 had them, the last with the versions of 0.8 to 0.10."""
+    clients = clients_39_jar()
+    if clients is None:
+        pytest.skip(why_no_jars())
+    return _defined_in([clients])
+
+
+def _defined_in(jars: Iterable[Path]) -> dict[str, Definition]:
     found: dict[str, Definition] = {}
     for jar in jars:
         for raw in _read(jar):
             if raw["validVersions"] != "none":
-                made = _definition(raw)
+                made = _definition(raw, jar.name.rpartition("-")[0])
                 found.setdefault(made.name, made)
     return found
 
@@ -78,12 +94,14 @@ def _read(jar: Path) -> list[dict[str, Any]]:
     return [json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)) for text in texts]
 
 
-def _definition(raw: dict[str, Any]) -> Definition:
+def _definition(raw: dict[str, Any], jar: str) -> Definition:
     structs = {struct["name"]: struct["fields"] for struct in raw.get("commonStructs", [])}
     for field in raw["fields"]:
         _collect(field, structs)
     return Definition(
         name=raw["name"],
+        jar=jar,
+        type=raw["type"],
         key=raw.get("apiKey"),
         versions=VersionRange.parse(raw["validVersions"]),
         flexible=VersionRange.parse(raw["flexibleVersions"]),

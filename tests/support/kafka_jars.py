@@ -1,7 +1,8 @@
 """Apache Kafka's own jars, fetched once with Maven: the specification that the tests ask.
 
 They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` names a directory that
-already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar.
+already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar, and
+`ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats.
 """
 
 import functools
@@ -13,6 +14,8 @@ from pathlib import Path
 
 BROKER_VERSION = "4.3.0"
 CLIENTS_VERSION = "4.4.0"
+LEGACY_VERSION = "3.9.1"
+OLD_CLIENTS = ("0.9.0.1", "0.10.2.2")
 FETCH_SECONDS = 600
 
 _POM = """\
@@ -24,12 +27,19 @@ _DEPENDENCY = (
     "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId>"
     "<version>{2}</version></dependency>\n"
 )
+_LOGGER = ("org.slf4j", "slf4j-simple", "1.7.36")
 _BROKER = (
     ("org.apache.kafka", "kafka_2.13", BROKER_VERSION),
     ("org.apache.kafka", "kafka-tools", BROKER_VERSION),
-    ("org.slf4j", "slf4j-simple", "1.7.36"),
+    _LOGGER,
+)
+_LEGACY_BROKER = (
+    ("org.apache.kafka", "kafka_2.13", LEGACY_VERSION),
+    ("org.apache.kafka", "kafka-tools", LEGACY_VERSION),
+    _LOGGER,
 )
 _CLIENTS = (("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),)
+_CLIENTS_39 = (("org.apache.kafka", "kafka-clients", LEGACY_VERSION),)
 
 
 @functools.cache
@@ -43,6 +53,28 @@ def clients_44_jar() -> Path | None:
     """The newest kafka-clients jar, or None: see `why_no_jars`."""
     folder = _jars("ODRADEK_KAFKA_CLIENTS", f"kafka-clients-{CLIENTS_VERSION}", _CLIENTS)
     return folder / f"kafka-clients-{CLIENTS_VERSION}.jar" if folder else None
+
+
+@functools.cache
+def kafka_39_jars() -> Path | None:
+    """The jars of the last Kafka that speaks to clients of 0.8 to 0.10, or None."""
+    return _jars("ODRADEK_KAFKA_39_LIBS", f"kafka-{LEGACY_VERSION}", _LEGACY_BROKER)
+
+
+@functools.cache
+def old_clients_jars(version: str) -> Path | None:
+    """kafka-clients of one of OLD_CLIENTS, with what it needs, or None."""
+    name = f"kafka-clients-{version}"
+    wanted = (("org.apache.kafka", "kafka-clients", version), _LOGGER)
+    return _jars(f"ODRADEK_KAFKA_CLIENTS_{version.replace('.', '')}", name, wanted)
+
+
+@functools.cache
+def clients_39_jar() -> Path | None:
+    """The kafka-clients jar of 3.9, or None. Its codecs are in `kafka_jars`."""
+    name = f"kafka-clients-{LEGACY_VERSION}"
+    folder = _jars("ODRADEK_KAFKA_CLIENTS_39", name, _CLIENTS_39)
+    return folder / f"{name}.jar" if folder else None
 
 
 def why_no_jars() -> str:

@@ -85,20 +85,27 @@ def _sample_primitive(wire: WireType, number: int) -> object:
 
 def smallest(message: type[Message], version: int) -> Message:
     """A value with nulls where they may be, else with zeros and with nothing in any list."""
-    made = _smallest_struct(message, version)
+    made = _smallest_struct(message, version, with_nulls=True)
     assert isinstance(made, Message)
     return made
 
 
-def _smallest_struct(declared: type[Struct], version: int) -> Struct:
+def emptiest(message: type[Message], version: int) -> Message:
+    """A value of zeros, with nothing in any list, and with no null: most often of defaults."""
+    made = _smallest_struct(message, version, with_nulls=False)
+    assert isinstance(made, Message)
+    return made
+
+
+def _smallest_struct(declared: type[Struct], version: int, *, with_nulls: bool) -> Struct:
     values: dict[str, object] = {}
     for field, _ in present_fields(declared, version):
-        if version in field.nullable:
+        if with_nulls and version in field.nullable:
             values[field.name] = None
         elif isinstance(field.wire, ListOf):
             values[field.name] = []
         elif isinstance(field.wire, type):
-            values[field.name] = _smallest_struct(field.wire, version)
+            values[field.name] = _smallest_struct(field.wire, version, with_nulls=with_nulls)
         else:
             values[field.name] = field.wire.zero
     return declared(**values)

@@ -7,12 +7,19 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 
 from tests.conformance.clients.client import READ_SECONDS, Got, Sent, TooFewRecordsError
 
+Version = tuple[int, ...]
+
 
 class KafkaPythonReader:
     """See `client.Reader`."""
 
     def __init__(
-        self, bootstrap: str, topic: str, partitions: Sequence[int], group: str | None
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: Sequence[int],
+        group: str | None,
+        api_version: Version | None = None,
     ) -> None:
         self._topic = topic
         self._unread: list[Got] = []
@@ -21,6 +28,7 @@ class KafkaPythonReader:
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            api_version=api_version,
         )
         self._consumer.assign([self._at(partition) for partition in partitions])
 
@@ -71,9 +79,12 @@ class KafkaPythonReader:
 
 
 class KafkaPython:
-    """See `client.Client`."""
+    """See `client.Client`. It finds out the broker's version, unless it is told one."""
 
     name = "kafka-python"
+
+    def __init__(self, api_version: Version | None = None) -> None:
+        self._api_version = api_version
 
     def produce(
         self,
@@ -90,6 +101,7 @@ class KafkaPython:
             compression_type=None if codec == "none" else codec,
             acks=acks if acks == "all" else int(acks),
             enable_idempotence=idempotent,
+            api_version=self._api_version,
             linger_ms=20,
         )
         try:
@@ -111,7 +123,7 @@ class KafkaPython:
     def reader(
         self, bootstrap: str, topic: str, partitions: Sequence[int], group: str | None = None
     ) -> KafkaPythonReader:
-        return KafkaPythonReader(bootstrap, topic, partitions, group)
+        return KafkaPythonReader(bootstrap, topic, partitions, group, self._api_version)
 
 
 def _got(record: "object") -> Got:

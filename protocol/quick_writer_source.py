@@ -1,0 +1,108 @@
+"""Writes the source of the writer with its two shortcuts, for what a broker most often says.
+
+- A struct whose lists are empty, its other fields null or default, is one `struct` call: so is
+  most often the answer for a partition.
+- Items of an array often end alike: the replicas of a topic's partitions, a commit's metadata. What
+  the end of the first item has become is kept, and appended for each item that ends with equal
+  values.
+"""
+
+from .declaration import MANY, Field, ListOf, Present, parted, present_fields
+from .packing import struct_of
+from .schema import Struct, WireType
+from .source import Place, first, local, mangled
+from .writer_source import WriterSource
+
+
+class QuickWriterSource(WriterSource):
+    """The source of one writer, with the shortcuts."""
+
+    def _struct(self, depth: int, declared: type[Struct], value: str, out: str, path: str) -> None:
+        present = list(present_fields(declared, self._version))
+        self._refuse_the_absent(depth, declared, value, path)
+        depth += self._write_if_empty(depth, present, value, out, path)
+        self._fields(depth, present, value, out, path)
+
+    def _write_if_empty(self, depth: int, present: Present, value: str, out: str, path: str) -> int:
+        """One `struct` call for a struct whose lists are empty, its other fields null or default.
+
+        That is the usual item of an answer. Returns how much deeper the code for all others goes.
+        """
+        sized = [field for field, tag in present if tag is None and not field.fixed]
+        if not sized or not all(self._can_be_empty(field) for field in sized):
+            return 0
+        codes, values, conditions = "", [], []
+        # Tags last: to compare with a default costs more than to look for None.
+        for field, tag in sorted(present, key=lambda each: each[1] is not None):
+            held = local(path, field)
+            if tag is not None:
+                conditions.append(f"not ({self._differs(field, held)})")
+            elif field.fixed:
+                codes += field.fixed.struct_code
+                values.append(f"{value}.{field.name}")
+                continue
+            else:
+                conditions.append(
+                    f"{held} is None" if self._is_nullable(field) else f"not len({held})"
+                )
+                codes += self._length_code(field.wire)
+                values.append(str(self._empty(field)))
+            self._load(depth, field, value, path)
+        codes += "x" if self._is_flexible else ""  # no tagged fields
+        self.about = (Place(path + ", ".join(field.name for field, _ in present)),)
+        pack = self.name(struct_of(codes).pack)
+        self.emit(depth, f"if {' and '.join(conditions)}: {out} += {pack}({', '.join(values)})")
+        self.emit(depth, "else:")
+        return 1
+
+    def _can_be_empty(self, field: Field) -> bool:
+        if isinstance(field.wire, ListOf):
+            return True
+        # Not records: a Fetch that has caught up leaves them empty, not null.
+        is_primitive = isinstance(field.wire, WireType) and field.wire.name != "records"
+        return is_primitive and self._is_nullable(field)
+
+    def _empty(self, field: Field) -> int:
+        """The length on the wire of a null or empty value."""
+        length = -1 if self._is_nullable(field) else 0
+        return length + 1 if self._is_flexible else length
+
+    def _structs(self, depth: int, item: type[Struct], value: str, out: str, path: str) -> None:
+        """Write structs, and one that ends like the first with the bytes of the first's end."""
+        present = list(present_fields(item, self._version))
+        head, tail = parted(present, self._version)
+        if not tail or any(_is_list_of_structs(field) for field in head):
+            super()._structs(depth, item, value, out, path)
+            return
+        each = f"i_{mangled(path)}"
+        learn, known, end = (f"{word}_{mangled(path)}" for word in ("learn", "known", "end"))
+        start = f"start_{mangled(path)}"
+        self.emit(depth, f"{learn} = len({value}) >= {MANY}", f"{known} = False")
+        self.emit(depth, f"for {each} in {value}:")
+        depth += 1
+        self._refuse_the_absent(depth, item, each, path)
+        self._run(depth, self._untagged(depth, head, each, out, path), each, out, path)
+        for field, _ in tail:
+            self._load(depth, field, each, path)
+        same = [_is_same(field, path) for field, _ in tail]
+        self.emit(depth, f"if {known} and {' and '.join(same)}: {out} += {end}", "else:")
+        self.emit(depth + 1, f"{start} = len({out})")
+        self._fields(depth + 1, tail, each, out, path)
+        self.emit(depth + 1, f"if {learn}:")
+        self.emit(depth + 2, f"{learn}, {known}, {end} = False, True, {out}[{start}:]")
+        for field, _ in tail:
+            self.emit(depth + 2, f"{first(path, field)} = {local(path, field)}")
+
+
+def _is_list_of_structs(field: Field) -> bool:
+    return isinstance(field.wire, ListOf) and isinstance(field.wire.item, type)
+
+
+def _is_same(field: Field, path: str) -> str:
+    """The condition that a value is that of the first item."""
+    one, other = local(path, field), first(path, field)
+    return (
+        f"({one} is {other} or {one} == {other})"
+        if isinstance(field.wire, type)
+        else f"{one} == {other}"
+    )

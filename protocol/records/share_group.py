@@ -1,0 +1,127 @@
+"""Records of share groups (KIP-932) in `__consumer_offsets`: types 10 to 15.
+
+Who is in the group and who reads which partition. Which records have been delivered and
+acknowledged is not here but in `__share_group_state` (share_group_state.py); type 15 says for which
+partitions that state has been set up. Type 9 was dropped before share groups were released.
+
+Kafka: GroupCoordinatorRecordHelpers.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
+
+from ..schema import (
+    IGNORABLE,
+    Int8,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    tagged,
+)
+
+
+class ShareGroupMemberMetadataKey(Message, versions="0"):
+    """Type 10: what a member asked for."""
+
+    group_id: String
+    member_id: String
+
+
+class ShareGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: list[String]
+
+
+class ShareGroupMetadataKey(Message, versions="0"):
+    """Type 11: that the group exists, and its epoch. A tombstone of it ends the group."""
+
+    group_id: String
+
+
+class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Int64
+
+
+class ShareGroupTargetAssignmentMetadataKey(Message, versions="0"):
+    """Type 12: for which epoch of the group the target assignment was made."""
+
+    group_id: String
+
+
+class ShareGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
+
+
+class ShareGroupTargetAssignmentMemberKey(Message, versions="0"):
+    """Type 13: what a member shall have."""
+
+    group_id: String
+    member_id: String
+
+
+class TopicPartitions(Struct):
+    topic_id: Uuid
+    partitions: list[Int32]
+
+
+class ShareGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    topic_partitions: list[TopicPartitions]
+
+
+class ShareGroupCurrentMemberAssignmentKey(Message, versions="0"):
+    """Type 14: what a member has."""
+
+    group_id: String
+    member_id: String
+
+
+class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    """`state` numbers Kafka's MemberState."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: list[TopicPartitions]
+
+
+class ShareGroupStatePartitionMetadataKey(Message, versions="0"):
+    """Type 15: the partitions that have a state in `__share_group_state`."""
+
+    group_id: String
+
+
+class TopicPartitionsInfo(Struct):
+    topic_id: Uuid
+    topic_name: String
+    partitions: list[Int32]
+
+
+class TopicInfo(Struct):
+    topic_id: Uuid
+    topic_name: String
+
+
+class ShareGroupStatePartitionMetadataValue(Message, versions="0", flexible="0+"):
+    initializing_topics: list[TopicPartitionsInfo]
+    initialized_topics: list[TopicPartitionsInfo]
+    deleting_topics: list[TopicInfo]
+
+
+SHARE_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
+    {
+        10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+        12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+        13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+        14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+        15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    }
+)

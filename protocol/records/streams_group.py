@@ -1,0 +1,186 @@
+"""Records of streams groups (KIP-1071) in `__consumer_offsets`: types 17 to 23.
+
+As a consumer group, but what is assigned are tasks (a subtopology of the application, and a
+partition of it) instead of partitions, and the group also has the topology of the application.
+Type 18, the topics' partitions, was dropped before streams groups were released.
+
+Kafka: StreamsCoordinatorRecordHelpers.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
+
+from ..schema import (
+    IGNORABLE,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uint16,
+    tagged,
+)
+
+
+class StreamsGroupMetadataKey(Message, versions="0"):
+    """Type 17: that the group exists, and its epoch. A tombstone of it ends the group."""
+
+    group_id: String
+
+
+class LastAssignmentConfig(Struct):
+    key: String
+    value: String
+
+
+class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    metadata_hash: Int64
+    validated_topology_epoch: Annotated[Int32, tagged(0)] = -1
+    # Kafka's definition means null here, but its JSON null is no default: Kafka's own is empty.
+    last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
+
+
+class StreamsGroupMemberMetadataKey(Message, versions="0"):
+    """Type 19: what a member said of itself."""
+
+    group_id: String
+    member_id: String
+
+
+class Endpoint(Struct):
+    host: String
+    port: Uint16
+
+
+class ClientTag(Struct):
+    key: String
+    value: String
+
+
+class StreamsGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    instance_id: String | None
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    rebalance_timeout_ms: Int32 = -1
+    topology_epoch: Int32
+    process_id: String
+    user_endpoint: Endpoint | None = None
+    client_tags: list[ClientTag]
+
+
+class StreamsGroupTargetAssignmentMetadataKey(Message, versions="0"):
+    """Type 20: for which epoch of the group the target assignment was made."""
+
+    group_id: String
+
+
+class StreamsGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
+
+
+class StreamsGroupTargetAssignmentMemberKey(Message, versions="0"):
+    """Type 21: the tasks that a member shall have."""
+
+    group_id: String
+    member_id: String
+
+
+class TargetTasks(Struct):
+    subtopology_id: String
+    partitions: list[Int32]
+
+
+class StreamsGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    active_tasks: list[TargetTasks]
+    standby_tasks: list[TargetTasks]
+    warmup_tasks: list[TargetTasks]
+
+
+class StreamsGroupCurrentMemberAssignmentKey(Message, versions="0"):
+    """Type 22: the tasks that a member has."""
+
+    group_id: String
+    member_id: String
+
+
+class CurrentTasks(Struct):
+    """`assignment_epochs` is as long as `partitions`; of active tasks only."""
+
+    subtopology_id: String
+    partitions: list[Int32]
+    assignment_epochs: Annotated[list[Int32] | None, tagged(0)] = []
+
+
+class StreamsGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    """`state` numbers Kafka's streams MemberState."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    active_tasks: list[CurrentTasks]
+    standby_tasks: list[CurrentTasks]
+    warmup_tasks: list[CurrentTasks]
+    active_tasks_pending_revocation: list[CurrentTasks]
+    standby_tasks_pending_revocation: list[CurrentTasks]
+    warmup_tasks_pending_revocation: list[CurrentTasks]
+
+
+class StreamsGroupTopologyKey(Message, versions="0"):
+    """Type 23: the topology of the application."""
+
+    group_id: String
+
+
+class TopicConfig(Struct):
+    key: String
+    value: String
+
+
+class TopicInfo(Struct):
+    """An internal topic; 0 partitions or replicas: as it comes out, or by default."""
+
+    name: String
+    partitions: Int32
+    replication_factor: Int16
+    topic_configs: list[TopicConfig]
+
+
+class CopartitionGroup(Struct):
+    """Indexes into the lists of the same names in the subtopology."""
+
+    source_topics: list[Int16]
+    source_topic_regex: list[Int16]
+    repartition_source_topics: list[Int16]
+
+
+class Subtopology(Struct):
+    subtopology_id: String
+    source_topics: list[String]
+    source_topic_regex: list[String]
+    state_changelog_topics: list[TopicInfo]
+    repartition_sink_topics: list[String]
+    repartition_source_topics: list[TopicInfo]
+    copartition_groups: list[CopartitionGroup]
+
+
+class StreamsGroupTopologyValue(Message, versions="0", flexible="0+"):
+    epoch: Int32
+    subtopologies: list[Subtopology]
+
+
+STREAMS_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
+    {
+        17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+        19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+        20: (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+        21: (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+        22: (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+        23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+    }
+)

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of all that reads bytes from outside: `python -m tests.fuzz`."""
