@@ -21,36 +21,53 @@ from ..coordinator.classic_member import Now
 from ..coordinator.controller import Controller
 from ..coordinator.group_coordinator import GroupCoordinator
 from ..coordinator.group_settings import GroupSettings
+from ..coordinator.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from ..coordinator.topic_settings import topic_rules
 from ..protocol.api_keys import ApiKey
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.primitives import random_uuid, uuid_text
 from ..protocol.schema import VersionRange
+from ..storage.cleaner_checkpoints import CleanerCheckpoints
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
+from ..storage.log_moves import LogMoves
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .chores import chores_of, flush_after_roll
+from .cleaner_pool import CleanerPool
+from .config_admin import ConfigAdmin
+from .config_in_force import ConfigInForce
+from .directory_failure import directory_failed
 from .disk_executor import DiskExecutor
+from .disk_space import DiskSpace
 from .dispatch import request_class
 from .down_conversion import DownConverter
 from .fetch_sessions import FetchSessions
 from .fetch_waiters import FetchWaiters
 from .handlers import HANDLERS
 from .housekeeping import Housekeeping
-from .log_sync import LogSync
+from .log_cleaner import LogCleaner
+from .log_mover import LogMover
+from .log_recovery import LogRecovery
+from .log_sync import LogSync, LogSyncs
+from .metadata_snapshots import MetadataSnapshots
 from .server import BoundListener, Server, bind_listeners
 from .startup import (
     directories_of,
     had_clean_shutdown,
+    lead_log,
     lead_logs,
     load_logs,
     open_metadata,
+    settle_moves,
 )
+from .survey import Survey
 from .topic_admin import TopicAdmin
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
     from ..config.listeners import Listener
+    from ..config.topic_config import TopicConfig
+    from ..coordinator.metadata_reading import MetadataReading
     from ..coordinator.topics import Topic
     from ..storage.log import PartitionLog
 
@@ -72,6 +89,7 @@ class Broker:
         ports: Mapping[str, int],
         *,
         now_ms: Callable[[], int] = wall_clock_ms,
+        files: Files | None = None,
     ) -> None:
         """Open the data directories; nothing listens yet. `ports`: of each listener, by its name.
 
@@ -81,28 +99,76 @@ class Broker:
         self.loop = loop
         self.now_ms = now_ms
         self.node_id = config.node_id
-        self.files = Files()
+        self.files = files or Files()
+        self.failure: asyncio.Future[str] = loop.create_future()  # why it cannot go on
         self.disk = DiskExecutor(loop)
         self._ports = ports
         self._background: set[asyncio.Task[None]] = set()
-        self.log_manager = LogManager.open(config, files=self.files)
+        survey = Survey(config, self.files)
+        self.log_manager = LogManager.open(config, files=self.files, inspect=survey.look)
+        self.log_moves = LogMoves(self.log_manager, self.files)
         self.log_manager.on_roll = lambda log: flush_after_roll(self, log)
+        self.log_syncs = LogSyncs(self.log_manager, self.disk, now_ms)
+        self.log_manager.on_flush_due = self.log_syncs.flush_due
+        self.disk_space = DiskSpace(
+            self.log_manager, self.files, self.disk, lambda: self.config.odradek_min_free_bytes
+        )
+        self.log_manager.on_full = lambda directory: loop.call_soon_threadsafe(
+            self.disk_space.found_full, directory
+        )
         self.cluster_id = self.log_manager.cluster_id
-        self._open_metadata()
+        self._open_metadata(survey.reading)
+        self.config_in_force = ConfigInForce(config, self.metadata.configs, self.node_id)
+        self.config_in_force.on_change.append(self._config_changed)
+        self._config_changed(self.config_in_force.current)
         self._open_logs()
+        self.log_recovery = LogRecovery(
+            self.log_manager,
+            topic_config=self._topic_config,
+            on_ready=self._log_recovered,
+            now_ms=now_ms,
+        )
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
         self.fetch_waiters = FetchWaiters(loop)
         self.down_converter = DownConverter(self.files, self.disk)
         self.advertised_versions, self.spoken_versions = _versions()
+        self.log_cleaner = LogCleaner(
+            manager=self.log_manager,
+            checkpoints=CleanerCheckpoints(self.log_manager, self.files),
+            pool=CleanerPool(lambda: self.config),
+            disk=self.disk,
+            config=lambda: self.config,
+            now_ms=now_ms,
+        )
+        self.config_in_force.on_change.append(self.log_cleaner.update_config)
         self.topic_admin = TopicAdmin(
-            config=config,
+            config=self.config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             log_manager=self.log_manager,
+            log_cleaner=self.log_cleaner,
             on_created=self._topic_created,
             on_deleted=self._topic_deleted,
+            now_ms=now_ms,
+        )
+        self.config_in_force.on_change.append(self.topic_admin.update_config)
+        self.config_admin = ConfigAdmin(
+            in_force=self.config_in_force,
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            log_manager=self.log_manager,
+            now_ms=now_ms,
+        )
+        self.log_mover = LogMover(
+            moves=self.log_moves,
+            config=lambda: self.config,
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            log_cleaner=self.log_cleaner,
+            disk=self.disk,
+            in_background=self.in_background,
             now_ms=now_ms,
         )
         self.groups = GroupCoordinator(
@@ -114,9 +180,14 @@ class Broker:
         )
         if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
             self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
+        self.log_mover.resume()
+        self.log_manager.on_offline = lambda directory: loop.call_soon_threadsafe(
+            directory_failed, self, directory
+        )
 
-    def _open_metadata(self) -> None:
-        kraft_log, home = open_metadata(self.config, self.log_manager, self.files, self.now_ms())
+    def _open_metadata(self, reading: MetadataReading | None) -> None:
+        now_ms = self.now_ms()
+        kraft_log, home = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
         self.metadata = kraft_log.metadata
         self.metadata_directory_id = home.directory_id
         self.controller = Controller(
@@ -125,16 +196,36 @@ class Broker:
                 self.config,
                 self.node_id,
                 [directory.directory_id for directory in self.log_manager.directories],
+                [
+                    directory.directory_id
+                    for directory in self.log_manager.directories
+                    if directory.path in self.config.cordoned_directories
+                ],
             ),
         )
         self.metadata_log = self.controller.log
         self.producer_ids = self.controller.producer_ids
-        self.metadata_sync = LogSync(self.metadata_log, self.disk, self.now_ms)
+        self.metadata_sync = LogSync(
+            self.metadata_log, self.disk, self.now_ms, self.log_manager.sync_failed
+        )
+        keeper = SnapshotKeeper(
+            self.metadata_log,
+            self.files,
+            self.log_manager.deletions,
+            SnapshotRules.of(self.config),
+            now_ms=now_ms,
+        )
+        self.metadata_snapshots = MetadataSnapshots(
+            self.controller, keeper, self.metadata_sync, self.disk, self.now_ms
+        )
 
     def _open_logs(self) -> None:
         now_ms = self.now_ms()
         directories = self.log_manager.directories
-        load_logs(self.config, self.log_manager, self.metadata, now_ms)
+        # Other processes know nothing of files that are not the system's own (tests have such).
+        may_wait = type(self.files) is Files
+        load_logs(self.config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait)
+        settle_moves(self.config, self.log_moves, self.metadata, now_ms)
         self.broker_epoch = self.controller.register_broker(
             incarnation_id=random_uuid(),
             endpoints=self._endpoints(),
@@ -153,12 +244,13 @@ class Broker:
     # -- life -------------------------------------------------------------------------------------
 
     @classmethod
-    async def start(cls, config: BrokerConfig) -> RunningBroker:
+    async def start(cls, config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
         """A broker that serves. Raises ListenError, DirectoryError, RefusedToStartError."""
         loop = asyncio.get_running_loop()
         bound = bind_listeners(config.open_listeners)
         try:
-            broker = cls(config, loop, {one.listener.name: one.port for one in bound})
+            ports = {one.listener.name: one.port for one in bound}
+            broker = cls(config, loop, ports, files=files)
         except BaseException:
             for one in bound:
                 one.close()
@@ -178,10 +270,16 @@ class Broker:
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
+        self.log_mover.close()
+        await self.log_recovery.close()
+        await self.log_cleaner.close()
         if self._background:
             await asyncio.wait(self._background)
         now_ms = self.now_ms()
-        self.controller.fence_broker(now_ms)
+        try:
+            self.controller.fence_broker(now_ms)
+        except ApiError as error:
+            logger.error("the metadata log does not say that the broker has gone: %s", error)
         await self.disk.run(self.log_manager.close, now_ms=now_ms, broker_epoch=self.broker_epoch)
         self.disk.close()
 
@@ -211,14 +309,16 @@ class Broker:
         code = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
         raise ApiError(code, f"leader epoch {leader_epoch}, where it is {log.leader_epoch}")
 
-    def partition_error(self, topic: str, partition: int) -> ErrorCode:
-        """What Metadata says of a partition: whether somebody serves it."""
+    def is_served(self, topic: str, partition: int) -> bool:
+        """Whether the partition has a leader: its log, or its log directory, may have failed."""
         log = self.log_manager.find(topic, partition)
-        if log is None or not log.is_online:
-            return ErrorCode.LEADER_NOT_AVAILABLE
-        return ErrorCode.NONE
+        return log is not None and log.is_online
 
-    # -- what follows from a change of topics -----------------------------------------------------
+    # -- what follows from a change of topics, or of settings -------------------------------------
+
+    def _config_changed(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.log_manager.update_config(config)
 
     def _topic_created(self, topic: Topic) -> None:
         if topic.name == CONSUMER_OFFSETS_TOPIC:
@@ -231,6 +331,15 @@ class Broker:
         logs = (self.log_manager.find(topic.name, index) for index in topic.partitions)
         online = [log for log in logs if log is not None and log.is_online]
         self.groups.open_topic(online, len(topic.partitions))
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))
+
+    def _log_recovered(self, log: PartitionLog) -> None:
+        self.log_cleaner.log_recovered(log)
+        topic = self.metadata.topics[log.topic]
+        partition = topic.partitions[log.partition]
+        lead_log(self.config, self.log_manager, topic, partition, log.config, self.now_ms())
 
     def _endpoints(self) -> list[Endpoint]:
         """The listeners, as the metadata log describes them to others."""
@@ -267,12 +376,14 @@ class RunningBroker:
                 host,
                 port,
             )
+        broker.log_cleaner.start()
         logger.info(
             "started: node %d of cluster %s, %d topics",
             broker.node_id,
             broker.cluster_id,
             len(broker.metadata.topics),
         )
+        broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
         return cls(broker, server, Housekeeping(chores_of(broker)))
 
     async def stop(self) -> None:

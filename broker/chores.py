@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.housekeeping")
 
 REMOVE_DELETED_EVERY_MS = 1_000
+LOOK_FOR_SPACE_EVERY_MS = 1_000
 RELEASE_FILES_EVERY_MS = 30_000
+LOOK_FOR_SNAPSHOT_EVERY_MS = 1_000
+CLEAN_METADATA_EVERY_MS = 60_000
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # An interval that no process lives to see: Kafka's way to say "never".
 NEVER_MS = 365 * 24 * 3_600_000
@@ -52,7 +55,7 @@ def chores_of(broker: Broker) -> list[Chore]:
 
     wanted = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
-         lambda: manager.run_retention(now_ms())),
+         lambda: manager.run_retention(now_ms(), broker.log_cleaner.leaves_to_retention)),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms, flush_due),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,
          write_recovery_points),
@@ -62,7 +65,11 @@ def chores_of(broker: Broker) -> list[Chore]:
          write_high_watermarks),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
          lambda: manager.expire_producers(now_ms())),
+        ("writing metadata snapshots", LOOK_FOR_SNAPSHOT_EVERY_MS, 0,
+         broker.metadata_snapshots.write_if_due),
+        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
+        ("looking for free space", LOOK_FOR_SPACE_EVERY_MS, 0, broker.disk_space.look),
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
     ]  # fmt: skip
@@ -78,9 +85,10 @@ async def flush(broker: Broker, log: PartitionLog, plan: FlushPlan) -> None:
     try:
         await broker.disk.run(plan.run)
     except OSError as error:
-        broker.log_manager.take_offline(broker.log_manager.directory_of(log), str(error))
+        broker.log_manager.sync_failed(log, error)
     else:
-        log.mark_flushed(plan, broker.now_ms())
+        if log.is_online:  # else another sync failed, which may have been told what this one hid
+            log.mark_flushed(plan, broker.now_ms())
 
 
 def flush_after_roll(broker: Broker, log: PartitionLog) -> None:

@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
+from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
 from ..protocol.schema import DecodeError, Splices
 from ..storage.log import RecordsSlice
@@ -270,7 +271,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _failed(self, error: Exception) -> None:
         """End the connection: what no handler foresaw must not hurt any other."""
-        if isinstance(error, (DecodeError, Refusal)):
+        is_foreseen = isinstance(error, (DecodeError, Refusal)) or (
+            # A disk died under a change that is journaled: there is no answer to that.
+            isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        )
+        if is_foreseen:
             self.close(str(error))
             return
         logger.error("request of %s failed", self.peer, exc_info=error)

@@ -12,6 +12,7 @@ exception is ApiVersions, by which a client finds out: an unknown version of it 
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
@@ -102,9 +103,25 @@ class Dispatcher:
         answer = Answer(header.correlation_id, route.version, route.flexible_header)
         if isinstance(result, Message):
             answer.response = result
+            if self._broker.log_syncs.due:
+                answer.pending = self._when_synced(result)
         else:
             answer.pending = result
         return answer
+
+    async def _when_synced(self, response: Message) -> Message:
+        """The answer of a handler that wrote to a log whose flush.messages is reached.
+
+        What that means for its API only Produce has words for: where the fsync fails, the others
+        close the connection, and their clients ask again.
+        """
+        due = self._broker.log_syncs.take_due()
+        await asyncio.wait(due.values())
+        for sync in due.values():
+            error = sync.exception()
+            if error is not None:
+                raise Refusal(str(error))
+        return response
 
     def _route(self, api_key: int, version: int) -> Route:
         handle = self._handlers.get(api_key)  # type: ignore[call-overload] # an int finds its IntEnum

@@ -18,10 +18,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from ..protocol.any_batch import read_any_header
 from ..protocol.conversion import convert_down
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.messages.fetch import FetchPartitionData
-from ..protocol.record_batch import CorruptRecordError, read_header
+from ..protocol.record_batch import CorruptRecordError
 from ..storage.log import PartitionLog, RecordsSlice
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _offset_behind(data: bytes) -> int:
     """The offset that follows the last of some whole batches."""
     position = 0
     while True:
-        header = read_header(data, position)
+        header = read_any_header(data, position)
         position += header.size_bytes
         if position >= len(data):
             return header.next_offset

@@ -23,13 +23,13 @@ class FetchWaiters:
 
     async def wait(
         self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: int
-    ) -> None:
-        """Return when so many bytes have been appended, or after `max_wait_ms`."""
+    ) -> bool:
+        """Whether so many bytes have been appended; False after `max_wait_ms`, or at the end."""
         waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
         timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
         self._waiting.add(waiter)
         try:
-            await waiter.future
+            return await waiter.future
         finally:
             timer.cancel()
             waiter.leave()
@@ -45,7 +45,7 @@ class _Waiter:
     """One Fetch that waits for `missing_bytes` more in any of its logs."""
 
     def __init__(
-        self, future: asyncio.Future[None], logs: Sequence[PartitionLog], missing_bytes: int
+        self, future: asyncio.Future[bool], logs: Sequence[PartitionLog], missing_bytes: int
     ) -> None:
         self.future = future
         self._missing_bytes = missing_bytes
@@ -61,12 +61,12 @@ class _Waiter:
         # A log that rolled, shrank or is gone: the Fetch should look again.
         is_same = active is segment and new_size_bytes >= size_bytes and log.is_online
         if self._missing_bytes <= 0 or not is_same:
-            self.release()
+            self.release(has_news=True)
 
-    def release(self) -> None:
+    def release(self, *, has_news: bool = False) -> None:
         """Let it go on."""
         if not self.future.done():
-            self.future.set_result(None)
+            self.future.set_result(has_news)
 
     def leave(self) -> None:
         """Hear no more of the logs."""

@@ -14,7 +14,7 @@ import uvloop
 from ..storage.data_directory import DirectoryError
 from .broker import Broker
 from .server import ListenError
-from .startup import RefusedToStartError
+from .survey import RefusedToStartError
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
@@ -23,7 +23,7 @@ logger = logging.getLogger("odradek")
 
 
 class StartError(Exception):
-    """The broker could not start; the message is one line, the code is the process's."""
+    """The broker could not start, or not go on; the message is one line, the code the process's."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class StartError(Exception):
 
 
 def serve(config: BrokerConfig) -> None:
-    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
+    """Run a broker until SIGTERM or SIGINT, or its disks fail. Raises StartError."""
     _raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config))
@@ -51,10 +51,14 @@ async def _serve(config: BrokerConfig) -> None:
     # What start-up made lives as long as the process: the collector need not look at it again.
     gc.collect()
     gc.freeze()
+    failure = running.broker.failure
+    failure.add_done_callback(lambda _: stop.set())
     try:
         await stop.wait()
     finally:
         await running.stop()
+    if failure.done():
+        raise StartError(failure.result(), exit_code=1)
 
 
 def _raise_file_limit() -> None:

@@ -13,34 +13,28 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..config.topic_config import TopicConfig
-from ..coordinator.journal import CorruptJournalError
-from ..coordinator.kraft_log import KraftLog, UnservableMetadataError, open_kraft_log
+from ..config.topic_config import TopicConfig, with_overrides
+from ..coordinator.kraft_log import KraftLog, open_kraft_log
 from ..coordinator.metadata_format import controller_endpoint, format_metadata, is_formatted
-from ..coordinator.quorum import NotAloneError, QuorumMember
-from ..coordinator.quorum_state import QuorumStateError
+from ..coordinator.quorum import QuorumMember
 from ..protocol.errors import ApiError
 from ..protocol.primitives import METADATA_TOPIC_ID
 from ..storage.data_directory import DataDirectory
+from ..storage.log_moves import KnownPartition
+from ..storage.topic_names import is_internal
+from .survey import REASONS_TO_REFUSE, RefusedToStartError
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
     from ..coordinator.cluster_metadata import ClusterMetadata
+    from ..coordinator.metadata_reading import MetadataReading
+    from ..coordinator.topics import Partition, Topic
     from ..storage.files import Files
+    from ..storage.found_log import FoundLog
     from ..storage.log_manager import LogManager
+    from ..storage.log_moves import LogMoves
 
 logger = logging.getLogger("odradek.startup")
-
-# Kafka: MetadataLogConfig and KafkaRaftClient.MAX_BATCH_SIZE_BYTES.
-METADATA_LOG_SETTINGS = {
-    "max.message.bytes": str(8 * 1024 * 1024),
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-}
-
-
-class RefusedToStartError(Exception):
-    """The data asks for what this broker must not or cannot do; one line for the user."""
 
 
 def open_metadata(
@@ -48,8 +42,11 @@ def open_metadata(
     log_manager: LogManager,
     files: Files,
     now_ms: int,
+    reading: MetadataReading | None = None,
 ) -> tuple[KraftLog, DataDirectory]:
     """The metadata log and its directory; formatted where there is none yet.
+
+    `reading`: what a survey has read of it.
 
     Raises RefusedToStartError, DirectoryError.
     """
@@ -65,7 +62,7 @@ def open_metadata(
     )
     if not is_formatted(files, home.path):
         format_metadata(files, home.path, me, now_ms)
-    log_config = config.stored_topic_config(METADATA_LOG_SETTINGS)
+    log_config = metadata_log_config(config)
     log = log_manager.open_metadata_log(METADATA_TOPIC_ID, log_config, now_ms=now_ms)
     try:
         kraft_log = open_kraft_log(
@@ -75,34 +72,99 @@ def open_metadata(
             me,
             now_ms=now_ms,
             default_min_insync_replicas=config.min_insync_replicas,
+            reading=reading,
         )
-    except (
-        NotAloneError,
-        UnservableMetadataError,
-        CorruptJournalError,
-        QuorumStateError,
-    ) as error:
+    except REASONS_TO_REFUSE as error:
         raise RefusedToStartError(f"{log.directory}: {error}") from error
+    warn_of_what_is_not_enforced(kraft_log.metadata)
     return kraft_log, home
 
 
+def metadata_log_config(config: BrokerConfig) -> TopicConfig:
+    """What the metadata log is kept with: keys of its own, and Kafka's defaults for the rest.
+
+    It has no retention of its own, see snapshot_keeping.py. Kafka: KafkaRaftLog.createLog.
+    """
+    settings = {
+        "max.message.bytes": str(config.internal_metadata_max_batch_size_in_bytes),
+        "segment.bytes": str(config.metadata_log_segment_bytes),
+        "segment.ms": str(config.metadata_log_segment_ms),
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+    }
+    if config.internal_metadata_log_segment_bytes is not None:
+        settings["internal.segment.bytes"] = str(config.internal_metadata_log_segment_bytes)
+    return with_overrides(TopicConfig(), settings)
+
+
+def warn_of_what_is_not_enforced(metadata: ClusterMetadata) -> None:
+    """Say what the metadata asks for and nobody does; it stays there for Apache Kafka."""
+    kept = metadata.kept
+    if kept.acls:
+        logger.warning(
+            "%d ACLs are kept but not enforced, as the configuration names no authorizer",
+            len(kept.acls),
+        )
+    for what, found in (
+        ("client quotas", kept.quotas),
+        ("SCRAM users", kept.scram_users),
+        ("delegation tokens", kept.tokens),
+    ):
+        if found:
+            logger.info("%d %s are kept, but not used", len(found), what)
+
+
 def load_logs(
-    config: BrokerConfig, log_manager: LogManager, metadata: ClusterMetadata, now_ms: int
+    config: BrokerConfig,
+    log_manager: LogManager,
+    metadata: ClusterMetadata,
+    now_ms: int,
+    *,
+    large_may_wait: bool = False,
 ) -> None:
-    """Open every partition's log with its topic's configuration, and put strays aside."""
+    """Open every partition's log with its topic's configuration, and put strays aside.
+
+    `large_may_wait`: logs that take long to recover wait until the broker serves. Not internal
+    ones, which are replayed before that, and none that is on its way to another directory.
+    """
 
     def config_of(topic: str) -> TopicConfig:
         return config.stored_topic_config(metadata.configs.of_topic(topic))
 
-    log_manager.load_logs(config_of, now_ms=now_ms)
+    def may_wait(log: FoundLog) -> bool:
+        return large_may_wait and not is_internal(log.topic) and not log_manager.is_moving(log.key)
+
+    log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait)
     strays = [
         (log.topic, log.partition)
         for log in log_manager.logs()
         if not is_known(metadata, log.topic, log.partition, log.topic_id)
     ]
+    strays += [
+        log.key
+        for log in log_manager.waiting()
+        if not is_known(metadata, *log.key, log_manager.topic_id_of(log))
+    ]
     for topic, partition in strays:
         logger.warning("%s-%d belongs to no topic: it is put aside", topic, partition)
     log_manager.move_aside(strays, now_ms=now_ms)
+
+
+def settle_moves(
+    config: BrokerConfig, moves: LogMoves, metadata: ClusterMetadata, now_ms: int
+) -> None:
+    """Decide on the logs that were on their way to another directory."""
+
+    def known(name: str, index: int) -> KnownPartition | None:
+        topic = metadata.topics.get(name)
+        if topic is None or index not in topic.partitions:
+            return None
+        return KnownPartition(topic.id, topic.partitions[index].directory_of(config.node_id))
+
+    def config_of(topic: str) -> TopicConfig:
+        return config.stored_topic_config(metadata.configs.of_topic(topic))
+
+    moves.settle(known, config_of, now_ms)
 
 
 def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: bytes | None) -> bool:
@@ -116,30 +178,45 @@ def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: byt
 def lead_logs(
     config: BrokerConfig, log_manager: LogManager, metadata: ClusterMetadata, now_ms: int
 ) -> None:
-    """Make the logs that are missing, and tell each its leader epoch."""
+    """Make the logs that are missing, and tell each its leader epoch; not those that wait."""
+    waiting = {log.key for log in log_manager.waiting()}
     for topic in metadata.topics.values():
         topic_config = config.stored_topic_config(metadata.configs.of_topic(topic.name))
         for partition in topic.partitions.values():
-            if partition.leader != config.node_id:
-                continue
-            try:
-                log_manager.create(
-                    topic.name,
-                    partition.index,
-                    topic.id,
-                    topic_config,
-                    now_ms=now_ms,
-                    leader_epoch=partition.leader_epoch,
-                    directory_id=partition.directory_of(config.node_id),
-                    is_new=False,
-                )
-            except ApiError as error:
-                logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
+            if (topic.name, partition.index) not in waiting:
+                lead_log(config, log_manager, topic, partition, topic_config, now_ms)
+
+
+def lead_log(
+    config: BrokerConfig,
+    log_manager: LogManager,
+    topic: Topic,
+    partition: Partition,
+    topic_config: TopicConfig,
+    now_ms: int,
+) -> None:
+    """Make the log if it is missing, and tell it its leader epoch, if this node leads it."""
+    if partition.leader != config.node_id:
+        return
+    try:
+        log_manager.create(
+            topic.name,
+            partition.index,
+            topic.id,
+            topic_config,
+            now_ms=now_ms,
+            leader_epoch=partition.leader_epoch,
+            directory_id=partition.directory_of(config.node_id),
+            is_new=False,
+        )
+    except ApiError as error:
+        logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
 
 
 def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
     """The directory.id of the log of each partition that has one."""
-    return {
+    found = {log.key: log.directory.directory_id for log in log_manager.not_open()}
+    return found | {
         (log.topic, log.partition): log_manager.directory_of(log).directory_id
         for log in log_manager.logs()
     }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..coordinator.topic_deletion import DeletedTopic, TopicRef
     from ..coordinator.topics import Partition, Topic
     from ..storage.log_manager import LogManager
+    from .log_cleaner import LogCleaner
     from .log_sync import LogSync
 
 logger = logging.getLogger("odradek.topics")
@@ -50,6 +51,7 @@ class TopicAdmin:
         controller: Controller,
         metadata_sync: LogSync,
         log_manager: LogManager,
+        log_cleaner: LogCleaner,
         on_created: Callable[[Topic], object],
         on_deleted: Callable[[Topic], object],
         now_ms: Callable[[], int],
@@ -59,6 +61,7 @@ class TopicAdmin:
         self._metadata = controller.metadata
         self._sync = metadata_sync
         self._log_manager = log_manager
+        self._log_cleaner = log_cleaner
         self._on_created = on_created
         self._on_deleted = on_deleted
         self._now_ms = now_ms
@@ -127,14 +130,28 @@ class TopicAdmin:
 
     async def delete(self, wishes: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
         """Delete topics, named by name or id; what became of each wish."""
-        now_ms = self._now_ms()
-        results = self._controller.delete_topics(wishes, now_ms)
-        for topic in (one.topic for one in results if one.topic is not None):
-            self._delete_logs(topic, now_ms)
-            self._on_deleted(topic)
-            logger.info("deleted topic %s with %s", topic.name, count(topic))
+        async with self._log_cleaner.paused(self._named(wishes)):
+            now_ms = self._now_ms()
+            results = self._controller.delete_topics(wishes, now_ms)
+            for topic in (one.topic for one in results if one.topic is not None):
+                self._delete_logs(topic, now_ms)
+                self._on_deleted(topic)
+                logger.info("deleted topic %s with %s", topic.name, count(topic))
         await self._sync.sync()
         return results
+
+    def _named(self, wishes: Sequence[TopicRef]) -> list[tuple[str, int]]:
+        """All partitions of the topics that are meant, as far as they are known."""
+        topics = self._metadata.topics
+        found = (
+            topics.by_id.get(one.topic_id) if one.name is None else topics.get(one.name)
+            for one in wishes
+        )
+        return [(topic.name, index) for topic in found if topic for index in topic.partitions]
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Settings of the broker changed: what topics inherit."""
+        self._config = config
 
     # -- the parts --------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from . import topic_config
 from .key import (
     ConfigError,
     ConfigType,
+    Long,
     field_name,
     invalid_value,
     key,
@@ -24,6 +25,7 @@ from .key import (
 )
 from .keys_group import GroupKeys
 from .keys_log import LogKeys
+from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
 from .keys_socket import SocketKeys
 from .listeners import (
@@ -36,11 +38,16 @@ from .listeners import (
 from .topic_config import TopicConfig
 
 
-class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, defer_build=False):
+class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, MetadataKeys, defer_build=False):
     """The configuration of a broker. Make it with `from_texts`, or by attribute names in Python."""
 
     odradek_validate_records: Annotated[Literal["headers", "full"], ConfigType.STRING] = key(
         "headers", "How deep a produced batch is checked: its header, or every record in it."
+    )
+    odradek_min_free_bytes: Long = key(
+        67_108_864,
+        "Free space of a log directory below which Produce is refused there; 0: until it is full.",
+        ge=0,
     )
     written: Mapping[str, str] | None = Field(
         default=None, description="What the user wrote, word for word, other keys too."
@@ -90,6 +97,13 @@ class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, defer_build=False):
     def data_directories(self) -> tuple[Path, ...]:
         """log.dirs, or log.dir where that is not written."""
         return tuple(Path(text) for text in self.log_dirs or self.log_dir)
+
+    @cached_property
+    def cordoned_directories(self) -> frozenset[Path]:
+        """Those of the data directories that get no new partitions (KIP-1066), absolute."""
+        cordoned = {Path(text).absolute() for text in self.cordoned_log_dirs}
+        directories = frozenset(path.absolute() for path in self.data_directories)
+        return directories if "*" in self.cordoned_log_dirs else directories & cordoned
 
     @cached_property
     def metadata_directory(self) -> Path:

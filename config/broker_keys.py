@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from . import other_groups, other_remote, other_security, other_server
-from .broker_config import SERVED_KEYS
-from .key import Key
+from .broker_config import SERVED_KEYS, BrokerConfig
+from .key import Key, Value, field_name
 from .key_table import read_table
 
 # Keys that Kafka 4 no longer has: the prefix or name, and what became of it.
@@ -50,6 +50,16 @@ def other_keys() -> Mapping[str, Key]:
 def broker_keys() -> Mapping[str, Key]:
     """Every key of a broker, by name."""
     return {**SERVED_KEYS, **other_keys()}
+
+
+def broker_value(config: BrokerConfig, name: str) -> Value:
+    """The value of any key that Kafka has; of those that odradek does not use, the file's."""
+    if name in SERVED_KEYS:
+        value: Value = getattr(config, field_name(name))
+        return value
+    key = other_keys()[name]
+    text = config.texts.get(name)
+    return key.default if text is None else key.parse(text)
 
 
 def removal(name: str) -> str | None:

@@ -2,8 +2,9 @@
 
 Every entry says where its value comes from, and lists all places that have a say ("synonyms"), the
 one that counts first: the topic, then, under each of the broker's names for the key, what is set on
-the broker while it runs, what its file says, and the default. Values are Kafka's texts, secrets are
-None. Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms.
+the broker while it runs, what its file says, and the default. Groups inherit from the broker in the
+same way; a client metrics subscription from nobody. Values are Kafka's texts, secrets are None.
+Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +14,11 @@ from typing import NamedTuple
 
 from .broker_config import BrokerConfig
 from .broker_keys import broker_keys, without_listener
-from .dynamic_keys import CLUSTER_WIDE, PER_BROKER
-from .key import Key, field_name
+from .client_metrics_config import CLIENT_METRICS_KEYS
+from .dynamic_keys import ONLY_DYNAMIC
+from .dynamic_settings import in_force, is_dynamic
+from .group_config import GROUP_KEYS, GROUP_SYNONYMS, group_values
+from .key import Key, Value, field_name, parse_all
 from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
 
 
@@ -26,6 +30,9 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -69,42 +76,64 @@ def describe_topic(
 
     `dynamic` are the layers set on the running broker, DYNAMIC_BROKER first.
     """
-    config = broker.under(_merged(dynamic)).stored_topic_config(overrides)
+    config = in_force(broker, merged(dynamic)).stored_topic_config(overrides)
     layers = (*dynamic, *_static_layers(broker))
     for name, key in TOPIC_KEYS.items():
         if key.internal and name not in overrides:
             continue
-        value = key.render(getattr(config, field_name(name)))
+        value = getattr(config, field_name(name))
         synonyms: tuple[Synonym, ...] = ()
         if name in BROKER_SYNONYMS:
             synonyms = _synonyms(BROKER_SYNONYMS[name][0][0], key.is_sensitive, layers)
-        if name in overrides:
-            synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
-        yield _entry(key, value, synonyms, is_read_only=False)
+        yield _own_entry(key, value, name in overrides, ConfigSource.TOPIC, synonyms)
+
+
+def describe_group(
+    broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
+) -> Iterator[ConfigEntry]:
+    """Every key of a group on which `overrides` are set."""
+    values = group_values(broker, overrides)
+    layers = (*dynamic, *_static_layers(broker))
+    for name, key in GROUP_KEYS.items():
+        if name in GROUP_SYNONYMS:
+            synonyms = _synonyms(GROUP_SYNONYMS[name], key.is_sensitive, layers)
+        else:
+            default = key.render(key.default)
+            synonyms = (Synonym(name, default, ConfigSource.DEFAULT),)
+        yield _own_entry(key, values[name], name in overrides, ConfigSource.GROUP, synonyms)
+
+
+def describe_client_metrics(overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
+    """Every key of a client metrics subscription on which `overrides` are set."""
+    values = parse_all(CLIENT_METRICS_KEYS, overrides)
+    for name, key in CLIENT_METRICS_KEYS.items():
+        is_set = name in overrides
+        value = values[name] if is_set else key.default
+        yield _own_entry(key, value, is_set, ConfigSource.CLIENT_METRICS, ())
 
 
 def describe_broker(broker: BrokerConfig, dynamic: Layers = ()) -> Iterator[ConfigEntry]:
-    """Every key of the broker, and whatever else its file says."""
+    """Every key of the broker, and whatever else is set on it."""
     layers = (*dynamic, *_static_layers(broker))
-    written = _merged(layers[:-1])
+    written = merged(layers[:-1])
     keys = broker_keys()
-    for name, text in written.items():
+    for name in written:
         if name not in keys:
-            yield _unknown_entry(name, text, layers)
+            yield _entry_of_no_table(name, written[name], layers)
     for name, key in keys.items():
         if key.internal and name not in written:
             continue
         value = key.parse(written[name]) if name in written else key.default
         synonyms = _synonyms(name, key.is_sensitive, layers)
-        is_read_only = name not in CLUSTER_WIDE and name not in PER_BROKER
-        yield _entry(key, key.render(value), synonyms, is_read_only=is_read_only)
+        yield _entry(key, key.render(value), synonyms, is_read_only=not is_dynamic(name))
 
 
-def _merged(layers: Layers) -> dict[str, str]:
-    merged: dict[str, str] = {}
+def merged(layers: Layers) -> dict[str, str]:
+    """What counts of each key, by name."""
+    found: dict[str, str] = {}
     for _, texts in reversed(layers):
-        merged |= texts
-    return merged
+        found |= texts
+    return found
 
 
 def _static_layers(broker: BrokerConfig) -> Layers:
@@ -151,18 +180,32 @@ def _entry(
     )
 
 
-def _unknown_entry(name: str, text: str, layers: Layers) -> ConfigEntry:
-    """A key of no table. Nobody knows what is in it, so it is treated as a secret."""
-    base = broker_keys().get(without_listener(name))
-    if base is not None:
-        key = base._replace(name=name)
+def _own_entry(
+    key: Key, value: Value, is_set: bool, source: ConfigSource, synonyms: tuple[Synonym, ...]
+) -> ConfigEntry:
+    """An entry of a resource other than the broker, which may have a value of its own."""
+    text = key.render(value)
+    if is_set:
+        synonyms = (Synonym(key.name, text, source), *synonyms)
+    return _entry(key, text, synonyms, is_read_only=False)
+
+
+def _entry_of_no_table(name: str, text: str, layers: Layers) -> ConfigEntry:
+    """A key with a listener before it, one that no file may have, or one that nobody knows.
+
+    Nobody knows what is in the last kind, so it is treated as a secret.
+    """
+    key = ONLY_DYNAMIC.get(name) or broker_keys().get(without_listener(name))
+    if key is not None:
         synonyms = _synonyms(name, key.is_sensitive, layers)
-        return _entry(key, text, synonyms, is_read_only=True)._replace(documentation=None)
+        entry = _entry(key._replace(name=name), text, synonyms, is_read_only=not is_dynamic(name))
+        return entry._replace(documentation=None)
+    synonyms = _synonyms(name, is_sensitive=True, layers=layers)
     return ConfigEntry(
         name=name,
         value=None,
-        source=ConfigSource.STATIC_BROKER,
-        synonyms=_synonyms(name, is_sensitive=True, layers=layers),
+        source=synonyms[0].source,
+        synonyms=synonyms,
         type=0,
         documentation=None,
         is_sensitive=True,

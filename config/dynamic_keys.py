@@ -1,8 +1,20 @@
 """Which broker keys Apache Kafka lets an admin change while it runs: they are not "read-only".
 
 Kafka: DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS; "per broker" keys need a broker's id, the others may
-also be set for all brokers at once.
+also be set for all brokers at once. What a set of such settings must satisfy: dynamic_settings.py.
 """
+
+from .key_table import read_table
+
+# Keys that no file may have, only a running broker. Kafka: QuotaConfig.brokerQuotaConfigs.
+ONLY_DYNAMIC = read_table("""\
+leader.replication.throttled.rate LONG 9223372036854775807 0..
+    Bytes per second that throttled leaders send to followers.
+follower.replication.throttled.rate LONG 9223372036854775807 0..
+    Bytes per second that throttled followers fetch.
+replica.alter.log.dirs.io.max.bytes.per.second LONG 9223372036854775807 0..
+    Bytes per second that replicas moving between data directories copy.
+""")
 
 CLUSTER_WIDE = frozenset(
     [
@@ -13,10 +25,12 @@ CLUSTER_WIDE = frozenset(
         "compression.zstd.level",
         "config.providers",
         "follower.fetch.last.tiered.offset.enable",
+        "follower.replication.throttled.rate",
         "group.consumer.assignment.interval.ms",
         "group.coordinator.cached.buffer.max.bytes",
         "group.share.assignment.interval.ms",
         "group.streams.assignment.interval.ms",
+        "leader.replication.throttled.rate",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.delete.retention.ms",
@@ -65,6 +79,7 @@ CLUSTER_WIDE = frozenset(
         "remote.log.manager.fetch.max.bytes.per.second",
         "remote.log.manager.follower.thread.pool.size",
         "remote.log.reader.threads",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
         "share.coordinator.cached.buffer.max.bytes",
         "transaction.partition.verification.enable",
         "unclean.leader.election.enable",
@@ -110,4 +125,23 @@ PER_BROKER = frozenset(
         "ssl.truststore.password",
         "ssl.truststore.type",
     ]
+)
+# Per broker, and only for one listener: as listener.name.NAME.KEY. Kafka: SslConfigs.
+ONLY_PER_LISTENER = frozenset(
+    [
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    ]
+)
+# As listener.name.NAME.KEY they may be set for all brokers at once, unlike other listener keys.
+PER_LISTENER_OF_ALL = frozenset(
+    ["max.connection.creation.rate", "max.connections", "num.network.threads"]
 )

@@ -1,5 +1,6 @@
 """Keys of the logs: where they lie, and the defaults that topics inherit (see topic_config)."""
 
+import sys
 from typing import Annotated, Literal
 
 from .key import (
@@ -74,6 +75,9 @@ class LogKeys(KeyModel):
     log_flush_scheduler_interval_ms: Long = key(
         LONG_MAX, "How often partitions are checked for a due fsync."
     )
+    num_recovery_threads_per_data_dir: Int = key(
+        2, "Processes that recover large logs after a crash, per data directory.", ge=1
+    )
     log_flush_offset_checkpoint_interval_ms: Int = key(
         60_000, "How often recovery points are written to their checkpoint.", ge=0
     )
@@ -116,6 +120,23 @@ class LogKeys(KeyModel):
     log_message_timestamp_after_max_ms: Long = key(
         3_600_000, "How far a record's timestamp may lie in the future.", ge=0
     )
+    log_cleaner_enable: Bool = key(True, "Whether compaction runs.")
+    log_cleaner_threads: Int = key(
+        1, "Most logs that are compacted at once; never more than the processors less one.", ge=0
+    )
+    log_cleaner_io_max_bytes_per_second: Double = key(
+        sys.float_info.max, "Most bytes per second that compaction reads and writes."
+    )
+    log_cleaner_dedupe_buffer_size: Long = key(
+        134_217_728, "Memory for the keys of a compaction, of all that run at once together."
+    )
+    log_cleaner_io_buffer_size: Int = key(
+        524_288, "Memory for the input and output of a compaction, of all together.", ge=0
+    )
+    log_cleaner_io_buffer_load_factor: Double = key(
+        0.9, "How full the table of keys may get, from 0 to 1."
+    )
+    log_cleaner_backoff_ms: Long = key(15_000, "Pause when no log is due for compaction.", ge=0)
     log_cleaner_min_cleanable_ratio: Double = key(
         0.5, "A compacted log is cleaned when this share of it is not yet clean.", ge=0, le=1
     )

@@ -27,6 +27,7 @@ class NodeKeys(KeyModel):
     metadata_log_dir: OptionalText = key(
         None, "Directory of __cluster_metadata-0; unset: the first of log.dirs."
     )
+    cordoned_log_dirs: Csv = key((), "Data directories that get no new replicas; *: all.")
     auto_create_topics_enable: Bool = key(
         True, "Whether a Metadata request creates a topic that is missing."
     )

@@ -10,8 +10,6 @@ num.io.threads INT 8 1..
     Kafka's request handler threads.
 background.threads INT 10 1..
     Kafka's threads for background work.
-num.recovery.threads.per.data.dir INT 2 1..
-    Threads that recover logs at start, per data directory.
 num.replica.alter.log.dirs.threads INT null
     Threads that move replicas between data directories.
 queued.max.requests INT 500 1..
@@ -38,8 +36,6 @@ alter.config.policy.class.name CLASS null
     Java class that may veto a change of configuration.
 log.dir.failure.timeout.ms LONG 30000 1..
     How long a failed directory may stay unreported to the controller.
-cordoned.log.dirs LIST ""
-    Data directories that get no new replicas; *: all.
 unstable.api.versions.enable BOOLEAN false internal
     Whether unfinished API versions are served.
 unstable.feature.versions.enable BOOLEAN false internal
@@ -58,26 +54,8 @@ controller.performance.sample.period.ms LONG 60000 100.. internal
     How often the controller logs its own speed.
 controller.performance.always.log.threshold.ms LONG 2000 0.. internal
     Controller events slower than this are logged.
-metadata.log.max.record.bytes.between.snapshots LONG 20971520 1..
-    Bytes of metadata log after which a snapshot is written.
-metadata.log.max.snapshot.interval.ms LONG 3600000 0..
-    Time after which a metadata snapshot is written.
-metadata.log.segment.bytes INT 1073741824 8388608..
-    A segment of the metadata log is rolled at this size.
-metadata.log.segment.ms LONG 604800000
-    A segment of the metadata log is rolled at this age.
-metadata.max.retention.bytes LONG 104857600
-    Size beyond which old metadata segments and snapshots go.
-metadata.max.retention.ms LONG 604800000
-    Age beyond which old metadata segments and snapshots go.
 metadata.max.idle.interval.ms INT 500 0..
     How often an idle controller writes a no-op record.
-internal.metadata.log.segment.bytes INT null internal
-    metadata.log.segment.bytes without its lower bound, for tests.
-internal.metadata.max.batch.size.in.bytes INT 8388608 internal
-    Largest batch of the metadata log, for tests.
-internal.metadata.delete.delay.millis LONG 60000 internal
-    Delay before old metadata files are deleted, for tests.
 controller.quorum.voters LIST ""
     The controllers of a static quorum, as id@host:port.
 controller.quorum.bootstrap.servers LIST ""
@@ -168,18 +146,4 @@ kafka.metrics.polling.interval.secs INT 10 1..
     How often those classes poll.
 telemetry.max.bytes INT 1048576 1..
     Largest push of a client's own metrics.
-log.cleaner.enable BOOLEAN true
-    Whether compaction runs.
-log.cleaner.threads INT 1 0..
-    Threads that compact.
-log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157E308
-    Most bytes per second that compaction reads and writes.
-log.cleaner.dedupe.buffer.size LONG 134217728
-    Memory for the keys of a compaction, all threads together.
-log.cleaner.io.buffer.size INT 524288 0..
-    Memory for the input and output of a compaction.
-log.cleaner.io.buffer.load.factor DOUBLE 0.9
-    How full the table of keys may get.
-log.cleaner.backoff.ms LONG 15000 0..
-    Pause when no log is due for compaction.
 """

@@ -16,6 +16,12 @@ from ..protocol.records.cluster_metadata import (
 )
 from .features import KRAFT_VERSION, SERVED
 
+SUPPORTED_FEATURES = tuple(
+    (name, feature.lowest, feature.highest)
+    for name, feature in SERVED.items()
+    if name != KRAFT_VERSION
+)
+
 
 class Endpoint(NamedTuple):
     """An advertised listener; `security_protocol` is Kafka's number (0: PLAINTEXT)."""
@@ -28,7 +34,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """A registered broker."""
+    """A registered broker. `features`: names with the lowest and highest level it supports."""
 
     broker_id: int
     incarnation_id: bytes
@@ -38,6 +44,9 @@ class BrokerRegistration:
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    features: tuple[tuple[str, int, int], ...] = SUPPORTED_FEATURES
+    is_migrating_zk_broker: bool = False
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> "BrokerRegistration":
@@ -54,10 +63,16 @@ class BrokerRegistration:
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
+            features=tuple(
+                (each.name, each.min_supported_version, each.max_supported_version)
+                for each in record.features
+            ),
+            is_migrating_zk_broker=record.is_migrating_zk_broker,
+            cordoned_log_dirs=_ids(record.cordoned_log_dirs),
         )
 
     def to_record(self) -> RegisterBrokerRecord:
-        """The inverse of `from_record`, with the features that we serve."""
+        """The inverse of `from_record`."""
         return RegisterBrokerRecord(
             broker_id=self.broker_id,
             incarnation_id=self.incarnation_id,
@@ -72,18 +87,17 @@ class BrokerRegistration:
                 for point in self.endpoints
             ],
             features=[
-                BrokerFeature(
-                    name=name,
-                    min_supported_version=feature.lowest,
-                    max_supported_version=feature.highest,
-                )
-                for name, feature in SERVED.items()
-                if name != KRAFT_VERSION
+                BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, low, high in self.features
             ],
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
             log_dirs=list(self.log_dirs),
+            is_migrating_zk_broker=self.is_migrating_zk_broker,
+            cordoned_log_dirs=(
+                None if self.cordoned_log_dirs is None else list(self.cordoned_log_dirs)
+            ),
         )
 
     def changed_by(self, change: BrokerRegistrationChangeRecord) -> "BrokerRegistration":
@@ -95,4 +109,13 @@ class BrokerRegistration:
                 self.in_controlled_shutdown or change.in_controlled_shutdown > 0
             ),
             log_dirs=tuple(change.log_dirs) or self.log_dirs,
+            cordoned_log_dirs=(
+                self.cordoned_log_dirs
+                if change.cordoned_log_dirs is None
+                else _ids(change.cordoned_log_dirs)
+            ),
         )
+
+
+def _ids(listed: list[bytes] | None) -> tuple[bytes, ...] | None:
+    return None if listed is None else tuple(listed)

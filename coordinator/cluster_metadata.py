@@ -4,9 +4,9 @@ It is the sum of the log's records: topics, configs, features, brokers, the next
 may be decided on it lies in the modules beside this one (topic_creation, topic_deletion, elections,
 …): functions that read it and return an Outcome.
 
-Record types without a room here yet (SCRAM users, quotas, delegation tokens, controllers) are
-passed over: they stay in the log for Apache Kafka and for the work that will serve them. ACLs are
-counted, because a broker that does not enforce them must not start on a log that has some.
+What is not served yet (ACLs, SCRAM users, quotas, delegation tokens, controllers, records of types
+that we do not know) is kept as it was written, see kept_records.py: metadata_image.py puts it into
+snapshots again.
 
 A metadata transaction (KIP-868) is replayed when it ends; one that is aborted, or still open at the
 end of the log, never was. Kafka: MetadataDelta, QuorumController, OffsetControlManager.
@@ -23,7 +23,9 @@ from ..protocol.records.cluster_metadata import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
@@ -31,16 +33,21 @@ from ..protocol.records.cluster_metadata import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from ..protocol.schema import Message
 from .broker_registration import BrokerRegistration
 from .configs import Configs
-from .features import METADATA_VERSION, SERVED, Features
+from .features import METADATA_VERSION, Features
+from .kept_records import KeptRecords
 from .outcome import JournalRecord, ReplayContext
 from .topics import Topics
 
@@ -55,9 +62,10 @@ class ClusterMetadata:
         self.features = Features()
         self.brokers: dict[int, BrokerRegistration] = {}
         self.next_producer_id = 0
-        self.acl_ids: set[bytes] = set()
+        self.kept = KeptRecords()
         self.last_offset = -1  # of the newest record replayed
-        self._transaction: list[Message] | None = None
+        self.last_timestamp_ms = 0  # of the same
+        self._transaction: list[JournalRecord] | None = None
         self._replay_of: dict[type[Message], Callable[[Any], object]] = {
             TopicRecord: self.topics.replay_topic,
             PartitionRecord: self.topics.replay_partition,
@@ -72,8 +80,14 @@ class ClusterMetadata:
             UnfenceBrokerRecord: self._replay_unfence,
             UnregisterBrokerRecord: self._replay_unregistration,
             ProducerIdsRecord: self._replay_producer_ids,
-            AccessControlEntryRecord: self._replay_acl,
-            RemoveAccessControlEntryRecord: self._replay_acl_removal,
+            RegisterControllerRecord: self.kept.replay_controller,
+            ClientQuotaRecord: self.kept.replay_quota,
+            AccessControlEntryRecord: self.kept.replay_acl,
+            RemoveAccessControlEntryRecord: self.kept.replay_acl_removal,
+            UserScramCredentialRecord: self.kept.replay_scram_user,
+            RemoveUserScramCredentialRecord: self.kept.replay_scram_removal,
+            DelegationTokenRecord: self.kept.replay_token,
+            RemoveDelegationTokenRecord: self.kept.replay_token_removal,
         }
 
     def topic_name(self, topic_id: bytes) -> str:
@@ -94,28 +108,11 @@ class ClusterMetadata:
         """Whether the log has been given its first records (a finalised metadata.version)."""
         return METADATA_VERSION in self.features.in_log
 
-    def obstacles(self) -> list[str]:
-        """Why no broker of ours may serve this metadata; empty when one may."""
-        found = []
-        level, served = self.features.metadata_version, SERVED[METADATA_VERSION]
-        if not served.lowest <= level <= served.highest:
-            found.append(
-                f"metadata.version {level} is outside {served.lowest} to {served.highest}, "
-                "which is what this version of odradek can read"
-            )
-        if self.acl_ids:
-            first = uuid_text(min(self.acl_ids))
-            found.append(
-                f"the metadata log has {len(self.acl_ids)} ACLs (the first is {first}), "
-                "which this version of odradek does not enforce"
-            )
-        return found
-
     # -- replay ---------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
-        self.last_offset = context.offset
+        self.last_offset, self.last_timestamp_ms = context.offset, context.timestamp_ms
         message = record.value
         if isinstance(message, BeginTransactionRecord):
             self._transaction = []
@@ -125,15 +122,17 @@ class ClusterMetadata:
             ended, self._transaction = self._transaction or [], None
             for held in ended:
                 self._apply(held)
-        elif self._transaction is not None and message is not None:
-            self._transaction.append(message)
-        elif message is not None:
-            self._apply(message)
+        elif self._transaction is not None:
+            self._transaction.append(record)
+        else:
+            self._apply(record)
 
-    def _apply(self, message: Message) -> None:
-        apply = self._replay_of.get(type(message))
+    def _apply(self, record: JournalRecord) -> None:
+        if record.unread is not None:
+            self.kept.unread.append(record.unread)
+        apply = self._replay_of.get(type(record.value))  # type: ignore[arg-type] # None is no key
         if apply is not None:
-            apply(message)
+            apply(record.value)
 
     def _replay_topic_removal(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.replay_removal(record)
@@ -162,9 +161,3 @@ class ClusterMetadata:
 
     def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
         self.next_producer_id = record.next_producer_id
-
-    def _replay_acl(self, record: AccessControlEntryRecord) -> None:
-        self.acl_ids.add(record.id)
-
-    def _replay_acl_removal(self, record: RemoveAccessControlEntryRecord) -> None:
-        self.acl_ids.discard(record.id)

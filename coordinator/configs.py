@@ -39,6 +39,14 @@ class Configs:
         """The overrides of one topic."""
         return self.of(ConfigResourceType.TOPIC, name)
 
+    def records(self) -> list[ConfigRecord]:
+        """Every override, as the record that sets it."""
+        return [
+            ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+            for (kind, resource), overrides in self._of.items()
+            for name, value in overrides.items()
+        ]
+
     def names(self, resource_type: ConfigResourceType) -> list[str]:
         """The resources of a type that have overrides."""
         return [name for kind, name in self._of if kind == resource_type]

@@ -6,16 +6,22 @@ deleting partition logs) is the caller's. Kafka: QuorumController.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from ..protocol.errors import ApiError
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.record_batch import build_batch
 from ..protocol.records.cluster_metadata import BrokerRegistrationChangeRecord
-from ..storage.log import PartitionLog
+from ..storage.log import AppendOrigin, PartitionLog
 from .broker_registration import BrokerRegistration, Endpoint
 from .cluster_metadata import ClusterMetadata
+from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
 from .elections import ElectionType, TopicPartition, elect_leaders, take_over
+from .feature_updates import FeatureUpdate, update_features
 from .kraft_log import KraftLog
 from .outcome import Outcome
 from .producer_ids import ProducerIds, take_block
+from .quorum import sole_quorum, sole_voter
+from .reassignments import assign_directory
 from .topic_creation import (
     CreatedTopic,
     MorePartitions,
@@ -35,6 +41,7 @@ class Controller:
         self.quorum = kraft_log.quorum
         self.quorum_epoch = kraft_log.leader_epoch
         self.node_id = kraft_log.me.node_id
+        self.me = kraft_log.me
         self.producer_ids = ProducerIds(self._next_producer_ids)
         self._journal = kraft_log.journal
         self._rules = rules
@@ -110,12 +117,57 @@ class Controller:
         """What was deleted, and what not and why."""
         return self._journal.commit(delete_topics(self.metadata, wishes), now_ms)
 
+    def alter_configs(
+        self,
+        alterations: Sequence[Alteration],
+        rules: ConfigRules,
+        now_ms: int,
+        *,
+        validate_only: bool = False,
+    ) -> dict[ConfigResource, ApiError | None]:
+        """By resource: None where it was changed. Raises POLICY_VIOLATION for too much at once."""
+        outcome = alter_configs(self.metadata, alterations, rules, validate_only=validate_only)
+        return self._journal.commit(outcome, now_ms)
+
     def elect_leaders(
         self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int
     ) -> dict[TopicPartition, ApiError | None]:
         """By partition: None where a leader was elected, else why not."""
         outcome = elect_leaders(self.metadata, self.node_id, election, wanted)
         return self._journal.commit(outcome, now_ms)
+
+    def assign_directory(self, name: str, index: int, directory_id: bytes, now_ms: int) -> None:
+        """This node's replica lies in that directory now. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        outcome = assign_directory(self.metadata, self.node_id, name, index, directory_id)
+        self._journal.commit(outcome, now_ms)
+
+    def update_features(
+        self, updates: Mapping[str, FeatureUpdate], now_ms: int, *, validate_only: bool
+    ) -> None:
+        """Finalise levels, all or none. Raises INVALID_UPDATE_VERSION."""
+        outcome = update_features(self.metadata.features, self.quorum.kraft_version, updates)
+        if validate_only:
+            return
+        if self._journal.commit(outcome, now_ms) > self.quorum.kraft_version:
+            self._name_the_voters(now_ms)
+
+    def _name_the_voters(self, now_ms: int) -> None:
+        """From static voters to ones that the log names. Kafka: LeaderState."""
+        records = [record._replace(timestamp_ms=now_ms) for record in sole_voter(self.me)]
+        batch = build_batch(records, is_control=True)
+        self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
+        self.quorum = replace(sole_quorum(self.me), voters_are_in_log=True)
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker: there is none beside this one, which is in use, so it is refused.
+
+        Raises BROKER_ID_NOT_REGISTERED, INVALID_REQUEST.
+        """
+        if broker_id not in self.metadata.brokers:
+            text = f"Broker ID {broker_id} is not currently registered"
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        text = f"Broker {broker_id} is the one that serves this cluster: it stays registered."
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
 
     def _next_producer_ids(self, now_ms: int) -> range:
         return self._journal.commit(take_block(self.metadata, self.node_id), now_ms)

@@ -99,6 +99,10 @@ class Features:
         """The lowest and highest level of each feature that we serve."""
         return {name: (feature.lowest, feature.highest) for name, feature in SERVED.items()}
 
+    def level(self, name: str) -> int:
+        """What the log has finalised, served or not; 0 where nothing."""
+        return self.metadata_version if name == METADATA_VERSION else self.in_log.get(name, 0)
+
     @property
     def metadata_version(self) -> int:
         """The finalised metadata.version; that of a new log where there is none yet."""

@@ -155,13 +155,15 @@ class GroupCoordinator:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        gone = ErrorCode.NOT_COORDINATOR
-        groups = [group for s in self.shards.serving() for group in s.state.groups.values()]
-        for group in groups:
-            for member in group.members.values():
-                member.answer_join(JoinGroupResponse(error_code=gone))
-                member.answer_sync(SyncGroupResponse(error_code=gone))
+        for shard in self.shards.serving():
+            for group in shard.state.groups.values():
+                _send_away(group)
         self.shards.close()
+
+    def partition_lost(self, partition: int) -> None:
+        """The log of a partition is offline: its groups have no coordinator any more."""
+        for group in self.shards.unavailable(partition):
+            _send_away(group)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -397,6 +399,13 @@ class GroupCoordinator:
     def _ring(self) -> None:
         self._alarm = None
         self.tick()
+
+
+def _send_away(group: ClassicGroup) -> None:
+    """Tell every member that waits to look for another coordinator."""
+    for member in group.members.values():
+        member.answer_join(JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
 
 def _nobody_left(

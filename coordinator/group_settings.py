@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..protocol.compression import CompressionType
+
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
 
@@ -24,6 +26,7 @@ class GroupSettings:
     offset_metadata_max_units: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 10 * MINUTE_MS
+    offsets_topic_compression: CompressionType = CompressionType.NONE
 
     @classmethod
     def of(cls, config: BrokerConfig) -> GroupSettings:
@@ -36,4 +39,5 @@ class GroupSettings:
             offset_metadata_max_units=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            offsets_topic_compression=CompressionType(config.offsets_topic_compression_codec),
         )

@@ -55,7 +55,9 @@ class GroupShards:
         """Replay a partition; None when it cannot be read: its groups are then out of service."""
         state = GroupState(self._settings)
         try:
-            journal = Journal(log, state, self._codec)
+            journal = Journal(
+                log, state, self._codec, compression=self._settings.offsets_topic_compression
+            )
         except CorruptJournalError as error:
             logger.error(
                 "the groups in %s-%d are out of service: %s", OFFSETS_TOPIC, log.partition, error

@@ -22,6 +22,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from ..protocol.any_batch import read_any_header, read_any_records
+from ..protocol.batch_header import MAGIC_V2
 from ..protocol.record import Record, read_records
 from ..protocol.record_batch import (
     HEADER_BYTES,
@@ -29,7 +31,6 @@ from ..protocol.record_batch import (
     CompressionType,
     CorruptRecordError,
     build_batch,
-    read_header,
 )
 from ..protocol.records.control import ControlRecordType, control_type
 from ..protocol.schema import DecodeError
@@ -127,16 +128,17 @@ def stored_records(
     open_transactions: dict[int, list[Replayable]] = {}
     unknown = 0
     for batch in batches:
-        header = read_header(batch)
+        header = read_any_header(batch)
         if header.is_control:
-            if header.is_transactional:
+            if header.is_transactional and header.record_count:  # else the cleaner emptied it
                 ended = open_transactions.pop(header.producer_id, [])
                 marker = next(read_records(batch, header=header))
                 if control_type(marker.key) is ControlRecordType.COMMIT:
                     yield from ended
             continue
         typed = list(_typed_records(batch, header, codec, log_name))
-        unknown += header.record_count - len(typed)
+        if header.magic == MAGIC_V2:  # the others do not count their records
+            unknown += header.record_count - sum(record.unread is None for record, _ in typed)
         if header.is_transactional:
             open_transactions.setdefault(header.producer_id, []).extend(typed)
         else:
@@ -168,7 +170,7 @@ def _typed_records(
 ) -> Iterator[Replayable]:
     offset = header.base_offset
     try:
-        for record in read_records(batch, header=header):
+        for record in read_any_records(batch, header):
             offset = record.offset
             typed = codec.decode(record.key, record.value)
             if typed is not None:

@@ -9,11 +9,12 @@ journal like any other.
 Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, ActivationRecordsGenerator.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..protocol.record_batch import CorruptRecordError, build_batch
+from ..protocol.record_batch import build_batch
 from ..protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -21,30 +22,30 @@ from ..protocol.records.cluster_metadata import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from ..protocol.schema import DecodeError
 from ..storage.filenames import (
     BOOTSTRAP_CHECKPOINT,
-    MetadataSnapshotName,
+    is_unfinished_snapshot,
     metadata_snapshot_file,
+    parse_metadata_snapshot_file,
 )
 from ..storage.files import Files
 from ..storage.log import AppendOrigin, PartitionLog
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .features import METADATA_VERSION, bootstrap_records
-from .journal import CorruptJournalError, Journal, replay_stored, stored_records
-from .metadata_snapshot import newest_snapshot, read_snapshot
+from .journal import Journal, stored_records
+from .metadata_image import ELR_VERSION
+from .metadata_reading import MetadataReading, check_reading, read_metadata
+from .metadata_snapshot import read_snapshot
 from .outcome import JournalRecord, Outcome
-from .quorum import Quorum, QuorumMember, check_alone, epoch_start, find_quorum
-from .quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from .quorum import Quorum, QuorumMember, epoch_start
+from .quorum_state import QuorumState, write_quorum_state
 from .record_codec import MetadataRecordCodec
 
-ELR_VERSION = "eligible.leader.replicas.version"
+_logger = logging.getLogger(__name__)
+
 FIRST_VERSION_WITH_TRANSACTIONS = 13  # metadata.version 3.6-IV1
-
-
-class UnservableMetadataError(Exception):
-    """The metadata asks for what odradek does not do; says what."""
+DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka passes over such a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class KraftLog:
     leader_epoch: int
 
 
-def open_kraft_log(
+def open_kraft_log(  # what a start knows
     log: PartitionLog,
     files: Files,
     cluster_id: str,
@@ -66,58 +67,51 @@ def open_kraft_log(
     *,
     now_ms: int,
     default_min_insync_replicas: int = 1,
+    reading: MetadataReading | None = None,
 ) -> KraftLog:
-    """Replay the metadata and become its leader.
+    """Replay the metadata and become its leader. `reading`: what was read of it just now.
 
     Nothing is written when it raises: NotAloneError, UnservableMetadataError, CorruptJournalError,
     QuorumStateError. All that was written is on the disk when it returns.
     """
-    state = read_quorum_state(files, log.directory)
-    name = newest_snapshot(files, log.directory)
-    snapshot = (
-        [] if name is None else read_snapshot(files, log.directory / metadata_snapshot_file(*name))
-    )
-    snapshot_end = 0 if name is None else name.end_offset
-    try:
-        quorum = find_quorum(snapshot, snapshot_end, log.batches(log.log_start_offset))
-    except (DecodeError, CorruptRecordError) as error:
-        raise CorruptJournalError(f"{log.name}: {error}") from error
-    check_alone(quorum, state, me)
-    metadata = ClusterMetadata(cluster_id)
-    journal = _replay(log, metadata, snapshot, name)
-    obstacles = metadata.obstacles()
-    if obstacles:
-        raise UnservableMetadataError("; ".join(obstacles))
-
-    epoch = 1 + max(state.leader_epoch if state else 0, log.leader_epoch, name.epoch if name else 0)
+    if reading is None or reading.end_offset != log.log_end_offset:
+        reading = read_metadata(files, log.directory, cluster_id)
+    check_reading(reading, me)
+    metadata, quorum = reading.metadata, reading.quorum
+    _put_snapshots_in_order(log, files, reading, now_ms)
+    epoch = 1 + max(reading.last_epoch, log.leader_epoch)
+    codec = MetadataRecordCodec.of_cluster()
+    journal = Journal(log, metadata, codec, start_offset=log.log_end_offset)
     _begin_epoch(log, files, quorum, me, epoch, now_ms)
     first = _first_records(files, log.directory.parent)
     journal.commit(_activation(metadata, first, default_min_insync_replicas), now_ms)
     log.flush(now_ms)
+    if quorum.voters is not None:
+        quorum = replace(quorum, voters_are_in_log=True)
     return KraftLog(journal=journal, metadata=metadata, quorum=quorum, me=me, leader_epoch=epoch)
 
 
-def _replay(
-    log: PartitionLog,
-    metadata: ClusterMetadata,
-    snapshot: Sequence[memoryview],
-    name: MetadataSnapshotName | None,
-) -> Journal:
-    codec = MetadataRecordCodec.of_cluster()
-    if name is None:
-        return Journal(log, metadata, codec)
-    if not log.log_start_offset <= name.end_offset <= log.log_end_offset:
-        raise CorruptJournalError(
-            f"{log.directory}: the log has offsets {log.log_start_offset} to {log.log_end_offset}, "
-            f"its newest snapshot ends at {name.end_offset}"
+def _put_snapshots_in_order(
+    log: PartitionLog, files: Files, reading: MetadataReading, now_ms: int
+) -> None:
+    """Leave only snapshots that say something, and a log that reaches the newest of them."""
+    for damaged in reading.damaged:
+        path = log.directory / metadata_snapshot_file(*damaged)
+        _logger.error("%s is damaged: it is put aside, the log tells what it told", path)
+        files.rename(path, path.with_name(path.name + DAMAGED_SUFFIX))
+    for file_name in files.list_directory(log.directory):
+        name = parse_metadata_snapshot_file(file_name)
+        is_old = name is not None and name.end_offset < reading.start_offset
+        if is_old or is_unfinished_snapshot(file_name):
+            files.remove(log.directory / file_name)
+    if reading.goes_on_at > log.log_end_offset:
+        _logger.error(
+            "%s ends at offset %d, its newest snapshot at %d: it goes on there",
+            log.directory,
+            log.log_end_offset,
+            reading.goes_on_at,
         )
-    place = f"{log.directory}/{metadata_snapshot_file(*name)}"
-    stored = (
-        (record, context._replace(offset=name.end_offset - 1))
-        for record, context in stored_records(snapshot, codec, place)
-    )
-    replay_stored(stored, metadata, -1, place)
-    return Journal(log, metadata, codec, start_offset=name.end_offset)
+        log.truncate_fully_and_start_at(reading.goes_on_at, now_ms)
 
 
 def _begin_epoch(

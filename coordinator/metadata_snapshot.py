@@ -1,13 +1,14 @@
 """Snapshot files of the metadata log: what stands for all records before an offset.
 
 `00000000000000000500-0000000003.checkpoint` stands for the records before offset 500, the last of
-them of epoch 3. It is a file of record batches: a SnapshotHeader, perhaps KRaftVersion and Voters,
-then metadata records, at last a SnapshotFooter. Two of them come from formatting a directory:
+them of epoch 3. It is a file of record batches (of that epoch, offsets from 0): a SnapshotHeader
+with the time of the last of them, perhaps KRaftVersion and Voters, then metadata records, at last a
+SnapshotFooter. Two of them come from formatting a directory:
 
     bootstrap.checkpoint                                 in the log directory: the first records
     00000000000000000000-0000000000.checkpoint           beside the log: the first voters
 
-Kafka writes larger ones as its log grows, and then deletes the log before them.
+Larger ones are written as the log grows, and then the log before them may go: snapshot_keeping.py.
 Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
 """
 
@@ -32,13 +33,14 @@ from .record_codec import RecordCodec
 
 # The version inside the records' first field and of their messages: all are 0 as of Kafka 4.4.
 CONTROL_VERSION = 0
-SNAPSHOT_EPOCH = 0  # of the batches; readers do not look at it
+RECORDS_PER_BATCH = 1000
+RECORDS_PER_PIECE = 100
 
 
-def newest_snapshot(files: Files, directory: Path) -> MetadataSnapshotName | None:
-    """The snapshot in the metadata log's directory that reaches furthest."""
+def snapshots_in(files: Files, directory: Path) -> list[MetadataSnapshotName]:
+    """The finished snapshots in the metadata log's directory; the last one reaches furthest."""
     names = (parse_metadata_snapshot_file(name) for name in files.list_directory(directory))
-    return max((name for name in names if name is not None), default=None)
+    return sorted(name for name in names if name is not None)
 
 
 def read_snapshot(files: Files, path: Path) -> list[memoryview]:
@@ -80,29 +82,69 @@ def control_record(kind: ControlRecordType, message: Message) -> Record:
 
 def snapshot_bytes(
     controls: Sequence[Record],
-    records: Sequence[JournalRecord],
+    records: Iterable[JournalRecord],
     codec: RecordCodec,
     *,
     last_contained_ms: int,
     now_ms: int,
+    epoch: int = 0,
 ) -> bytes:
-    """A whole snapshot file; `controls` follow the header in its batch, as Kafka writes them."""
+    """A whole snapshot file, see `snapshot_pieces`."""
+    pieces = snapshot_pieces(
+        controls, records, codec, last_contained_ms=last_contained_ms, now_ms=now_ms, epoch=epoch
+    )
+    return b"".join(pieces)
+
+
+def snapshot_pieces(
+    controls: Sequence[Record],
+    records: Iterable[JournalRecord],
+    codec: RecordCodec,
+    *,
+    last_contained_ms: int,
+    now_ms: int,
+    epoch: int,
+) -> Iterator[bytes]:
+    """A snapshot file piece by piece, none of which takes long to make; some are empty.
+
+    `controls` follow the header in its batch, as Kafka writes them. Kafka puts up to 8 MiB of
+    records into a batch; here it is 1,000 of them, its measure for what one write may hold.
+    """
     header = SnapshotHeaderRecord(
         version=CONTROL_VERSION, last_contained_log_timestamp=last_contained_ms
     )
-    footer = SnapshotFooterRecord(version=CONTROL_VERSION)
     head = [control_record(ControlRecordType.SNAPSHOT_HEADER, header), *controls]
-    body = [Record(*codec.encode(record), now_ms) for record in records]
+    batches = _Batches(now_ms, epoch)
+    yield batches.build(head, is_control=True)
+    body: list[Record] = []
+    for record in records:
+        body.append(Record(*codec.encode(record), now_ms))
+        if len(body) == RECORDS_PER_BATCH:
+            yield batches.build(body)
+            body = []
+        elif len(body) % RECORDS_PER_PIECE == 0:
+            yield b""
+    if body:
+        yield batches.build(body)
+    footer = SnapshotFooterRecord(version=CONTROL_VERSION)
     tail = [control_record(ControlRecordType.SNAPSHOT_FOOTER, footer)]
-    out = bytearray()
-    offset = 0
-    for part in (head, body, tail):
-        if part:
-            out += build_batch(
-                [record._replace(timestamp_ms=now_ms) for record in part],
-                base_offset=offset,
-                partition_leader_epoch=SNAPSHOT_EPOCH,
-                is_control=part is not body,
-            )
-            offset += len(part)
-    return bytes(out)
+    yield batches.build(tail, is_control=True)
+
+
+class _Batches:
+    """Batches one behind the other, as in a file of its own: offsets count from 0."""
+
+    def __init__(self, now_ms: int, epoch: int) -> None:
+        self._now_ms = now_ms
+        self._epoch = epoch
+        self._next_offset = 0
+
+    def build(self, records: list[Record], *, is_control: bool = False) -> bytes:
+        batch = build_batch(
+            [record._replace(timestamp_ms=self._now_ms) for record in records],
+            base_offset=self._next_offset,
+            partition_leader_epoch=self._epoch,
+            is_control=is_control,
+        )
+        self._next_offset += len(records)
+        return bytes(batch)

@@ -18,12 +18,14 @@ class JournalRecord(NamedTuple):
 
     `value_version` is the version in which the value is written: the decision's choice, as in
     Kafka's ApiMessageAndVersion. `key` is None in `__cluster_metadata`; `value` is None for a
-    tombstone (then the version is of no account).
+    tombstone (then the version is of no account), and for a metadata record of a type or version
+    that we do not know: then `unread` is the stored value, to be carried along.
     """
 
     value: Message | None
     value_version: int = 0
     key: Message | None = None
+    unread: bytes | None = None
 
 
 class ReplayContext(NamedTuple):

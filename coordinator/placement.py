@@ -6,7 +6,7 @@ ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogD
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..protocol.errors import ApiError, ErrorCode
 from .cluster_metadata import ClusterMetadata
@@ -17,12 +17,22 @@ class Placer:
     """Makes partitions, within one decision: it counts those that it has made itself."""
 
     def __init__(
-        self, metadata: ClusterMetadata, node_id: int, directories: Sequence[bytes]
+        self,
+        metadata: ClusterMetadata,
+        node_id: int,
+        directories: Sequence[bytes],
+        cordoned: Collection[bytes] = (),
     ) -> None:
-        """`directories`: the directory.id of each log directory that is online."""
+        """`directories`: the directory.id of each log directory that is online.
+
+        Those that are `cordoned` are left out; where that leaves none, only who names the replicas
+        gets partitions, in any of them.
+        """
+        usable = [directory for directory in directories if directory not in cordoned]
         self._metadata = metadata
         self._node_id = node_id
-        self._directories = directories
+        self._all_cordoned = bool(directories) and not usable
+        self._directories = usable or directories
         self._partitions_in = Counter(self._known_directories()) if len(directories) > 1 else None
 
     def _known_directories(self) -> Iterator[bytes]:
@@ -61,6 +71,8 @@ class Placer:
                 f"Invalid replication factor {replication_factor}: "
                 "the replication factor must be positive."
             )
+        elif self._all_cordoned:
+            reason = "all log directories of the only broker are cordoned."
         elif replication_factor > 1:
             reason = (
                 f"The target replication factor of {replication_factor} cannot be reached "

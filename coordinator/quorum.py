@@ -89,6 +89,11 @@ def check_alone(quorum: Quorum, state: QuorumState | None, me: QuorumMember) -> 
 
 def sole_voter(me: QuorumMember) -> list[Record]:
     """A new dynamic quorum: the control records KRaftVersion and Voters, without timestamps."""
+    return voter_records(sole_quorum(me))
+
+
+def sole_quorum(me: QuorumMember) -> Quorum:
+    """The dynamic quorum of this node alone."""
     supported = SERVED[KRAFT_VERSION]
     voter = Voter(
         voter_id=me.node_id,
@@ -100,16 +105,16 @@ def sole_voter(me: QuorumMember) -> list[Record]:
             min_supported_version=supported.lowest, max_supported_version=supported.highest
         ),
     )
-    return _voter_records(
-        Quorum(
-            kraft_version=supported.at_format,
-            voters=VotersRecord(version=CONTROL_VERSION, voters=[voter]),
-        )
+    return Quorum(
+        kraft_version=supported.at_format,
+        voters=VotersRecord(version=CONTROL_VERSION, voters=[voter]),
     )
 
 
-def _voter_records(quorum: Quorum) -> list[Record]:
-    assert quorum.voters is not None
+def voter_records(quorum: Quorum) -> list[Record]:
+    """What logs and snapshots say of a dynamic quorum, without timestamps; of a static: nothing."""
+    if quorum.voters is None:
+        return []
     version = KRaftVersionRecord(version=CONTROL_VERSION, kraft_version=quorum.kraft_version)
     return [
         control_record(ControlRecordType.KRAFT_VERSION, version),
@@ -125,5 +130,5 @@ def epoch_start(quorum: Quorum, me: QuorumMember) -> list[Record]:
     )
     records = [control_record(ControlRecordType.LEADER_CHANGE, change)]
     if quorum.voters is not None and not quorum.voters_are_in_log:
-        records += _voter_records(quorum)
+        records += voter_records(quorum)
     return records

@@ -9,8 +9,9 @@ The coordinators' logs (Kafka: CoordinatorRecordSerde) have keys, so that compac
     key   = int16 record type | message, always version 0
     value = int16 version | message            no value: a tombstone
 
-On disk: never renumber. A type or version that we do not know is None here: the record stays in the
-log, untouched, for whoever wrote it.
+On disk: never renumber. A record of a type or version that we do not know stays in the log,
+untouched, for whoever wrote it. A coordinator's is None here; one of the metadata log is handed on
+unread, for it must also get into the log's snapshots.
 """
 
 import struct
@@ -51,6 +52,8 @@ class MetadataRecordCodec:
 
     def encode(self, record: JournalRecord) -> tuple[None, bytes]:
         """The framed value."""
+        if record.unread is not None:
+            return None, record.unread
         assert record.value is not None, "a metadata record always has a value"
         out = bytearray()
         write_uvarint(out, FRAME_VERSION)
@@ -59,8 +62,11 @@ class MetadataRecordCodec:
         out += record.value.encode(record.value_version)
         return None, bytes(out)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:  # noqa: ARG002 # metadata records have no key
-        """See RecordCodec. A frame version other than 1 is an error, as in Kafka."""
+    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord:  # noqa: ARG002 # metadata records have no key
+        """The record, or the unread value. A frame version other than 1 is an error, as in Kafka.
+
+        Raises DecodeError.
+        """
         if value is None:
             raise DecodeError("a metadata record without a value")
         try:
@@ -73,7 +79,7 @@ class MetadataRecordCodec:
             raise DecodeError(f"frame version {frame} of a metadata record is not {FRAME_VERSION}")
         message = self._types.get(number)
         if message is None or version not in message.SPEC.versions:
-            return None
+            return JournalRecord(None, unread=bytes(value))
         return JournalRecord(message.decode(value, version, position), version)
 
 

@@ -6,7 +6,7 @@ the others of the request. Kafka: ReplicationControlManager.createTopics and cre
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -32,7 +32,8 @@ R = TypeVar("R")
 class TopicRules:
     """What counts where a request leaves it open, and what is legal.
 
-    `directories`: the directory.id of each log directory that is online. `check_configs` gets a new
+    `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
+    get no new partitions, but where all are and somebody wants it so. `check_configs` gets a new
     topic's overrides and raises INVALID_CONFIG where one is illegal.
     """
 
@@ -41,6 +42,7 @@ class TopicRules:
     default_partitions: int
     default_replication_factor: int
     check_configs: Callable[[Mapping[str, str]], object]
+    cordoned: Collection[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ def create_topics(
     Raises POLICY_VIOLATION when the whole is too large for one operation.
     """
     _check_total(wishes, rules)
-    placer = Placer(metadata, rules.node_id, rules.directories)
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
     repeated = _repeated(wish.name for wish in wishes)
     reply: dict[str, CreatedTopic | ApiError] = {}
     records: list[JournalRecord] = []
@@ -106,7 +108,7 @@ def create_topics(
             partition_count=len(partitions),
             replication_factor=topic.replication_factor,
         )
-    return _bounded(reply, records, validate_only)
+    return bounded(reply, records, validate_only)
 
 
 def create_partitions(
@@ -117,7 +119,7 @@ def create_partitions(
     validate_only: bool = False,
 ) -> Outcome[dict[str, ApiError | None]]:
     """Give each topic more partitions, or say why not. Raises POLICY_VIOLATION, as above."""
-    placer = Placer(metadata, rules.node_id, rules.directories)
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
     repeated = _repeated(wish.name for wish in wishes)
     reply: dict[str, ApiError | None] = {}
     records: list[JournalRecord] = []
@@ -140,7 +142,7 @@ def create_partitions(
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
             for index in range(len(topic.partitions), wish.count)
         ]
-    return _bounded(reply, records, validate_only)
+    return bounded(reply, records, validate_only)
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -308,7 +310,8 @@ def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
 
 
-def _bounded(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
+def bounded(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
+    """The outcome of a user's operation. Raises POLICY_VIOLATION when it is too large for one."""
     if len(records) > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,

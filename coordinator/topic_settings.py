@@ -1,6 +1,6 @@
 """What the broker's configuration says about topics, in the terms of the decisions on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..config.broker_config import BrokerConfig
 from ..config.key import ConfigError
@@ -9,7 +9,12 @@ from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .topic_creation import NewTopic, TopicRules
 
 
-def topic_rules(config: BrokerConfig, node_id: int, directories: Sequence[bytes]) -> TopicRules:
+def topic_rules(
+    config: BrokerConfig,
+    node_id: int,
+    directories: Sequence[bytes],
+    cordoned: Collection[bytes] = (),
+) -> TopicRules:
     """The rules for new topics; `directories` are the directory.ids of those online."""
 
     def check_configs(overrides: Mapping[str, str]) -> None:
@@ -21,6 +26,7 @@ def topic_rules(config: BrokerConfig, node_id: int, directories: Sequence[bytes]
     return TopicRules(
         node_id=node_id,
         directories=directories,
+        cordoned=cordoned,
         default_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         check_configs=check_configs,

@@ -22,6 +22,9 @@ from enum import IntEnum
 Buffer = bytes | bytearray | memoryview
 
 MAX_DECOMPRESSED_BYTES = 256 << 20
+GZIP_DEFAULT_LEVEL = -1  # zlib's own, 6
+LZ4_DEFAULT_LEVEL = 9
+ZSTD_DEFAULT_LEVEL = 3
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
@@ -31,6 +34,7 @@ _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
 # this much of it makes at most 16 MiB.
 _ZSTD_PIECE_BYTES = 512
 _LZ4_OUTPUT_BYTES = 1 << 20
+_LZ4_LOWEST_HIGH_LEVEL = 3  # the library takes lower ones for the fast compressor
 _BLOCK_LENGTH = struct.Struct(">i")
 
 
@@ -48,9 +52,12 @@ class DecompressionError(ValueError):
     """Bytes that are no stream of that codec, or end too early, or hold more than was allowed."""
 
 
-def compress(compression: CompressionType, data: Buffer) -> bytes:
-    """`data` as one stream that Java and librdkafka read."""
-    return _COMPRESSORS[compression](data)
+def compress(compression: CompressionType, data: Buffer, level: int | None = None) -> bytes:
+    """`data` as one stream that Java and librdkafka read.
+
+    `level` is that of `compression.gzip.level` and its like, in their ranges; None is the default.
+    """
+    return _COMPRESSORS[compression](data, level)
 
 
 def decompress(
@@ -71,7 +78,7 @@ def _broken(codec: str, error: object) -> DecompressionError:
     return DecompressionError(f"not {codec} data: {error}")
 
 
-def _compress_none(data: Buffer) -> bytes:
+def _compress_none(data: Buffer, _: int | None) -> bytes:
     return bytes(data)
 
 
@@ -81,10 +88,11 @@ def _decompress_none(data: Buffer, max_bytes: int) -> bytes:
     return bytes(data)
 
 
-def _compress_gzip(data: Buffer) -> bytes:
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
     from zlib_ng import zlib_ng
 
-    packer = zlib_ng.compressobj(wbits=_GZIP_WINDOW_BITS)
+    level = GZIP_DEFAULT_LEVEL if level is None else level
+    packer = zlib_ng.compressobj(level=level, wbits=_GZIP_WINDOW_BITS)
     return packer.compress(data) + packer.flush()
 
 
@@ -109,7 +117,7 @@ def _decompress_gzip(data: Buffer, max_bytes: int) -> bytes:
             return content
 
 
-def _compress_snappy(data: Buffer) -> bytes:
+def _compress_snappy(data: Buffer, _: int | None) -> bytes:
     from cramjam import snappy
 
     view = memoryview(data)
@@ -162,11 +170,17 @@ def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
         raise _broken("snappy", error) from None
 
 
-def _compress_lz4(data: Buffer) -> bytes:
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     from lz4 import frame
 
+    # As in Kafka its default is the fast compressor, and all other levels are the high one's.
+    fast = level is None or level == LZ4_DEFAULT_LEVEL
     packed: bytes = frame.compress(
-        data, block_size=frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+        data,
+        compression_level=0 if fast else max(level or 0, _LZ4_LOWEST_HIGH_LEVEL),
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
     )
     return packed
 
@@ -191,10 +205,11 @@ def _decompress_lz4(data: Buffer, max_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _compress_zstd(data: Buffer) -> bytes:
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     import zstandard
 
-    return zstandard.ZstdCompressor().compress(data)
+    level = ZSTD_DEFAULT_LEVEL if level is None else level
+    return zstandard.ZstdCompressor(level=level).compress(data)
 
 
 def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
@@ -223,7 +238,7 @@ def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-_COMPRESSORS: dict[CompressionType, Callable[[Buffer], bytes]] = {
+_COMPRESSORS: dict[CompressionType, Callable[[Buffer, int | None], bytes]] = {
     CompressionType.NONE: _compress_none,
     CompressionType.GZIP: _compress_gzip,
     CompressionType.SNAPPY: _compress_snappy,

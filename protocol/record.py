@@ -190,7 +190,7 @@ def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
             has_key = not data[position] & 1  # the sign bit of the key's length
             position = _skip_nullable(data, position, end)
             position = _skip_nullable(data, position, end)
-            position = position + 1 if data[position] == 0 else _skip_headers(data, position, end)
+            position = position + 1 if data[position] == 0 else skip_headers(data, position, end)
             if position != end:
                 raise _overrun(position, end)
             if append_time is not None:
@@ -292,7 +292,8 @@ def _headers(data: bytes, position: int, end: int) -> tuple[RecordHeaders, int]:
     return tuple(headers), position
 
 
-def _skip_headers(data: bytes, position: int, end: int) -> int:
+def skip_headers(data: bytes, position: int, end: int) -> int:
+    """The position behind a record's headers. Raises IndexError, ValueError."""
     count, position = _header_count(data, position, end)
     for _ in range(count):
         if data[position] & 1:

@@ -82,6 +82,7 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
     compression: CompressionType = CompressionType.NONE,
+    compression_level: int | None = None,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
@@ -107,7 +108,7 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
         raise ValueError("a batch holds at least one record")
     if log_append_time_ms is not None:
         max_timestamp = log_append_time_ms
-    stored = compress(compression, inside) if compression else inside
+    stored = compress(compression, inside, compression_level) if compression else inside
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=HEADER_BYTES - LOG_OVERHEAD + len(stored),

@@ -7,15 +7,18 @@ batches, checked, to whoever needs what is inside.
 
 All stop without a word at a batch that the file does not hold completely (a torn tail; Kafka's
 FileLogInputStream does the same) and raise CorruptBatchError at one that cannot be a batch.
+
+A message of magic 0 or 1 comes as a batch of its own, see protocol/any_batch.py. Its checksum is
+always verified: a v2 batch of which the byte of the magic was damaged would look like one.
 """
 
-import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from crc32c import crc32c
 
+from ..protocol.any_batch import SMALLEST_MESSAGE_BYTES, message_crc, read_message_header
 from ..protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -31,8 +34,6 @@ from .files import Files, OpenFile
 HEADER_CHUNK_BYTES = 4096
 CHUNK_BYTES = 1 << 20
 SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
-_SMALLEST_OLD_LENGTH = 14  # CRC, magic, attributes, two lengths
-_CRC32 = struct.Struct(">I")
 
 
 class CorruptBatchError(CorruptRecordError):
@@ -41,10 +42,6 @@ class CorruptBatchError(CorruptRecordError):
     def __init__(self, file: OpenFile, position: int, reason: str) -> None:
         super().__init__(f"{file.path} at byte {position}: {reason}")
         self.position = position
-
-
-class OldFormatError(Exception):
-    """A batch of message format v0 or v1: from before Kafka 0.11, and not served."""
 
 
 class ScannedBatch(NamedTuple):
@@ -62,18 +59,28 @@ def scan_headers(
     position = chunk_at = start
     chunk = b""
     while position + HEADER_BYTES <= end:
-        if position - chunk_at + HEADER_BYTES > len(chunk):
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
             chunk = files.pread(file, min(HEADER_CHUNK_BYTES, end - position), position)
-            chunk_at = position
+            chunk_at, at = position, 0
             if len(chunk) < HEADER_BYTES:
                 return
-        header = read_header(chunk, position - chunk_at)
-        check_structure(files, file, position, header)
+        header = read_header(chunk, at)
+        is_message = header.magic != MAGIC_V2
+        if is_message:
+            header = _message_header(file, position, chunk, at)
+        else:
+            check_structure(file, position, header)
         size = header.batch_length + LOG_OVERHEAD
         if position + size > end:
             return
+        if is_message:
+            whole = memoryview(chunk)[at : at + size] if at + size <= len(chunk) else None
+            _check_message(files, file, position, header, whole)
         yield position, header
         position += size
+    for batch in _last_messages(files, file, position, end):
+        yield batch.position, batch.header
 
 
 def scan_checked(
@@ -88,7 +95,11 @@ def scan_checked(
             if len(chunk) < HEADER_BYTES:
                 return
         header = read_header(chunk, position - chunk_at)
-        check_structure(files, file, position, header)
+        is_message = header.magic != MAGIC_V2
+        if is_message:
+            header = _message_header(file, position, chunk, position - chunk_at)
+        else:
+            check_structure(file, position, header)
         size = header.batch_length + LOG_OVERHEAD
         if position + size > end:
             return
@@ -96,15 +107,13 @@ def scan_checked(
             chunk, chunk_at = _chunk(files, file, position, min(chunk_bytes, end - position))
         at = position - chunk_at
         data = chunk[at : at + size] if at + size <= len(chunk) else None
-        if data is None:
-            start = position + CHECKED_POSITION
-            crc = _checksum(files, file, start, position + size, chunk_bytes)
+        if is_message:
+            _check_message(files, file, position, header, data, chunk_bytes)
         else:
-            crc = crc32c(data[CHECKED_POSITION:])
-        if crc != header.crc:
-            raise CorruptBatchError(file, position, f"the CRC is not {header.crc:#010x}")
+            _check_batch(files, file, position, header, data, chunk_bytes)
         yield ScannedBatch(position, header, data)
         position += size
+    yield from _last_messages(files, file, position, end)
 
 
 def read_batches(
@@ -117,15 +126,8 @@ def read_batches(
         yield header, data
 
 
-def check_structure(files: Files, file: OpenFile, position: int, header: BatchHeader) -> None:
-    """Raises CorruptBatchError or OldFormatError for a header that no v2 batch can have."""
-    if header.magic != MAGIC_V2:
-        if _is_old_format(files, file, position, header):
-            raise OldFormatError(
-                f"{file.path} at byte {position}: message format v{header.magic} is not served; "
-                "rewrite the topic with Apache Kafka 0.11 or later"
-            )
-        raise CorruptBatchError(file, position, f"no batch has magic {header.magic}")
+def check_structure(file: OpenFile, position: int, header: BatchHeader) -> None:
+    """Raises CorruptBatchError for a header that no v2 batch can have."""
     if header.batch_length < SMALLEST_LENGTH:
         reason = f"a batch length of {header.batch_length} holds no header"
         raise CorruptBatchError(file, position, reason)
@@ -134,13 +136,69 @@ def check_structure(files: Files, file: OpenFile, position: int, header: BatchHe
         raise CorruptBatchError(file, position, f"offsets {header.base_offset} to {last}")
 
 
-def _is_old_format(files: Files, file: OpenFile, position: int, header: BatchHeader) -> bool:
-    """Whether a sound v0 or v1 message lies here, rather than garbage: those must not be cut."""
-    if header.magic not in (0, 1) or header.batch_length < _SMALLEST_OLD_LENGTH:
-        return False
-    (stored,) = _CRC32.unpack_from(files.pread(file, _CRC32.size, position + LOG_OVERHEAD))
-    start, end = position + MAGIC_POSITION, position + header.batch_length + LOG_OVERHEAD
-    return bool(_checksum(files, file, start, end, CHUNK_BYTES, zlib.crc32) == stored)
+def _message_header(
+    file: OpenFile, position: int, chunk: bytes | memoryview, at: int
+) -> BatchHeader:
+    try:
+        return read_message_header(chunk, at)
+    except CorruptRecordError as error:
+        raise CorruptBatchError(file, position, str(error)) from None
+
+
+def _check_message(
+    files: Files,
+    file: OpenFile,
+    position: int,
+    header: BatchHeader,
+    data: memoryview | None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> None:
+    """The checksum of a message of magic 0 or 1."""
+    if data is None:
+        start, end = position + MAGIC_POSITION, position + header.size_bytes
+        crc = _checksum(files, file, start, end, chunk_bytes, zlib.crc32)
+    else:
+        crc = message_crc(data)
+    if crc != header.crc:
+        reason = f"the CRC of this message of magic {header.magic} is not {header.crc:#010x}"
+        raise CorruptBatchError(file, position, reason)
+
+
+def _check_batch(
+    files: Files,
+    file: OpenFile,
+    position: int,
+    header: BatchHeader,
+    data: memoryview | None,
+    chunk_bytes: int,
+) -> None:
+    """The checksum of a v2 batch."""
+    if data is None:
+        start, end = position + CHECKED_POSITION, position + header.size_bytes
+        crc = _checksum(files, file, start, end, chunk_bytes)
+    else:
+        crc = crc32c(data[CHECKED_POSITION:])
+    if crc != header.crc:
+        raise CorruptBatchError(file, position, f"the CRC is not {header.crc:#010x}")
+
+
+def _last_messages(files: Files, file: OpenFile, position: int, end: int) -> Iterator[ScannedBatch]:
+    """Messages of magic 0 or 1 in bytes too few for a v2 batch; what is none is a torn tail."""
+    if end - position < SMALLEST_MESSAGE_BYTES:
+        return
+    data = memoryview(files.pread(file, end - position, position))
+    at = 0
+    while at < len(data):
+        try:
+            header = read_message_header(data, at)
+        except CorruptRecordError:
+            return
+        message = data[at : at + header.size_bytes]
+        if len(message) < header.size_bytes:
+            return
+        _check_message(files, file, position + at, header, message)
+        yield ScannedBatch(position + at, header, message)
+        at += header.size_bytes
 
 
 def _chunk(files: Files, file: OpenFile, position: int, size: int) -> tuple[memoryview, int]:

@@ -82,6 +82,7 @@ class AppendRules:
 
     max_message_bytes: int
     compression: CompressionType | None  # None keeps what the producer chose
+    compression_level: int | None  # None: the codec's default
     log_append_time: bool
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
@@ -92,12 +93,13 @@ class AppendRules:
     def of(cls, config: TopicConfig, *, validate_records: bool = False) -> "AppendRules":
         """The rules of one topic; `validate_records` reads the records of every batch."""
         compacted = config.compact
-        target = config.compression_type
+        compression, compression_level = target_compression(config)
         before_max_ms = config.message_timestamp_before_max_ms
         log_append_time = config.message_timestamp_type == "LogAppendTime"
         return cls(
             max_message_bytes=config.max_message_bytes,
-            compression=_COMPRESSION_NAMES[target],
+            compression=compression,
+            compression_level=compression_level,
             log_append_time=log_append_time,
             timestamp_before_max_ms=before_max_ms,
             timestamp_after_max_ms=config.message_timestamp_after_max_ms,
@@ -117,6 +119,17 @@ _COMPRESSION_NAMES = {
     "lz4": CompressionType.LZ4,
     "zstd": CompressionType.ZSTD,
 }
+
+
+def target_compression(config: TopicConfig) -> tuple[CompressionType | None, int | None]:
+    """The codec of a topic's batches and its level; (None, None) where producers choose."""
+    target = _COMPRESSION_NAMES[config.compression_type]
+    levels = {
+        CompressionType.GZIP: config.compression_gzip_level,
+        CompressionType.LZ4: config.compression_lz4_level,
+        CompressionType.ZSTD: config.compression_zstd_level,
+    }
+    return target, None if target is None else levels.get(target)
 
 
 def check_client_batch(data: Buffer, rules: AppendRules, now_ms: int) -> CheckedBatch:
@@ -265,6 +278,7 @@ def _rebuilt(
     batch = build_batch(
         records,
         compression=compression,
+        compression_level=rules.compression_level,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

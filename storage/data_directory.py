@@ -9,7 +9,7 @@ synced; it is read once at start and removed, so that a crash while starting is 
 Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..protocol.primitives import random_uuid, uuid_text
@@ -29,6 +29,9 @@ from .filenames import (
     parse_partition_directory,
 )
 from .files import FileLock, Files, LockHeldError
+
+# Looks at the locked directories, with what their meta.properties say, before they are written to.
+Inspection = Callable[[Mapping[Path, MetaProperties | None]], object]
 
 
 class DirectoryError(Exception):
@@ -78,12 +81,18 @@ class OpenedDirectories:
 
 
 def open_directories(
-    files: Files, paths: Sequence[Path], *, node_id: int, cluster_id: str | None = None
+    files: Files,
+    paths: Sequence[Path],
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    inspect: Inspection = lambda _: None,
 ) -> OpenedDirectories:
     """Lock every directory, make the empty ones this node's, and check the others.
 
     A directory with a disk error is left out. Raises DirectoryError where one is locked, belongs to
-    another cluster or node, or holds logs of nobody; and when none is left. Then all are unlocked.
+    another cluster or node, or holds logs of nobody; and when none is left; and what `inspect`
+    raises. Then all are unlocked, and are as they were.
     """
     opened = OpenedDirectories()
     locks: dict[Path, FileLock] = {}
@@ -93,13 +102,13 @@ def open_directories(
                 locks[path] = _lock(files, path)
             except OSError as error:
                 opened.offline[path] = str(error)
-        _identify(files, locks, opened, node_id, cluster_id)
+        _identify(files, locks, opened, node_id, cluster_id, inspect)
         if not opened.online:
             reasons = "; ".join(f"{path}: {why}" for path, why in opened.offline.items())
             raise DirectoryError(f"no log directory can be used: {reasons}")
     except BaseException:
         for lock in locks.values():
-            lock.release()
+            lock.release(as_found=True)
         raise
     return opened
 
@@ -123,6 +132,7 @@ def _identify(
     opened: OpenedDirectories,
     node_id: int,
     cluster_id: str | None,
+    inspect: Inspection,
 ) -> None:
     found: dict[Path, MetaProperties | None] = {}
     for path in locks:
@@ -131,6 +141,7 @@ def _identify(
         except OSError as error:
             opened.offline[path] = str(error)
     cluster_id = _agreed_cluster_id(found, node_id, cluster_id)
+    inspect(found)
     for path, meta in found.items():
         directory_id = meta.directory_id if meta else None
         try:

@@ -100,6 +100,7 @@ _SEGMENT_FILE = re.compile(
     r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(|\.deleted|\.cleaned|\.swap)",
     re.ASCII,
 )
+UNFINISHED_SNAPSHOT_SUFFIXES = (".checkpoint.part", ".checkpoint.deleted")
 _LIVE_DIRECTORY = re.compile(r"(.+)-(\d+)", re.ASCII | re.DOTALL)
 _RETIRED_DIRECTORY = re.compile(r"(\S+)-(\d+)\.[^\s.]+(-delete|-future|-stray)", re.ASCII)
 _METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
@@ -128,6 +129,11 @@ def parse_metadata_snapshot_file(name: str) -> MetadataSnapshotName | None:
     """None for any other name, and for one that was not finished (`.part`)."""
     match = _METADATA_SNAPSHOT.fullmatch(name)
     return None if match is None else MetadataSnapshotName(int(match[1]), int(match[2]))
+
+
+def is_unfinished_snapshot(name: str) -> bool:
+    """Whether a snapshot is still being written (`.part`), or is about to go (`.deleted`)."""
+    return name.endswith(UNFINISHED_SNAPSHOT_SUFFIXES)
 
 
 def partition_directory(topic: str, partition: int) -> str:

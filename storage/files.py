@@ -20,8 +20,8 @@ import os
 import shutil
 import struct
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..protocol.compression import Buffer
@@ -61,16 +61,21 @@ class OpenFile:
 class FileLock:
     """A lock held until `release`, or until the process ends."""
 
-    __slots__ = ("_file",)
+    __slots__ = ("_file", "_was_there")
 
-    def __init__(self, file: OpenFile) -> None:
+    def __init__(self, file: OpenFile, *, was_there: bool = False) -> None:
         self._file: OpenFile | None = file
+        self._was_there = was_there
 
-    def release(self) -> None:
-        """Delete the lock file, as Kafka does at shutdown, and let go. Twice is harmless."""
+    def release(self, *, as_found: bool = False) -> None:
+        """Delete the lock file, as Kafka does at shutdown, and let go. Twice is harmless.
+
+        `as_found`: nothing came of it; a file that a killed process has left stays.
+        """
         if self._file is not None:
             # Deleted while it is still locked: whoever waits for it must notice (see Files.lock).
-            self._file.path.unlink(missing_ok=True)
+            if not (as_found and self._was_there):
+                self._file.path.unlink(missing_ok=True)
             self._file = None
 
 
@@ -167,6 +172,23 @@ class Files:
         """Give the file this length, a hole where it grows; the append position stays."""
         os.ftruncate(file.fd, size)
 
+    def copy_range(self, source: OpenFile, target: OpenFile, size: int, position: int) -> None:
+        """Put `size` bytes of `source` at the same position of `target`, inside the kernel.
+
+        Where that cannot be (two kinds of file systems), in pieces through memory: no Python runs
+        while bytes are on their way. Raises OSError, also where `source` ends before; its filename
+        says which of the two has failed.
+        """
+        while size:
+            count = _copy_in_kernel(source.fd, target.fd, size, position)
+            if not count:
+                with _naming(source.path):
+                    piece = self.pread_exact(source, min(size, READ_AHEAD_BYTES), position)
+                with _naming(target.path):
+                    self.pwrite(target, piece, position)
+                count = len(piece)
+            size, position = size - count, position + count
+
     def fsync(self, file: OpenFile) -> None:
         os.fsync(file.fd)
 
@@ -215,6 +237,14 @@ class Files:
         """Also its parents; an existing one is fine."""
         path.mkdir(parents=True, exist_ok=True)
 
+    def make_read_only(self, path: Path) -> None:
+        """Nobody may write to the file from now on."""
+        path.chmod(0o444)
+
+    def set_modified_ms(self, path: Path, modified_ms: int) -> None:
+        """Pretend that the file was last written then."""
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     def fsync_directory(self, path: Path) -> None:
         """Make what was created, renamed or deleted in it survive a power cut."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -262,13 +292,26 @@ class Files:
         Raises LockHeldError.
         """
         while True:
+            was_there = self.exists(path)
             file = self.open(path, create=True)
             _lock_whole_file(file)
             # The holder before us may have deleted the file between our open and our lock; then
             # this lock is on a file without a name, and the next one would lock a new file.
             with suppress(FileNotFoundError):
                 if path.stat().st_ino == os.fstat(file.fd).st_ino:
-                    return FileLock(file)
+                    return FileLock(file, was_there=was_there)
+
+    def is_locked(self, path: Path) -> bool:
+        """Whether somebody holds that lock; asks without taking it. A missing file is not locked.
+
+        Where the system can tell of nobody but by taking it, False.
+        """
+        if sys.platform != "linux" or not self.exists(path):
+            return False
+        file = self.open(path, read_only=True)
+        whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, whole_file)
+        return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
 def buffers_after(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
@@ -281,6 +324,25 @@ def buffers_after(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
             left.append(memoryview(buffer)[written:])
             written = 0
     return left
+
+
+def _copy_in_kernel(source: int, target: int, size: int, position: int) -> int:
+    """How many bytes were copied; 0 where it did not work, for whatever reason."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return os.copy_file_range(source, target, size, position, position)
+    return 0
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of file descriptors get the path of the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    except EOFError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def _lock_whole_file(file: OpenFile) -> None:

@@ -20,8 +20,9 @@ class FlushPlan:
     up_to_offset: int
     cuts: int  # the log's count of truncations when the plan was drawn
     open_files: list[OpenFile] = field(default_factory=list)
-    small_files: list[Path] = field(default_factory=list)
+    small_files: dict[Path, int] = field(default_factory=dict)  # and which write of each it is
     directory: Path | None = None  # where segments were made since the last flush
+    parent: Path | None = None  # where that directory itself was made since then
 
     def run(self) -> None:
         """Sync them all, on any thread. Raises OSError: then nothing may count as flushed."""
@@ -32,3 +33,5 @@ class FlushPlan:
                 self.files.fsync(self.files.open(path))
         if self.directory is not None and self.files.exists(self.directory):
             self.files.fsync_directory(self.directory)
+        if self.parent is not None:
+            self.files.fsync_directory(self.parent)

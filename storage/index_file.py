@@ -60,6 +60,8 @@ class IndexFile:
         self._loaded: _Entries | None = None
         self._written = 0  # of the loaded entries: how many are in the file
         self._length: int | None = None  # of the file; None: not looked at yet
+        self._tail: tuple[int, int] | None = None  # the last entry of a closed index, once read
+        self._is_changed = True  # the file since the last sync, as far as we know
 
     @classmethod
     def create(cls, files: Files, path: Path, base_offset: int, max_bytes: int) -> Self:
@@ -122,11 +124,12 @@ class IndexFile:
 
     def release(self) -> None:
         """Let go of memory; the file stays as it is."""
-        self._loaded = self._length = None
+        self._loaded = self._length = self._tail = None
 
     def reset(self) -> None:
         """Drop all entries, in memory and on disk, and be active: a rebuild begins."""
         file = self._files.open(self.path, create=True)
+        self._is_changed = True
         self._loaded = _Entries(array(self.key_code), array(self.value_code))
         self._written = 0
         self._files.truncate(file, 0)
@@ -142,9 +145,21 @@ class IndexFile:
                 strict=True,
             )
             data = b"".join(self.entry.pack(key, value) for key, value in new)
+            self._is_changed = True
             self._files.pwrite(file, data, self._written * self.entry.size)
             self._written = len(self._loaded.keys)
         return file
+
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether a power cut could take something of it."""
+        return self._is_changed or (
+            self._loaded is not None and self._written < len(self._loaded.keys)
+        )
+
+    def note_sync(self) -> None:
+        """All that is in the file is being synced."""
+        self._is_changed = False
 
     def flush(self) -> None:
         """Make the entries survive a power cut."""
@@ -185,13 +200,19 @@ class IndexFile:
 
     def _last(self) -> tuple[int, int] | None:
         entries = self.entries
-        return self._slot(entries - 1) if entries else None
+        if self._loaded is not None or not entries:
+            return self._slot(entries - 1) if entries else None
+        if self._tail is None:
+            self._tail = self._slot(entries - 1)
+        return self._tail
 
     def _floor(self, key: int, column: int = 0) -> tuple[int, int] | None:
         """The last entry whose key (or, in column 1, value) is at most `key`."""
         if self._loaded is not None:
             slot = bisect_right(self._loaded[column], key) - 1
             return self._slot(slot) if slot >= 0 else None
+        if self._tail is not None and self._tail[column] <= key:
+            return self._tail
         return self._floor_on_disk(key, column)
 
     def _floor_on_disk(self, key: int, column: int) -> tuple[int, int] | None:
@@ -240,8 +261,9 @@ class IndexFile:
         return self._max_bytes // self.entry.size * self.entry.size
 
     def _resize(self, size: int) -> None:
+        self._is_changed = True
         self._files.preallocate(self._open(), size)
-        self._length = size
+        self._length, self._tail = size, None
 
     def _check_length(self) -> None:
         if self.file_bytes % self.entry.size:

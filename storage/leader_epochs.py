@@ -60,17 +60,17 @@ class LeaderEpochs:
     def earliest(self) -> EpochEntry | None:
         return self._entries[0] if self._entries else None
 
-    def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> None:
+    def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> bool:
         """What is appended from `start_offset` on has this epoch; in the file when this returns.
 
-        Cheap where `epoch` is the latest. Entries that contradict it go. Raises ValueError.
+        Cheap where `epoch` is the latest: then nothing is written, and False returned. Entries that
+        contradict it go. Raises ValueError.
         """
         latest = self.latest
-        if latest and latest.epoch == epoch and latest.start_offset <= start_offset:
-            return
-        self._insert(EpochEntry(epoch, start_offset))
-        self._is_behind = True
-        self.flush(sync=sync)
+        if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
+            self._insert(EpochEntry(epoch, start_offset))
+            self._is_behind = True
+        return self._is_behind and self.flush(sync=sync)
 
     def _insert(self, new: EpochEntry) -> None:
         if new.epoch < 0 or new.start_offset < 0:
@@ -125,11 +125,13 @@ class LeaderEpochs:
         self._is_behind = self._is_behind or bool(self._entries)
         self._entries.clear()
 
-    def flush(self, *, sync: bool = True) -> None:
-        """Write the file if it is behind."""
+    def flush(self, *, sync: bool = True) -> bool:
+        """Write the file if it is behind; whether it was."""
         if self._is_behind:
             write_epochs(self._files, self.path, self._entries, sync=sync)
             self._is_behind = False
+            return True
+        return False
 
 
 def _ascend(earlier: EpochEntry, later: EpochEntry) -> bool:

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from ..config.topic_config import TopicConfig
 from ..protocol.batch_header import BatchHeader, CorruptRecordError, batch_prefix
@@ -25,6 +26,8 @@ from ..protocol.primitives import uuid_text
 from .append import AppendOrigin, AppendResult, PendingBatch
 from .batch_validator import AppendRules, check_client_batch, split_batches
 from .checkpoints import write_topic_id
+from .cleaning_task import CleanedSegment
+from .committed_reads import CommittedRead, committed_part
 from .filenames import PARTITION_METADATA, FileKind, FileState
 from .flush_plan import FlushPlan
 from .offset_lookup import (
@@ -37,12 +40,14 @@ from .producer_recovery import end_transaction, rebuild_producer_state
 from .recovery import LoadedLog, LogSource, load_log
 from .segment import RollLimits, Segment
 from .segment_shape import shape_of
+from .segment_swap import SegmentSwap, remove_leftovers
 from .slices import RecordsSlice, Slicer
-from .txn_index import append_aborted
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "RecordsSlice"]
 
 _logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 NO_EPOCH = -1
 
@@ -75,11 +80,15 @@ class PartitionLog:
         self.on_append: set[Callable[[PartitionLog], None]] = set()
         self.on_roll: set[Callable[[PartitionLog], None]] = set()
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
+        self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self._files = source.files
         self._deletions = source.deletions
         self._validate_records = validate_records
         self._offline_reason: str | None = None
-        self._unsynced: list[Path] = []  # small files that the next flush syncs
+        # Small files to sync, by when they were written last; and the directory's own entry.
+        self._unsynced: dict[Path, int] = {}
+        self._small_writes = 0
+        self._is_named_on_disk = loaded.is_named_on_disk
         self._cuts = 0  # how often the end of the log was taken back
         self._slicer = Slicer(loaded.segments)
         self.update_config(source.config)
@@ -136,17 +145,18 @@ class PartitionLog:
         self.config = config
         self._rules = AppendRules.of(config, validate_records=self._validate_records)
         self._limits = RollLimits(config.segment_size_bytes, config.max_segment_ms)
+        self._flush_messages = config.flush_messages
 
     def become_leader(self, leader_epoch: int) -> None:
         """Records that are appended from now on carry this epoch. Raises KAFKA_STORAGE_ERROR."""
-        self._check_online()
+        self.check_online()
         try:
             # Not synced: a lost file is made anew from the batches, see recovery.
             self.epochs.assign(leader_epoch, self.log_end_offset, sync=False)
         except OSError as error:
-            raise self._failed("write its leader epochs", error) from error
+            raise self.failed("write its leader epochs", error) from error
         self.leader_epoch = leader_epoch
-        self._unsynced.append(self.epochs.path)
+        self._must_sync(self.epochs.path)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Write down to which topic the log belongs. Raises ApiError: another is written there."""
@@ -161,9 +171,9 @@ class PartitionLog:
             try:
                 write_topic_id(self._files, path, topic_id, sync=False)
             except OSError as error:
-                raise self._failed("write its topic id", error) from error
+                raise self.failed("write its topic id", error) from error
             self.topic_id = topic_id
-            self._unsynced.append(path)
+            self._must_sync(path)
 
     # --- append
 
@@ -181,7 +191,7 @@ class PartitionLog:
         INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR.
         Then nothing is appended.
         """
-        self._check_online()
+        self.check_online()
         if origin is AppendOrigin.CLIENT:
             return self._append_from_client(batches, now_ms, transaction_verified)
         given = origin is AppendOrigin.REPLICA
@@ -209,6 +219,8 @@ class PartitionLog:
         if header.producer_id >= 0:
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
+                if duplicate.last_offset >= self.recovery_point:
+                    self._flush_if_due()  # to be acknowledged only when the first one may be
                 return AppendResult(
                     duplicate.first_offset,
                     duplicate.last_offset,
@@ -249,17 +261,19 @@ class PartitionLog:
                 segment = self._roll(base_offset, now_ms)
             self._write_entries(segment, entries)
         except OSError as error:
-            raise self._failed("append", error) from error
+            raise self.failed("append", error) from error
         self._keep_books(segment, entries)
         for callback in tuple(self.on_append):
             callback(self)
+        if self.log_end_offset - self.recovery_point >= self._flush_messages:
+            self._flush_if_due()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
 
     def _write_entries(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
         buffers: list[Buffer] = []
         for base_offset, leader_epoch, header, parts in entries:
-            if leader_epoch >= 0:
-                self.epochs.assign(leader_epoch, base_offset, sync=False)
+            if leader_epoch >= 0 and self.epochs.assign(leader_epoch, base_offset, sync=False):
+                self._must_sync(self.epochs.path)
             buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
             buffers.extend(parts)
         file = segment.file
@@ -290,23 +304,31 @@ class PartitionLog:
         prefix = batch_prefix(entry.base_offset, header.batch_length, entry.leader_epoch)
         aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
         if aborted is not None:
-            append_aborted(self._files, segment.path(FileKind.TXN_INDEX), aborted)
+            segment.note_aborted(aborted)
+            self._must_sync(segment.path(FileKind.TXN_INDEX))
 
     # --- roll
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
-        self._check_online()
+        self.check_online()
         try:
             self._roll(self.log_end_offset, now_ms)
         except OSError as error:
-            raise self._failed("roll", error) from error
+            raise self.failed("roll", error) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """A new active segment. The old one is to be synced: see `flush_plan` and `on_roll`."""
         old = self.segments.active
         if old.base_offset == base_offset:
             return old
+        self._seal(old)
+        self.producers.update_map_end_offset(base_offset)
+        snapshot = self.producers.take_snapshot(sync=False)
+        if snapshot is not None:
+            self._must_sync(snapshot)
+        # Last, for it cannot be undone: an empty segment that nobody knows of would be taken for
+        # the log's end at the next start.
         new = Segment.create(
             self._files,
             self.directory,
@@ -315,22 +337,24 @@ class PartitionLog:
             now_ms=now_ms,
             preallocate_bytes=self._limits.segment_bytes if self.config.preallocate else 0,
         )
-        try:
-            old.seal()
-            self.producers.update_map_end_offset(base_offset)
-            snapshot = self.producers.take_snapshot(sync=False)
-        except OSError:
-            with suppress(OSError):
-                new.remove()
-            raise
-        if snapshot is not None:
-            self._unsynced.append(snapshot)
         self.segments.add(new)
         for callback in tuple(self.on_roll):
             callback(self)
         return new
 
+    def _seal(self, segment: Segment) -> None:
+        segment.seal()
+        if self.recovery_point >= self.log_end_offset:
+            # Its records are synced, and no flush would look at it again; its length is not.
+            for path in segment.paths():
+                self._must_sync(path)
+
     # --- flush
+
+    def _flush_if_due(self) -> None:
+        """Have a sync begun if flush.messages wants one; who is to be answered waits for it."""
+        if self.unflushed_records >= self._flush_messages and self.on_flush_due is not None:
+            self.on_flush_due(self)
 
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
         """What to sync for everything before an offset (the log's end); None: nothing is to do.
@@ -342,36 +366,46 @@ class PartitionLog:
             return None
         segments = self.segments.between(self.recovery_point, end_offset)
         new_segments = any(segment.base_offset >= self.recovery_point for segment in segments)
-        small_files, self._unsynced = self._unsynced, []
         try:
             open_files = [file for segment in segments for file in segment.sync_targets()]
         except OSError as error:
-            raise self._failed("write its indexes", error) from error
+            raise self.failed("write its indexes", error) from error
         return FlushPlan(
             files=self._files,
             up_to_offset=end_offset,
             cuts=self._cuts,
             open_files=open_files,
-            small_files=small_files,
-            directory=self.directory if new_segments or small_files else None,
+            small_files=dict(self._unsynced),
+            directory=self.directory if new_segments or self._unsynced else None,
+            parent=None if self._is_named_on_disk else self.directory.parent,
         )
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """`plan.run()` has returned: move the recovery point. Ignored if the log was cut since."""
-        if plan.cuts == self._cuts and plan.up_to_offset > self.recovery_point:
-            self.recovery_point = plan.up_to_offset
         self.last_flush_ms = now_ms
+        if plan.cuts != self._cuts:
+            return
+        self.recovery_point = max(self.recovery_point, plan.up_to_offset)
+        for path, written in plan.small_files.items():
+            if self._unsynced.get(path) == written:
+                del self._unsynced[path]
+        if plan.parent is not None:
+            self._is_named_on_disk = True
+
+    def _must_sync(self, path: Path) -> None:
+        self._small_writes += 1
+        self._unsynced[path] = self._small_writes
 
     def flush(self, now_ms: int) -> None:
         """Sync everything, now and here. Raises KAFKA_STORAGE_ERROR."""
-        self._check_online()
+        self.check_online()
         plan = self.flush_plan()
         if plan is not None:
             try:
                 plan.run()
             except OSError as error:
                 self.take_offline(f"a sync failed: {error}")
-                raise self._failed("sync", error) from error
+                raise self.failed("sync", error) from error
             self.mark_flushed(plan, now_ms)
 
     # --- read
@@ -382,7 +416,7 @@ class PartitionLog:
         Empty at the log's end, and where the first batch is larger, unless it is asked for anyway.
         Raises ApiError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
-        self._check_online()
+        self.check_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -393,9 +427,20 @@ class PartitionLog:
                 offset, self.log_end_offset, max_bytes, at_least_one_batch=at_least_one_batch
             )
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self.failed("read", error) from error
         except (CorruptRecordError, EOFError) as error:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {error}") from error
+
+    def read_committed(
+        self, offset: int, max_bytes: int, *, at_least_one_batch: bool
+    ) -> CommittedRead:
+        """As `read`, but nothing that may still be aborted, and with what was. Errors as `read`."""
+        records = self.read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
+        return self._look_up(
+            lambda: committed_part(
+                self.segments, records, offset, self.last_stable_offset, self.log_end_offset
+            )
+        )
 
     def batches(self, start_offset: int) -> Iterator[memoryview]:
         """Every batch from the one that holds `start_offset` on, whole and checked.
@@ -410,13 +455,18 @@ class PartitionLog:
     # --- offsets by time and epoch
 
     def earliest_offset(self) -> OffsetAtTime:
-        """The log start offset, and the epoch it was written in where that is known."""
+        """The log start offset, and the epoch it was written in where that is known.
+
+        Like the others below it raises KAFKA_STORAGE_ERROR where the log is offline.
+        """
+        self.check_online()
         first = self.epochs.earliest
         known = first is not None and first.start_offset <= self.log_start_offset
         return OffsetAtTime(-1, self.log_start_offset, first.epoch if first and known else NO_EPOCH)
 
     def latest_offset(self) -> OffsetAtTime:
         """The offset behind the last record, and the newest epoch."""
+        self.check_online()
         latest = self.epochs.latest
         return OffsetAtTime(-1, self.log_end_offset, latest.epoch if latest else NO_EPOCH)
 
@@ -432,25 +482,26 @@ class PartitionLog:
 
     def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
         """Where segments begin, by when they were written: see the function. Errors as `read`."""
-        self._check_online()
+        self.check_online()
         try:
             return offsets_written_before(
                 self.segments, timestamp_ms, self.log_start_offset, self.log_end_offset, now_ms
             )
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self.failed("read", error) from error
 
-    def _look_up(self, search: Callable[[], OffsetAtTime | None]) -> OffsetAtTime | None:
-        self._check_online()
+    def _look_up(self, search: Callable[[], T]) -> T:
+        self.check_online()
         try:
             return search()
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self.failed("read", error) from error
         except (CorruptRecordError, EOFError) as error:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(the largest known epoch up to that one, the offset it ends at); (-1, -1): unknown."""
+        self.check_online()
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- cutting
@@ -458,8 +509,9 @@ class PartitionLog:
     def increment_log_start_offset(self, offset: int) -> bool:
         """Hide the records before `offset`; whole segments of them go at the next retention check.
 
-        False where it is not behind the log start. Raises OFFSET_OUT_OF_RANGE.
+        False where it is not behind the log start. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
         """
+        self.check_online()
         if offset > self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -484,27 +536,114 @@ class PartitionLog:
                 self._delete(doomed, now_ms)
                 self.epochs.flush()
             except OSError as error:
-                raise self._failed("delete segments", error) from error
+                raise self.failed("delete segments", error) from error
 
     def _delete(self, doomed: Sequence[Segment], now_ms: int) -> None:
         self._slicer.forget()
         due_ms = now_ms + self.config.file_delete_delay_ms
         for segment in doomed:
+            segment.rename(FileState.DELETED)  # if that fails, it is still there
             self.segments.remove(segment)
-            segment.rename(FileState.DELETED)
             self._deletions.add(segment.paths(), due_ms)
             snapshot = self.producers.mark_snapshot_deleted(segment.base_offset)
             if snapshot is not None:
                 self._deletions.add([snapshot], due_ms)
 
+    # --- cleaned segments
+
+    def replace_segments(
+        self, replaced: Sequence[int], cleaned: Sequence[CleanedSegment], now_ms: int
+    ) -> None:
+        """The segments that begin at `replaced` give way to finished `.cleaned` ones.
+
+        All steps of segment_swap.py here and now. Raises KAFKA_STORAGE_ERROR.
+        """
+        swap = self.stage_replacement(cleaned, now_ms)
+        try:
+            swap.sync()
+        except OSError as error:
+            self.take_offline(f"a sync failed: {error}")
+            raise self.failed("sync", error) from error
+        self.complete_replacement(swap, replaced, now_ms)
+
+    def stage_replacement(self, cleaned: Sequence[CleanedSegment], now_ms: int) -> SegmentSwap:
+        """The first step. To be followed by `swap.sync()`, on any thread, and then by the last.
+
+        Raises KAFKA_STORAGE_ERROR: nothing has changed.
+        """
+        self.check_online()
+        new = [
+            Segment(
+                self._files,
+                self.directory,
+                base_offset,
+                shape_of(self.config, self.directory, base_offset),
+                size_bytes=size_bytes,
+                created_ms=now_ms,
+                state=FileState.CLEANED,
+            )
+            for base_offset, size_bytes in cleaned
+        ]
+        swap = SegmentSwap(self._files, new)
+        try:
+            bases = [segment.base_offset for segment in new]
+            remove_leftovers(self._files, self.directory, bases[-1], keep=bases)
+            swap.stage()
+        except OSError as error:
+            raise self.failed("swap in cleaned segments", error) from error
+        return swap
+
+    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> None:
+        """The last step; segments that went meanwhile are passed over, and if all did, so is this.
+
+        Raises KAFKA_STORAGE_ERROR: then the log is offline, and a restart completes it.
+        """
+        self.check_online()
+        old = [segment for segment in self.segments if segment.base_offset in replaced]
+        try:
+            if not old:
+                swap.undo()
+                return
+            swap.complete(old)
+            self._slicer.forget()
+            self._forget_segments(old, now_ms, kept=swap.new)
+        except OSError as error:
+            self.take_offline(f"a swap stopped half way: {error}")
+            raise self.failed("swap in cleaned segments", error) from error
+
+    def _forget_segments(
+        self, old: Sequence[Segment], now_ms: int, kept: Sequence[Segment]
+    ) -> None:
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        for segment in old:
+            self.segments.remove(segment)
+            self._deletions.add(segment.paths(), due_ms)
+        for segment in kept:
+            self.segments.add(segment)
+        for segment in old:
+            if not self.segments.holds(segment.base_offset):
+                snapshot = self.producers.mark_snapshot_deleted(segment.base_offset)
+                if snapshot is not None:
+                    self._deletions.add([snapshot], due_ms)
+
+    def discard_cleaned(self) -> None:
+        """Remove what an abandoned round of cleaning has left. Raises KAFKA_STORAGE_ERROR."""
+        self.check_online()
+        try:
+            remove_leftovers(self._files, self.directory, self.log_end_offset)
+        except OSError as error:
+            raise self.failed("remove cleaned segments", error) from error
+
+    # --- cutting the end
+
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Take back `offset` and everything behind it, down to a batch's beginning."""
-        self._check_online()
+        self.check_online()
         if offset < self.log_end_offset:
             try:
                 self._truncate_to(offset, now_ms)
             except OSError as error:
-                raise self._failed("truncate", error) from error
+                raise self.failed("truncate", error) from error
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:
         if offset < self.segments[0].base_offset:
@@ -524,11 +663,11 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Drop all records; the next one gets `offset`."""
-        self._check_online()
+        self.check_online()
         try:
             self._start_over_at(offset, now_ms)
         except OSError as error:
-            raise self._failed("truncate", error) from error
+            raise self.failed("truncate", error) from error
 
     def _start_over_at(self, offset: int, now_ms: int) -> None:
         self._cuts += 1
@@ -548,13 +687,13 @@ class PartitionLog:
             return
         try:
             if self.segments.active.is_appendable:
-                self.segments.active.seal()
+                self._seal(self.segments.active)
             self.epochs.flush()
             snapshot = self.producers.take_snapshot(sync=False)
         except OSError as error:
-            raise self._failed("close", error) from error
+            raise self.failed("close", error) from error
         if snapshot is not None:
-            self._unsynced.append(snapshot)
+            self._must_sync(snapshot)
         self.flush(now_ms)
         self.take_offline("it is closed")
 
@@ -572,18 +711,38 @@ class PartitionLog:
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
+        self._is_named_on_disk = False
         self.producers.directory = directory
         self.epochs.path = directory / self.epochs.path.name
         for segment in self.segments:
             segment.move_to(directory)
 
-    def _check_online(self) -> None:
+    def settle_in(self, directory: Path, small_files: Sequence[Path]) -> None:
+        """Its files were copied there (FutureLog): go on there.
+
+        `small_files`, by their new paths, are still to be synced. A flush that is under way is of
+        the old files, and so does not count.
+        """
+        self._cuts += 1
+        self.directory = directory
+        self._is_named_on_disk = False
+        self.producers.directory = directory
+        self.epochs.path = directory / self.epochs.path.name
+        for segment in self.segments:
+            segment.settle_in(directory)
+        for path in [*self._unsynced, *small_files]:
+            self._unsynced.pop(path, None)
+            self._must_sync(directory / path.name)
+
+    def check_online(self) -> None:
+        """Raises KAFKA_STORAGE_ERROR where its directory failed, or it was closed or deleted."""
         if self._offline_reason is not None:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {self._offline_reason}"
             )
 
-    def _failed(self, action: str, error: OSError) -> ApiError:
+    def failed(self, action: str, error: OSError) -> ApiError:
+        """Its disk refused something: say so, to the log and to the directory; what to raise."""
         _logger.error("%s could not %s: %s", self.name, action, error)
         if self.on_disk_error is not None:
             self.on_disk_error(self, error)

@@ -14,24 +14,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from ..protocol.any_batch import first_offset, read_any_records
 from ..protocol.batch_header import BatchHeader
-from ..protocol.record import Record, read_records
+from ..protocol.record import Record
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file
 from .files import Files, OpenFile
+from .raw_scan import RawBatch, scan_raw
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 
 
 class StoredBatch(NamedTuple):
-    """A whole batch, its CRC verified. `data` begins with the header."""
+    """A whole batch, its CRC verified, or a message of magic 0 or 1: see protocol/any_batch.py.
+
+    `data` begins with the header.
+    """
 
     header: BatchHeader
     data: memoryview
 
     def records(self) -> Iterator[Record]:
         """Its records, decompressed. Raises CorruptRecordError."""
-        return read_records(self.data, header=self.header)
+        return read_any_records(self.data, self.header)
+
+    @property
+    def base_offset(self) -> int:
+        """Of its first record; a wrapper is opened for it. Raises CorruptRecordError."""
+        return first_offset(self.data, self.header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,9 @@ class LogReader:
                 return
             for batch in self.segment_batches(segment, start_offset, on_corrupt=on_corrupt):
                 if end_offset is not None and batch.header.base_offset >= end_offset:
+                    # Of a wrapper it is the last offset: records before may lie in it.
+                    if batch.base_offset < end_offset:
+                        yield batch
                     return
                 yield batch
 
@@ -110,6 +123,26 @@ class LogReader:
             if on_corrupt is None:
                 raise
             on_corrupt(error)
+
+    def headers(self, segment: SegmentFile) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each whole batch of one segment. Raises CorruptBatchError.
+
+        A segment that was deleted since it was listed has none.
+        """
+        try:
+            file = self._files.open(segment.path, read_only=True)
+        except FileNotFoundError:
+            return
+        yield from scan_headers(self._files, file, 0, segment.size_bytes)
+
+    def raw_batches(self, segment: SegmentFile) -> Iterator[RawBatch]:
+        """All batches of one segment, of any format, whatever is wrong with them.
+
+        For looking, not for use: nothing is checked. Raises UnreadableError where a batch is so
+        broken that nothing tells where the next one begins.
+        """
+        file = self._files.open(segment.path, read_only=True)
+        return scan_raw(self._files, file, 0, segment.size_bytes)
 
     def _position_of(self, file: OpenFile, segment: SegmentFile, offset: int) -> int:
         """Where the first batch begins that does not end before `offset`."""

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ..protocol.batch_header import NO_TIMESTAMP
 from .segment import RecordAtTime
 from .segment_list import SegmentList
 
@@ -19,12 +20,19 @@ class OffsetAtTime(NamedTuple):
 def find_timestamp(
     segments: SegmentList, timestamp_ms: int, start_offset: int
 ) -> OffsetAtTime | None:
-    """The first record from `start_offset` on that is not older than `timestamp_ms`."""
+    """The first record from `start_offset` on that is not older than `timestamp_ms`.
+
+    A segment whose records carry no timestamps (magic 0) counts by when it was written, and where
+    that is new enough, nothing is found: so it is in Kafka. There the first segment that is new
+    enough ends the search also where all that was found in it lies before `start_offset`.
+    """
     for segment in segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
             record = segment.find_timestamp(timestamp_ms, start_offset)
             if record is not None:
                 return _offset_of(record)
+            if segment.newest.timestamp_ms == NO_TIMESTAMP:
+                return None
     return None
 
 

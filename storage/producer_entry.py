@@ -116,6 +116,11 @@ class ProducerEntry:
                 f"not transactional, but its transaction since {self.txn_first_offset} is open",
             )
 
+    def expects(self, header: BatchHeader) -> bool:
+        """Whether the batch goes on where the last one ended."""
+        is_same = header.producer_epoch == self.epoch
+        return is_same and header.base_sequence == increment_sequence(self.last_sequence, 1)
+
     def _check_sequence(self, header: BatchHeader, base_offset: int) -> None:
         if header.producer_epoch != self.epoch:
             expected, which = 0, "the first of a new epoch"

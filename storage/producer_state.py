@@ -18,7 +18,7 @@ Kafka: ProducerStateManager.
 
 import logging
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,8 @@ class ProducerStates:
         self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
         self.map_end_offset = 0
+        # Finds in the log the batches that a snapshot leaves out, when one may be sent again.
+        self.recall: Callable[[], None] | None = None
         self._files = files
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
         self._last_snapshot_offset = 0
@@ -62,7 +64,14 @@ class ProducerStates:
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """Where the batch lies already, if it is one of the last five of its producer."""
         producer = self.producers.get(header.producer_id)
-        return None if producer is None else producer.find_duplicate(header)
+        if producer is None:
+            return None
+        found = producer.find_duplicate(header)
+        if found is None and self.recall is not None and not producer.expects(header):
+            recall, self.recall = self.recall, None
+            recall()
+            found = producer.find_duplicate(header)
+        return found
 
     def check(self, header: BatchHeader, base_offset: int, *, check_sequence: bool = True) -> None:
         """May the batch be appended at `base_offset`?
@@ -199,6 +208,11 @@ class ProducerStates:
         self._open_transactions = dict(open_transactions)
 
     # --- snapshots
+
+    @property
+    def snapshot_offsets(self) -> list[int]:
+        """Of all snapshots there are, ascending."""
+        return list(self._snapshots)
 
     @property
     def latest_snapshot_offset(self) -> int | None:

@@ -13,6 +13,10 @@ What a crash may leave, and what becomes of it:
 
 After a clean stop nothing is read but the end of the last segment. Its end must be a whole batch;
 if not, that segment is recovered after all.
+
+What is made anew is not synced here. A snapshot carries its checksum, and what a power cut leaves
+of the leader epochs is put right from the batches that are read again: the recovery point stays
+where it was until the log is flushed, and the next start begins there once more.
 """
 
 import logging
@@ -24,6 +28,8 @@ from ..config.topic_config import TopicConfig
 from ..protocol.batch_header import BatchHeader, CorruptRecordError
 from .batch_scan import CorruptBatchError, scan_checked
 from .checkpoints import CheckpointError
+from .cleaning_input import CleanerInput
+from .cleaning_task import SegmentToClean
 from .deletions import Deletions
 from .filenames import (
     LEADER_EPOCH_CHECKPOINT,
@@ -36,14 +42,26 @@ from .filenames import (
 from .files import Files
 from .index_file import MAX_RELATIVE_OFFSET
 from .leader_epochs import LeaderEpochs
-from .producer_recovery import rebuild_producer_state, recall_recent_batches, replay_producer
+from .producer_recovery import (
+    RecentBatches,
+    adopt_recent_batches,
+    rebuild_producer_state,
+    recall_recent_batches,
+    recall_when_asked,
+    replay_producer,
+)
 from .producer_state import ProducerStates
 from .segment import Segment, SegmentShape
 from .segment_list import SegmentList
 from .segment_shape import shape_of
+from .segment_split import overflows, split_segment
+from .segment_swap import SegmentSwap
 from .txn_index import rewrite_aborted
+from .txn_index_repair import is_plausible, rebuild_txn_index
 
 _logger = logging.getLogger(__name__)
+
+PROGRESS_LINES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +73,7 @@ class LogSource:
     config: TopicConfig
     now_ms: int
     had_clean_shutdown: bool
+    recovered: RecentBatches | None = None  # since an unclean one: what was found out by that
     recovery_point: int
     log_start_offset: int  # of the checkpoint; 0 without one
     producer_id_expiration_ms: int
@@ -72,35 +91,51 @@ class LoadedLog:
     log_end_offset: int
     epochs: LeaderEpochs
     producers: ProducerStates
+    is_named_on_disk: bool  # its directory would be found after a power cut
 
 
 def load_log(source: LogSource) -> LoadedLog:
     """Load the log, recover it where it was not closed, or make an empty one.
 
-    Raises OSError, and OldFormatError for batches from before Kafka 0.11.
+    Raises OSError.
     """
+    is_found = source.files.exists(source.directory)
     source.files.make_directory(source.directory)
-    segments = _load_segments(source, _finish_interrupted_swaps(source))
+    names = _finish_interrupted_swaps(source)
+    segments = _load_segments(source, names)
+    _split_overflowing(source, segments)
     epochs = _load_epochs(source, segments)
-    if not source.had_clean_shutdown:
+    if not source.had_clean_shutdown and source.recovered is None:
         _recover_unflushed(source, segments, epochs)
     end_offset = _check_end(source, segments, epochs)
+    _check_txn_indexes(source, segments, names)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(source.log_start_offset)
-    epochs.flush()
+    if not source.had_clean_shutdown:
+        epochs.flush(sync=False)
     log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     producers = _new_producers(source)
     producers.remove_stray_snapshots(segments.base_offsets)
     rebuild_producer_state(producers, segments, log_start_offset, end_offset, source.now_ms)
-    recall_recent_batches(producers, segments, clean=source.had_clean_shutdown)
-    recovered = source.had_clean_shutdown
+    if source.recovered is not None:
+        adopt_recent_batches(producers, source.recovered)
+    elif source.had_clean_shutdown:
+        recall_when_asked(producers, segments, end_offset)
+    else:
+        recall_recent_batches(producers, segments, end_offset)
+    for segment in segments:
+        if not segment.is_appendable:
+            segment.release_files()
     return LoadedLog(
         segments=segments,
         log_start_offset=log_start_offset,
-        recovery_point=end_offset if recovered else min(source.recovery_point, end_offset),
+        recovery_point=(
+            end_offset if source.had_clean_shutdown else min(source.recovery_point, end_offset)
+        ),
         log_end_offset=end_offset,
         epochs=epochs,
         producers=producers,
+        is_named_on_disk=is_found and source.had_clean_shutdown,
     )
 
 
@@ -108,38 +143,46 @@ def load_log(source: LogSource) -> LoadedLog:
 
 
 def _finish_interrupted_swaps(source: LogSource) -> set[SegmentFileName]:
-    """Returns the segments' files that are there afterwards."""
+    """Returns the segments' files that are there afterwards. See segment_swap.py."""
     names = _segment_files(source)
     cleaned = [name.offset for name in names if name.state is FileState.CLEANED]
     first_cleaned = min(cleaned, default=None)
-    swaps = []
+    swaps, orphans, others = [], [], []
     for name in names:
-        # A swap at or behind an unfinished cleaning belongs to a split that was not finished.
-        is_orphan = first_cleaned is not None and name.offset >= first_cleaned
-        if name.state is FileState.SWAP and not is_orphan:
+        if name.state is not FileState.SWAP:
+            others.append(name)
+        elif first_cleaned is not None and name.offset >= first_cleaned:
+            orphans.append(name)  # not all of the new segments got as far as this one
+        else:
             swaps.append(name)
-        elif name.state is not FileState.LIVE:
-            source.files.remove(source.directory / segment_file(*name))
+    # Orphans first: without a .cleaned file they would look like what is to be swapped in.
+    for name in (*orphans, *(name for name in others if name.state is not FileState.LIVE)):
+        source.files.remove(source.directory / segment_file(*name))
+    live = [name for name in others if name.state is FileState.LIVE]
     if not swaps:
-        return {name for name in names if name.state is FileState.LIVE}
-    _swap_in(source, names, swaps)
+        return set(live)
+    _swap_in(source, live, swaps)
     return set(_segment_files(source))
 
 
 def _swap_in(
-    source: LogSource, names: Sequence[SegmentFileName], swaps: Sequence[SegmentFileName]
+    source: LogSource, live: Sequence[SegmentFileName], swaps: Sequence[SegmentFileName]
 ) -> None:
     new = [_open_segment(source, n.offset, n.state) for n in swaps if n.kind is FileKind.LOG]
     if new:
         start = min(segment.base_offset for segment in new)
         end = max(segment.tail().next_offset for segment in new)
-        for name in names:
-            if name.state is FileState.LIVE and start <= name.offset < end:
+        bases = {segment.base_offset for segment in new}
+        for name in live:
+            is_same = name.offset in bases and name.kind is not FileKind.PRODUCER_SNAPSHOT
+            if is_same or start <= name.offset < end:
                 source.files.remove(source.directory / segment_file(*name))
-    for name in swaps:
-        path = source.directory / segment_file(name.offset, name.kind)
-        _logger.info("%s: finishing an interrupted swap", path)
-        source.files.rename(source.directory / segment_file(*name), path)
+    # Listed anew: an index that was missing has been made meanwhile.
+    for name in _segment_files(source):
+        if name.state is FileState.SWAP:
+            path = source.directory / segment_file(name.offset, name.kind)
+            _logger.info("%s: finishing an interrupted swap", path)
+            source.files.rename(source.directory / segment_file(*name), path)
 
 
 def _segment_files(source: LogSource) -> list[SegmentFileName]:
@@ -165,6 +208,30 @@ def _load_segments(source: LogSource, names: set[SegmentFileName]) -> SegmentLis
             _logger.warning("rebuilding the indexes of %s: one is missing", segment)
             segment.rebuild_indexes()
     return SegmentList(segments)
+
+
+def _split_overflowing(source: LogSource, segments: SegmentList) -> None:
+    """Divide segments whose offsets are too far apart for an index: see segment_split.py."""
+    closed = list(segments)[:-1]
+    for segment, following in zip(closed, list(segments)[1:], strict=True):
+        # The next one's beginning tells at once of nearly all that they are no such segments.
+        if following.base_offset - segment.base_offset > MAX_RELATIVE_OFFSET and overflows(segment):
+            source.report(f"{segment}: splitting it, its offsets are too far apart")
+            shape = shape_of(source.config, source.directory, segment.base_offset)
+            group = split_segment(
+                CleanerInput.plain(source.files),
+                source.directory,
+                SegmentToClean(segment.base_offset, segment.size_bytes),
+                shape,
+            )
+            new = [_open_segment(source, n.base_offset, FileState.CLEANED) for n in group.segments]
+            swap = SegmentSwap(source.files, new)
+            swap.stage()
+            swap.sync()
+            swap.complete([segment])
+            _retire(source, segments, segment)
+            for part in new:
+                segments.add(part)
 
 
 def _open_segment(
@@ -210,7 +277,7 @@ def _epochs_from_batches(segments: SegmentList, epochs: LeaderEpochs) -> None:
 def _note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
     latest = epochs.latest
     if header.partition_leader_epoch > (latest.epoch if latest else -1):
-        epochs.assign(header.partition_leader_epoch, header.base_offset)
+        epochs.assign(header.partition_leader_epoch, header.base_offset, sync=False)
 
 
 # --- batches that were not flushed
@@ -226,16 +293,22 @@ def _recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderE
     first = unflushed[0].base_offset
     rebuild_producer_state(producers, segments, source.log_start_offset, first, source.now_ms)
     for done, segment in enumerate(unflushed):
-        source.report(
-            f"{source.directory}: recovering segment {segment.base_offset}, "
-            f"{done} of {len(unflushed)} done"
-        )
+        if is_worth_a_line(done, len(unflushed)):
+            source.report(
+                f"{source.directory}: recovering segment {segment.base_offset}, "
+                f"{done} of {len(unflushed)} done"
+            )
         cut_bytes = recover_segment(segment, epochs, producers)
-        producers.take_snapshot()
+        producers.take_snapshot(sync=False)
         if cut_bytes:
             source.report(f"{segment}: {cut_bytes} unsound bytes at the end were cut")
             _drop_segments(source, segments, unflushed[done + 1 :])
             return
+
+
+def is_worth_a_line(done: int, count: int) -> bool:
+    """Whether to tell of this step: of each while they are few, else of every 20th part."""
+    return done == 0 or done * PROGRESS_LINES // count != (done - 1) * PROGRESS_LINES // count
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> int:
@@ -260,6 +333,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     cut_bytes = size - segment.size_bytes
     if cut_bytes:
         segment.files.truncate(segment.file, segment.size_bytes)
+        segment.files.fsync(segment.file)
     segment.close_indexes()
     rewrite_aborted(segment.files, segment.path(FileKind.TXN_INDEX), aborted)
     return cut_bytes
@@ -276,10 +350,18 @@ def _check_offsets(segment: Segment, position: int, header: BatchHeader, next_of
 def _drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Segment]) -> None:
     for segment in dropped:
         source.report(f"{segment}: dropped, it lies behind an unsound batch")
-        segments.remove(segment)
         segment.rename(FileState.DELETED)
-        due_ms = source.now_ms + source.config.file_delete_delay_ms
-        source.deletions.add(segment.paths(), due_ms)
+        _retire(source, segments, segment)
+    if dropped:
+        # At once: a power cut must not bring them back, behind what will be written in their place.
+        source.files.fsync_directory(source.directory)
+
+
+def _retire(source: LogSource, segments: SegmentList, segment: Segment) -> None:
+    """Its files have been renamed."""
+    segments.remove(segment)
+    due_ms = source.now_ms + source.config.file_delete_delay_ms
+    source.deletions.add(segment.paths(), due_ms)
 
 
 def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
@@ -329,6 +411,20 @@ def _sound_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -
     )
     recover_segment(active, epochs, producers)
     return active.tail().next_offset
+
+
+def _check_txn_indexes(
+    source: LogSource, segments: SegmentList, names: set[SegmentFileName]
+) -> None:
+    present = {name.offset for name in names if name.kind is FileKind.TXN_INDEX}
+    for segment in segments:
+        if segment.base_offset in present:
+            path = segment.path(FileKind.TXN_INDEX)
+            if source.files.exists(path) and not is_plausible(segment):
+                producers = _new_producers(source)
+                rebuild_txn_index(
+                    segment, segments, producers, source.log_start_offset, source.now_ms
+                )
 
 
 def _new_producers(source: LogSource) -> ProducerStates:

@@ -12,19 +12,22 @@ timestamp of the segment. Both say only where to begin to look; the answer comes
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ..protocol.any_batch import read_any_records
 from ..protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
-from ..protocol.record import Record, read_records
+from ..protocol.message_set import MAGIC_V0
+from ..protocol.record import Record
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, segment_file
 from .files import Files, OpenFile
 from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError
 from .offset_index import OffsetIndex, OffsetPosition
 from .time_index import TimeIndex, TimestampOffset
+from .txn_index import AbortedTransaction, read_aborted, rewrite_aborted, write_aborted
 
 _logger = logging.getLogger(__name__)
 
@@ -72,6 +75,8 @@ class Segment:
     """Batches from `base_offset` on. Not thread-safe: only syncing leaves the broker's thread."""
 
     __slots__ = (
+        "_aborted",
+        "_aborted_written",
         "_bytes_since_index_entry",
         "_file",
         "_first_timestamp_ms",
@@ -102,6 +107,8 @@ class Segment:
     ) -> None:
         self.files = files
         self.directory = directory
+        self._aborted: list[AbortedTransaction] | None = None  # not read yet
+        self._aborted_written = 0  # of those: how many are in the file
         self.base_offset = base_offset
         self.size_bytes = size_bytes
         self.created_ms = created_ms
@@ -126,15 +133,24 @@ class Segment:
         *,
         now_ms: int,
         preallocate_bytes: int = 0,
+        state: FileState = FileState.LIVE,
     ) -> "Segment":
         """A new segment's files, over whatever lay under their names."""
-        segment = cls(files, directory, base_offset, shape, size_bytes=0, created_ms=now_ms)
+        segment = cls(
+            files, directory, base_offset, shape, size_bytes=0, created_ms=now_ms, state=state
+        )
         for kind in FILE_KINDS:
             files.remove(segment.path(kind))
-        segment._file = files.open(segment.path(FileKind.LOG), create=True)
-        if preallocate_bytes:
-            files.preallocate(segment._file, preallocate_bytes)
-        segment._open_empty_indexes()
+        try:
+            # The log last: it is what makes a segment, and indexes without one are nothing.
+            segment._open_empty_indexes()
+            segment._file = files.open(segment.path(FileKind.LOG), create=True)
+            if preallocate_bytes:
+                files.preallocate(segment._file, preallocate_bytes)
+        except OSError:
+            with suppress(OSError):
+                segment.remove()
+            raise
         return segment
 
     def __repr__(self) -> str:
@@ -159,24 +175,25 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
-            self._open_indexes()
-            assert self._offset_index is not None
+            path = self.path(FileKind.OFFSET_INDEX)
+            index = OffsetIndex(self.files, path, self.base_offset, self._shape.index_bytes)
+            self._offset_index = index
+            self._check(index)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            self._open_indexes()
-            assert self._time_index is not None
+            path = self.path(FileKind.TIME_INDEX)
+            index = TimeIndex(self.files, path, self.base_offset, self._shape.index_bytes)
+            self._time_index = index
+            self._check(index)
         return self._time_index
 
-    def _open_indexes(self) -> None:
-        files, base, size = self.files, self.base_offset, self._shape.index_bytes
-        self._offset_index = OffsetIndex(files, self.path(FileKind.OFFSET_INDEX), base, size)
-        self._time_index = TimeIndex(files, self.path(FileKind.TIME_INDEX), base, size)
+    def _check(self, index: OffsetIndex | TimeIndex) -> None:
+        """Make both indexes anew where one cannot be true."""
         try:
-            self._offset_index.sanity_check()
-            self._time_index.sanity_check()
+            index.sanity_check()
         except (CorruptIndexError, FileNotFoundError) as error:
             _logger.warning("rebuilding the indexes of %s: %s", self, error)
             self.rebuild_indexes()
@@ -197,22 +214,32 @@ class Segment:
 
     def rename(self, state: FileState) -> None:
         """Give its files another suffix. An open file stays open."""
-        for kind in FILE_KINDS:
+        # The log goes last where it goes for good: until then the segment is whole, for what it
+        # lacks can be made anew.
+        self._offset_index = self._time_index = None
+        for kind in reversed(FILE_KINDS) if state is FileState.DELETED else FILE_KINDS:
             source = self.path(kind)
             if self.files.exists(source):
                 self.files.rename(source, self.path(kind, state))
         self.state = state
-        self._offset_index = self._time_index = None
 
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
         self._offset_index = self._time_index = None
 
+    def settle_in(self, directory: Path) -> None:
+        """Its files were copied there, to be read and appended to there from now on."""
+        self.directory = directory
+        self._file = None
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.path = directory / index.path.name
+
     def remove(self) -> None:
         """Delete its files."""
         self.release_files()
-        for path in self.paths():
+        for path in self.paths():  # the log first
             self.files.remove(path)
 
     def paths(self) -> list[Path]:
@@ -244,9 +271,10 @@ class Segment:
     def first_timestamp_ms(self) -> int:
         """The largest timestamp of the first batch; -1 where there is none."""
         if self._first_timestamp_ms is None and self.size_bytes:
-            for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
-                self._first_timestamp_ms = header.max_timestamp
-                break
+            with suppress(CorruptBatchError):  # then it is not known, as where it has none
+                for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
+                    self._first_timestamp_ms = header.max_timestamp
+                    break
         return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
 
     def modified_ms(self) -> int:
@@ -284,11 +312,14 @@ class Segment:
         """Make room for entries: an index is as long as it may become while it is appended to."""
         self.offset_index.become_active()
         self.time_index.become_active()
-        self._newest = self.newest  # nothing may be left to read once a batch is written
+        # Nothing may be left to read once a batch is written.
+        self._newest = self.newest
+        self._read_aborted()
         self._note_growth()
 
     def seal(self) -> None:
         """End the segment's life as the active one: the last time entry, files cut to size."""
+        self._write_aborted()
         self.close_indexes()
         if self.files.size(self.path(FileKind.LOG)) != self.size_bytes:
             self.files.truncate(self.file, self.size_bytes)
@@ -296,6 +327,7 @@ class Segment:
     def close_indexes(self) -> None:
         """Add the last time entry, and cut the index files to their entries."""
         newest = self.newest
+        self._index_room = 0  # where this fails half way, the next append tries to roll again
         if newest.timestamp_ms > self.time_index.last_entry.timestamp_ms:
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
         self.offset_index.trim()
@@ -304,8 +336,12 @@ class Segment:
 
     def sync_targets(self) -> list[OpenFile]:
         """The open files to sync, once the entries that are in memory are in the files."""
-        indexes = (self.offset_index, self.time_index)
-        return [self.file, *(index.write_out() for index in indexes)]
+        indexes = [each for each in (self.offset_index, self.time_index) if each.is_unsynced]
+        targets = [self.file, *(index.write_out() for index in indexes)]
+        self._write_aborted()
+        for index in indexes:
+            index.note_sync()
+        return targets
 
     # --- repair
 
@@ -336,13 +372,22 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Make both indexes anew from the batch headers. What is corrupt stays, without entries."""
         size, grown = self.size_bytes, self._grown
-        self.start_over()
         try:
-            for _, header in scan_headers(self.files, self.file, 0, size):
+            self.start_over()
+            for position, header in scan_headers(self.files, self.file, 0, size):
+                if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+                    reason = f"offset {header.last_offset} is too far from {self.base_offset}"
+                    raise CorruptBatchError(self.file, position, reason)
                 self.note_append(header.size_bytes, header.last_offset, header.max_timestamp)
         except (CorruptBatchError, ValueError) as error:
             _logger.warning("the index of %s ends early: %s", self, error)
-        self.size_bytes = size
+        except OSError:
+            # Half made, they are looked at as any that are found.
+            self._offset_index = self._time_index = self._newest = self._first_timestamp_ms = None
+            self._grown = False
+            raise
+        finally:
+            self.size_bytes = size
         if not grown:
             self.close_indexes()
 
@@ -355,7 +400,37 @@ class Segment:
         self.files.truncate(self.file, found.position)
         self.size_bytes = found.position
         self.rebuild_indexes()
+        kept = [each for each in self.aborted() if each.last_offset < offset]
+        if kept != self._aborted:
+            rewrite_aborted(self.files, self.path(FileKind.TXN_INDEX), kept)
+            self._aborted, self._aborted_written = kept, len(kept)
         return cut
+
+    # --- aborted transactions
+
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """Those whose markers lie in this segment, in their order."""
+        return self._read_aborted()
+
+    def _read_aborted(self) -> list[AbortedTransaction]:
+        if self._aborted is None:
+            self._aborted = read_aborted(self.files, self.path(FileKind.TXN_INDEX))
+            self._aborted_written = len(self._aborted)
+        return self._aborted
+
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """The marker of one was appended. What cannot be written now, the next flush writes,
+        or that fails.
+        """
+        self._read_aborted().append(transaction)
+        with suppress(OSError):
+            self._write_aborted()
+
+    def _write_aborted(self) -> None:
+        if self._aborted is not None:
+            path = self.path(FileKind.TXN_INDEX)
+            write_aborted(self.files, path, self._aborted, self._aborted_written)
+            self._aborted_written = len(self._aborted)
 
     # --- reading
 
@@ -365,6 +440,17 @@ class Segment:
             if header.base_offset + header.last_offset_delta >= offset:
                 return FoundBatch(position, header)
         return None
+
+    def check_end(self, offset: int) -> None:
+        """Whether `find` has met the end of the segment, and not a batch that is cut or overlong.
+
+        Raises CorruptBatchError.
+        """
+        end = self._start_of_scan(offset)
+        for position, header in scan_headers(self.files, self.file, end, self.size_bytes):
+            end = position + header.size_bytes
+        if end != self.size_bytes:
+            raise CorruptBatchError(self.file, end, "no whole batch begins here")
 
     def batch_at(self, position: int) -> FoundBatch:
         """The batch that begins there. Raises CorruptBatchError."""
@@ -466,13 +552,24 @@ class Segment:
     def _is_true(self, entry: TimestampOffset) -> bool:
         """Whether the batch that a time entry means has that timestamp."""
         if entry.timestamp_ms < 0:
-            return self.first_timestamp_ms < 0
-        found = self.find(entry.offset)
+            # Messages of magic 0 have none; what was appended behind them does.
+            return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
+        try:
+            found = self.find(entry.offset)
+        except CorruptBatchError:
+            return False
         return (
             found is not None
             and found.header.last_offset == entry.offset
             and found.header.max_timestamp == entry.timestamp_ms
         )
+
+    def _last_timestamp_ms(self) -> int:
+        """The largest timestamp of the last batch; -1 where there is none."""
+        last_ms = NO_TIMESTAMP
+        for _, header in self.headers_from(self.offset_index.last_offset):
+            last_ms = header.max_timestamp
+        return last_ms
 
     def largest_timestamp_ms(self) -> int:
         """Of a record; where records have none, when the file was last written."""
@@ -499,10 +596,12 @@ class Segment:
         return start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
 
     def newest_record(self) -> RecordAtTime | None:
-        """The first record that has the segment's largest timestamp."""
+        """The first record that has the segment's largest timestamp; None of magic 0."""
         newest = self.newest
         for position, header in self.headers_from(newest.offset):
             if header.max_timestamp == newest.timestamp_ms:
+                if header.magic == MAGIC_V0:
+                    return None
                 for record in self._records(position, header):
                     if record.timestamp_ms == newest.timestamp_ms:
                         epoch = header.partition_leader_epoch
@@ -511,4 +610,4 @@ class Segment:
 
     def _records(self, position: int, header: BatchHeader) -> Iterator[Record]:
         data = self.files.pread_exact(self.file, header.size_bytes, position)
-        return read_records(data, header=header)
+        return read_any_records(data, header)

@@ -86,4 +86,5 @@ class Slicer:
             found = segment.find(offset)
             if found is not None:
                 return segment, found
+            segment.check_end(offset)  # else records would be skipped without a word
         return None

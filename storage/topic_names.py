@@ -11,6 +11,7 @@ CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"  # of tiered storage
 
 # The metadata log is not among them: no client ever sees it as a topic.
 INTERNAL_TOPICS = frozenset(

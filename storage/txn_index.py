@@ -6,7 +6,7 @@ their last offsets. Most segments have none, and then no file. Kafka: Transactio
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from .files import Files
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
+ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
@@ -25,10 +26,13 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def append_aborted(files: Files, path: Path, transaction: AbortedTransaction) -> None:
-    """Add one behind the others."""
-    file = files.open(path, create=True)
-    files.append(file, [_ENTRY.pack(_VERSION, *transaction)])
+def write_aborted(
+    files: Files, path: Path, transactions: Sequence[AbortedTransaction], written: int
+) -> None:
+    """Put those behind the first `written`, which are in the file already, into it as well."""
+    if len(transactions) > written:
+        data = b"".join(_ENTRY.pack(_VERSION, *each) for each in transactions[written:])
+        files.pwrite(files.open(path, create=True), data, written * _ENTRY.size)
 
 
 def rewrite_aborted(files: Files, path: Path, transactions: Iterable[AbortedTransaction]) -> None:
@@ -44,6 +48,11 @@ def read_aborted(files: Files, path: Path) -> list[AbortedTransaction]:
     """All of one segment; a torn entry at the end is left out."""
     if not files.exists(path):
         return []
-    data = files.read(path)
-    whole = data[: len(data) - len(data) % _ENTRY.size]
-    return [AbortedTransaction(*fields) for _, *fields in _ENTRY.iter_unpack(whole)]
+    return [transaction for _, transaction in entries_of(files.read(path))]
+
+
+def entries_of(data: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
+    """Version and content of every whole entry."""
+    whole = data[: len(data) - len(data) % ENTRY_BYTES]
+    for version, *fields in _ENTRY.iter_unpack(whole):
+        yield version, AbortedTransaction(*fields)

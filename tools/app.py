@@ -5,6 +5,10 @@ from typing import Annotated
 
 import typer
 
+from .dump_log import dump_log
+from .verify_directories import verify
+from .why_not_deleted import why_not_deleted
+
 app = typer.Typer(
     help="odradek: a Kafka broker in one Python process.", no_args_is_help=True, add_completion=True
 )
@@ -37,3 +41,8 @@ def serve(context: typer.Context) -> None:
     from .serve import main
 
     raise typer.Exit(main(context.args))
+
+
+app.command("dump-log")(dump_log)
+app.command("verify")(verify)
+app.command("why-not-deleted")(why_not_deleted)

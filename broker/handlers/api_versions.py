@@ -6,6 +6,7 @@ answered in v0 with our own range (KIP-511); below v4, features that start at 0 
 
 import re
 
+from ...coordinator.features import KRAFT_VERSION
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.api_versions import (
@@ -38,9 +39,18 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
         finalized_features_epoch=context.broker.metadata_log.log_end_offset - 1,
         finalized_features=[
             ApiVersionsFinalizedFeature(name=name, min_version_level=level, max_version_level=level)
-            for name, level in features.finalized.items()
+            for name, level in finalized_levels(context).items()
         ],
     )
+
+
+def finalized_levels(context: RequestContext) -> dict[str, int]:
+    """The features' levels and, above 0, the quorum's: that is no record of the metadata."""
+    levels = dict(context.broker.metadata.features.finalized)
+    kraft_version = context.broker.controller.quorum.kraft_version
+    if kraft_version:
+        levels[KRAFT_VERSION] = kraft_version
+    return levels
 
 
 def is_valid(request: ApiVersionsRequest) -> bool:

@@ -18,7 +18,6 @@ from ...protocol.messages.create_topics import (
     CreateTopicsTopic,
 )
 from ..context import RequestContext
-from ..dynamic_configs import dynamic_layers
 
 FIRST_VERSION_WITH_CONFIGS = 5
 
@@ -70,9 +69,9 @@ def effective_configs(
     """Every config of the topic, by name; values given in the request come back as they came."""
     given = {name: value for name, value in wish.configs.items() if value is not None}
     broker = context.broker
-    dynamic = dynamic_layers(broker.metadata, broker.node_id)
-    layers = (*dynamic, (ConfigSource.STATIC_BROKER, broker.config.texts))
-    entries = describe_topic(broker.config, given, dynamic)
+    written, dynamic = broker.config_in_force.written, broker.config_in_force.layers
+    layers = (*dynamic, (ConfigSource.STATIC_BROKER, written.texts))
+    entries = describe_topic(written, given, dynamic)
     for entry in sorted(entries, key=lambda entry: entry.name):
         yield CreateTopicsResultConfig(
             name=entry.name,

@@ -1,13 +1,19 @@
 """DescribeConfigs (key 32, v1-4).
 
-Settings of topics and of this broker, each with its source and synonyms. v3 types, documentation.
-The broker resource without a name means the cluster-wide defaults. Groups and client metrics have
-no settings here, and so no entries; a broker's loggers are told with their levels."""
+Settings of topics, of this broker, of groups and of client metrics, each with its source and
+synonyms; a broker's loggers with their levels. v3 types, documentation. The broker resource without
+a name means what is set for all brokers."""
 
-import logging
 from collections.abc import Iterable, Iterator
 
-from ...config.describe import ConfigEntry, ConfigSource, describe_broker, describe_topic
+from ...config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
 from ...coordinator.configs import ConfigResourceType
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.describe_configs import (
@@ -19,13 +25,11 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from ...storage.topic_names import why_illegal
+from ..config_admin import node_id_of
 from ..context import RequestContext
-from ..dynamic_configs import dynamic_layers
+from ..log_levels import levels
 
 KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
-DYNAMIC_BROKER_LOGGER = 6  # a config source, beside those of ConfigSource
-OUR_LOGGERS = "odradek"
-LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -84,10 +88,7 @@ def configs_of(
         case ConfigResourceType.BROKER_LOGGER:
             check_broker_id(context, name)
             return loggers()
-    if not name:
-        kind = ConfigResourceType(resource.resource_type).name
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of type {kind} has a name")
-    return ()
+    return write(named_entries(context, ConfigResourceType(resource.resource_type), name), request)
 
 
 def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
@@ -97,61 +98,60 @@ def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     metadata = context.broker.metadata
     if name not in metadata.topics:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    overrides = metadata.configs.of_topic(name)
-    return describe_topic(
-        context.broker.config,
-        overrides,
-        dynamic_layers(context.broker.metadata, context.broker.node_id),
-    )
+    in_force = context.broker.config_in_force
+    return describe_topic(in_force.written, metadata.configs.of_topic(name), in_force.layers)
+
+
+def named_entries(
+    context: RequestContext, kind: ConfigResourceType, name: str
+) -> Iterable[ConfigEntry]:
+    """Those of a group or of client metrics, which may have settings before there are any."""
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of type {kind.name} has a name")
+    in_force = context.broker.config_in_force
+    stored = context.broker.metadata.configs.of(kind, name)
+    if kind is ConfigResourceType.GROUP:
+        return describe_group(in_force.written, stored, in_force.layers)
+    return describe_client_metrics(stored)
 
 
 def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     if name:
         check_broker_id(context, name)
-        return describe_broker(
-            context.broker.config, dynamic_layers(context.broker.metadata, context.broker.node_id)
-        )
+        in_force = context.broker.config_in_force
+        return describe_broker(in_force.written, in_force.layers)
     return default_entries(context)
 
 
 def default_entries(context: RequestContext) -> Iterator[ConfigEntry]:
     """What is set for all brokers of the cluster, and nothing else of those keys."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
-    defaults = context.broker.metadata.configs.of(ConfigResourceType.BROKER, "")
-    for entry in describe_broker(
-        context.broker.config, dynamic_layers(context.broker.metadata, context.broker.node_id)
-    ):
-        if entry.name in defaults:
+    in_force = context.broker.config_in_force
+    of_all = dict(in_force.layers).get(source, {})
+    for entry in describe_broker(in_force.written, in_force.layers):
+        if entry.name in of_all:
             synonyms = tuple(one for one in entry.synonyms if one.source is source)
-            value = None if entry.is_sensitive else defaults[entry.name]
+            value = None if entry.is_sensitive else of_all[entry.name]
             yield entry._replace(value=value, source=source, synonyms=synonyms)
 
 
 def check_broker_id(context: RequestContext, name: str) -> None:
     node_id = context.broker.node_id
-    try:
-        is_ours = int(name) == node_id
-    except ValueError:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"a broker id is a number, not {name!r}"
-        ) from None
-    if not is_ours:
+    if node_id_of(name) != node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}, not {name}")
 
 
 def loggers() -> Iterator[DescribeConfigsResourceResult]:
     """The broker's own loggers, under the levels' names that Kafka's tools know."""
-    for name, logger in sorted(logging.root.manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger) and name.partition(".")[0] == OUR_LOGGERS:
-            level = logging.getLevelName(logger.getEffectiveLevel())
-            yield DescribeConfigsResourceResult(
-                name=name,
-                value=LEVEL_NAMES.get(level, level),
-                read_only=False,
-                config_source=DYNAMIC_BROKER_LOGGER,
-                is_sensitive=False,
-                synonyms=[],
-            )
+    for name, level in levels().items():
+        yield DescribeConfigsResourceResult(
+            name=name,
+            value=level,
+            read_only=False,
+            config_source=ConfigSource.BROKER_LOGGER,
+            is_sensitive=False,
+            synonyms=[],
+        )
 
 
 def write(

@@ -1,10 +1,10 @@
 """DescribeLogDirs (key 35, v1-5).
 
-The log directories, and how much of each the asked partitions take. Nothing is being moved between
-directories and nothing is behind, so no future replicas and no lag. v4 total and usable bytes · v5
-cordoned directories: none."""
+The log directories, and how much of each the asked partitions take. A log that is being moved here
+from another directory is told beside those that lie here, with how far it is behind. v4 total and
+usable bytes · v5 whether it is cordoned: gets no new partitions."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ...protocol.errors import ErrorCode
@@ -15,7 +15,8 @@ from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ...storage.log import PartitionLog
+from ...storage.checkpoints import TopicPartition
+from ...storage.log_manager import LogManager
 from ..context import RequestContext
 
 
@@ -38,14 +39,19 @@ def describe(
         usable_bytes = context.broker.files.free_bytes(path)
     except OSError:
         return refused(path)
-    logs = [log for log in manager.logs() if manager.directory_of(log).path == path]
-    if wanted is not None:
-        logs = [log for log in logs if (log.topic, log.partition) in wanted]
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for (topic, index), partition in partitions_in(manager, path):
+        if wanted is None or (topic, index) in wanted:
+            topics.setdefault(topic, []).append(partition)
     return DescribeLogDirsResult(
         log_dir=str(path),
-        topics=list(by_topic(logs)),
+        topics=[
+            DescribeLogDirsTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
+        is_cordoned=path in context.broker.config.cordoned_directories,
     )
 
 
@@ -55,15 +61,24 @@ def refused(path: Path) -> DescribeLogDirsResult:
     )
 
 
-def by_topic(logs: Iterable[PartitionLog]) -> Iterator[DescribeLogDirsTopic]:
-    topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in logs:
-        partition = DescribeLogDirsPartition(
-            partition_index=log.partition,
-            partition_size=log.size_bytes,
-            offset_lag=0,
-            is_future_key=False,
-        )
-        topics.setdefault(log.topic, []).append(partition)
-    for name, partitions in topics.items():
-        yield DescribeLogDirsTopic(name=name, partitions=partitions)
+def partitions_in(
+    manager: LogManager, path: Path
+) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition]]:
+    for log in manager.logs():
+        if manager.directory_of(log).path == path:
+            partition = DescribeLogDirsPartition(
+                partition_index=log.partition,
+                partition_size=log.size_bytes,
+                offset_lag=0,
+                is_future_key=False,
+            )
+            yield (log.topic, log.partition), partition
+    for future in manager.futures.values():
+        if future.home.path == path:
+            partition = DescribeLogDirsPartition(
+                partition_index=future.log.partition,
+                partition_size=future.size_bytes,
+                offset_lag=future.lag,
+                is_future_key=True,
+            )
+            yield future.key, partition

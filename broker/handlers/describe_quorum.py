@@ -2,10 +2,11 @@
 
 The quorum of the metadata log is this node alone: leader and only voter. Kafka serves only the
 question for exactly `__cluster_metadata-0`. v1 times of the last fetch · v2 directory ids, messages
-and the voters' controller listeners, of which we have none."""
+and the endpoints that the voters are known by, though nothing listens there."""
 
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.describe_quorum import (
+    DescribeQuorumListener,
     DescribeQuorumNode,
     DescribeQuorumReplicaState,
     DescribeQuorumRequest,
@@ -33,10 +34,16 @@ def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQ
     )
     return DescribeQuorumResponse(
         topics=[quorum],
-        nodes=[DescribeQuorumNode(node_id=context.broker.node_id, listeners=[])]
-        if context.api_version >= FIRST_VERSION_WITH_DIRECTORIES
-        else [],
+        nodes=[our_node(context)] if context.api_version >= FIRST_VERSION_WITH_DIRECTORIES else [],
     )
+
+
+def our_node(context: RequestContext) -> DescribeQuorumNode:
+    me = context.broker.controller.me
+    endpoint = DescribeQuorumListener(
+        name=me.endpoint.name, host=me.endpoint.host, port=me.endpoint.port
+    )
+    return DescribeQuorumNode(node_id=me.node_id, listeners=[endpoint])
 
 
 def ourselves(context: RequestContext) -> DescribeQuorumResponsePartitionData:

@@ -4,6 +4,7 @@ Topics in the order of their names, a page at a time: when as many partitions ar
 request and broker (max.request.partition.size.limit) allow, it ends with a cursor, which the next
 request brings back (KIP-966). Without a list of topics: all of them."""
 
+from ...coordinator.topics import NO_LEADER
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsCursor,
@@ -100,16 +101,17 @@ def describe_partition(
     context: RequestContext, topic: str, index: int
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = context.broker.metadata.topics[topic].partitions[index]
+    served = context.broker.is_served(topic, index)
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader,
+        leader_id=partition.leader if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.eligible_leader_replicas),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[],
+        offline_replicas=[] if served else [context.broker.node_id],
     )
 
 

@@ -2,7 +2,8 @@
 
 Waits until min_bytes are readable or max_wait_ms has passed; batches leave as they are stored, but
 for clients of the 0.8 to 0.10 days (v0-3), which get message sets instead.
-v3 a batch over the limits (KIP-74) · v6 KAFKA_STORAGE_ERROR is known · v7 sessions (KIP-227) ·
+v3 a batch over the limits (KIP-74) · v4 read_committed: nothing behind the last stable offset, and
+which transactions were aborted (KIP-98) · v6 KAFKA_STORAGE_ERROR is known · v7 sessions (KIP-227) ·
 v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
@@ -10,6 +11,7 @@ from collections.abc import Awaitable
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.fetch import (
+    FetchAbortedTransaction,
     FetchEpochEndOffset,
     FetchPartition,
     FetchPartitionData,
@@ -18,6 +20,7 @@ from ...protocol.messages.fetch import (
     FetchTopicResponse,
 )
 from ...storage.log import PartitionLog, RecordsSlice
+from ...storage.txn_index import AbortedTransaction
 from ..context import RequestContext
 from ..down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
@@ -28,6 +31,8 @@ from ..down_conversion import (
 from ..fetch_sessions import FetchPlan, PartitionKey, split_key
 
 UNKNOWN_OFFSET = -1
+READ_COMMITTED = 1
+NOTHING_TO_READ = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
 Answers = dict[PartitionKey, FetchPartitionData]
@@ -51,12 +56,25 @@ def handle(
 async def wait_and_respond(
     context: RequestContext, request: FetchRequest, plan: FetchPlan, missing_bytes: int
 ) -> FetchResponse:
-    logs = [find_log(context, key) for key in plan.wanted]
-    await context.broker.fetch_waiters.wait(logs, missing_bytes, request.max_wait_ms)
-    answers, _ = read_all(context, request, plan)
+    broker = context.broker
+    left_ms = request.max_wait_ms
+    waits = True
+    while waits:
+        logs = [find_log(context, key) for key in plan.wanted]
+        has_news = await broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
+        answers, readable_bytes = read_all(context, request, plan)
+        missing_bytes = request.min_bytes - readable_bytes
+        left_ms = context.now_ms + request.max_wait_ms - broker.now_ms()
+        # What was appended may lie behind a transaction that is open: nothing to be seen yet.
+        waits = has_news and reads_committed(request) and missing_bytes > 0 and left_ms > 0
+        waits = waits and not any(is_urgent(answer) for answer in answers.values())
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return await convert_and_respond(context, plan, answers)
     return respond(plan, answers)
+
+
+def reads_committed(request: FetchRequest) -> bool:
+    return request.isolation_level == READ_COMMITTED
 
 
 async def convert_and_respond(
@@ -102,6 +120,7 @@ def read_all(
     else a consumer would be stuck before a large one (KIP-74).
     """
     left_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    committed = reads_committed(request)
     answers: Answers = {}
     total_bytes = 0
     for key, wanted in plan.wanted.items():
@@ -111,6 +130,7 @@ def read_all(
             wanted,
             max_bytes=min(wanted.partition_max_bytes, left_bytes),
             is_first=total_bytes == 0,
+            committed=committed,
         )
         answers[key] = answer
         if isinstance(answer.records, RecordsSlice):
@@ -126,6 +146,7 @@ def read_partition(
     *,
     max_bytes: int,
     is_first: bool,
+    committed: bool,
 ) -> FetchPartitionData:
     try:
         log = find_log(context, key)
@@ -133,6 +154,10 @@ def read_partition(
         diverging = diverging_epoch(log, wanted)
         if diverging is not None:
             return describe(wanted.partition, log, diverging_epoch=diverging)
+        if committed:
+            offset = wanted.fetch_offset
+            read = log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
+            return describe(wanted.partition, log, records=read.records, aborted=read.aborted)
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
             records = read_for_old_client(context, log, wanted, max_bytes, is_first=is_first)
         else:
@@ -143,7 +168,7 @@ def read_partition(
             partition_index=wanted.partition,
             error_code=known_code(context, error.code),
             high_watermark=UNKNOWN_OFFSET,
-            aborted_transactions=None,
+            aborted_transactions=[] if error.code in NOTHING_TO_READ else None,
             records=b"",
         )
 
@@ -201,6 +226,7 @@ def describe(
     log: PartitionLog,
     *,
     records: RecordsSlice | bytes = b"",
+    aborted: list[AbortedTransaction] | None = None,
     diverging_epoch: FetchEpochEndOffset = FetchEpochEndOffset(),  # noqa: B008 # frozen
 ) -> FetchPartitionData:
     return FetchPartitionData(
@@ -209,6 +235,12 @@ def describe(
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging_epoch,
-        aborted_transactions=None,
+        aborted_transactions=None if aborted is None else [tell_aborted(one) for one in aborted],
         records=records,
+    )
+
+
+def tell_aborted(transaction: AbortedTransaction) -> FetchAbortedTransaction:
+    return FetchAbortedTransaction(
+        producer_id=transaction.producer_id, first_offset=transaction.first_offset
     )

@@ -6,6 +6,7 @@ v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KI
 Not done: transactions and share groups, whose keys are refused as invalid, so that a client gives
 up with a clear error instead of asking for ever."""
 
+import logging
 from collections.abc import Awaitable
 
 from ...protocol.errors import ApiError, ErrorCode
@@ -14,7 +15,10 @@ from ...protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResult,
 )
+from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from ..context import RequestContext
+
+logger = logging.getLogger("odradek.groups")
 
 GROUP = 0
 KEY_TYPES = {GROUP: "group", 1: "transaction", 2: "share"}
@@ -33,7 +37,10 @@ def handle(
 async def wait_and_respond(
     context: RequestContext, request: FindCoordinatorRequest, topic_creation: Awaitable[None]
 ) -> FindCoordinatorResponse:
-    await topic_creation
+    try:
+        await topic_creation
+    except ApiError as error:
+        logger.error("%s cannot be created: %s", CONSUMER_OFFSETS_TOPIC, error.message)
     return respond(context, request)
 
 

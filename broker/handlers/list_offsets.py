@@ -115,6 +115,7 @@ def check_place(context: RequestContext, timestamp: int) -> None:
 
 def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
     """The place that `timestamp` names."""
+    log.check_online()  # what is known of it in memory is nothing to go by
     committed = request.isolation_level == READ_COMMITTED
     end_offset = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:

@@ -6,6 +6,7 @@ first, and the client must ask again).  v8 authorized operations · v10 topic id
 
 from collections.abc import Awaitable
 
+from ...coordinator.topics import NO_LEADER, Partition
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.metadata import (
     MetadataRequest,
@@ -105,17 +106,25 @@ def describe(context: RequestContext, request: MetadataRequest, name: str) -> Me
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=[
-            MetadataResponsePartition(
-                error_code=context.broker.partition_error(name, index),
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-            )
-            for index, partition in topic.partitions.items()
+            describe_partition(context, name, partition) for partition in topic.partitions.values()
         ],
         topic_authorized_operations=topic_operations(request),
+    )
+
+
+def describe_partition(
+    context: RequestContext, topic: str, partition: Partition
+) -> MetadataResponsePartition:
+    """A partition whose log directory has failed has no leader, and this replica is offline."""
+    served = context.broker.is_served(topic, partition.index)
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if served else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.index,
+        leader_id=partition.leader if served else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[] if served else [context.broker.node_id],
     )
 
 

@@ -36,9 +36,9 @@ def end_of_epoch(
     try:
         log = context.broker.log_manager.get(topic, wanted.partition)
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
+        epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
     except ApiError as error:
         return OffsetForLeaderPartitionResult(partition=wanted.partition, error_code=error.code)
-    epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
     return OffsetForLeaderPartitionResult(
         partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )

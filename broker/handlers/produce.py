@@ -4,8 +4,12 @@ Each partition's field is one record batch, which is checked by its header and s
 Clients of the 0.8 to 0.10 days (v0-2) send message sets, of which a batch is made first. (Kafka
 only announces these, for old librdkafka gives up otherwise: KAFKA-18659.)
 acks=0 is not answered, and an error then closes the connection, for there is no other way to tell.
+Where flush.messages is reached, the answer waits for the fsync that covers the records.
 v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
 Not done: transactional batches."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
 
 from ...protocol.conversion import convert_up
 from ...protocol.errors import ApiError, ErrorCode
@@ -51,12 +55,64 @@ TELLS_LOG_START = frozenset(
 )
 
 
-def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+def handle(
+    context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     topics = [append_to_topic(context, request, topic) for topic in request.topic_data]
+    syncs = context.broker.log_syncs
+    due = syncs.take_due() if syncs.due else None
     if request.acks == 0:
         close_on_error(topics)
         return None
+    if due:
+        return answer_when_synced(context, topics, due)
     return ProduceResponse(responses=topics)
+
+
+async def answer_when_synced(
+    context: RequestContext,
+    topics: list[ProduceTopicResponse],
+    due: Mapping[PartitionLog, asyncio.Future[None]],
+) -> ProduceResponse:
+    """The answer, once each of these fsyncs has ended; one that failed is its partition's error."""
+    await asyncio.wait(due.values())
+    by_id = context.api_version >= FIRST_VERSION_BY_ID
+    failures = {
+        (log.topic_id if by_id else log.topic, log.partition): error
+        for log, sync in due.items()
+        if (error := sync.exception()) is not None
+    }
+    if not failures:
+        return ProduceResponse(responses=topics)
+    return ProduceResponse(
+        responses=[
+            ProduceTopicResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    not_synced(
+                        done, failures.get((topic.topic_id if by_id else topic.name, done.index))
+                    )
+                    for done in topic.partition_responses
+                ],
+            )
+            for topic in topics
+        ]
+    )
+
+
+def not_synced(
+    done: ProducePartitionResponse, error: BaseException | None
+) -> ProducePartitionResponse:
+    """The answer to an append whose fsync ended with `error`."""
+    if error is None or done.error_code != ErrorCode.NONE:
+        return done
+    return ProducePartitionResponse(
+        index=done.index,
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+        base_offset=UNKNOWN_OFFSET,
+        error_message=str(error),
+    )
 
 
 def append_to_topic(
@@ -106,6 +162,8 @@ def append_to_partition(
             if not batch:
                 return ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
         check_first_batch(context, batch)
+        if context.broker.disk_space.low:
+            context.broker.disk_space.check(log)
         result = log.append(batch, now_ms=context.now_ms)
     except ApiError as error:
         return refused(partition, error, log_start_offset)

@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench import in_process, over_the_wire
+from tests.bench import compaction, in_process, over_the_wire, starting
 from tests.support.broker_process import make_broker, running_broker
+from tests.support.compaction import LOOKS_SOON
 
 STARTS = 3
 Figures = Mapping[str, float]
@@ -32,8 +33,15 @@ def main() -> None:
         for name, work in in_process.WORKLOADS.items():
             if not wanted or name in wanted:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
+        for name, start in starting.WORKLOADS.items():
+            if name in wanted:  # they take minutes
+                report(name, [start(Path(scratch), options.rounds, share)])
         if not wanted or wanted & {"start", *over_the_wire.WORKLOADS}:
             against_a_broker(Path(scratch), wanted, options.rounds, share)
+        if "compaction" in wanted:  # likewise
+            with running_broker(Path(scratch) / "compaction", LOOKS_SOON) as broker:
+                figures = [compaction.compaction(broker, share) for _ in range(options.rounds)]
+                report("compaction", figures)
 
 
 def against_a_broker(scratch: Path, wanted: set[str], rounds: int, share: int) -> None:

@@ -5,6 +5,11 @@ import time
 from collections.abc import Callable
 
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceTopicData,
+)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support.broker_process import BrokerProcess
@@ -15,6 +20,8 @@ from tests.support.wire import WireClient, request_frame
 
 GB = 2**30
 IN_FLIGHT = 5
+FLUSHING_CLIENTS = 100
+FLUSHED_PARTITIONS = 4
 NOW_MS = 1_700_000_000_000
 _names = (f"bench-{number}" for number in itertools.count())
 
@@ -89,6 +96,64 @@ def produce_tiny_batches(broker: BrokerProcess, share: int) -> dict[str, float]:
     return _produce(broker, 1, 100, 5_000_000 // share, 1)
 
 
+def produce_flush_each(broker: BrokerProcess, share: int) -> dict[str, float]:
+    """flush.messages=1: one record a request, each answered after its fsync, by many clients."""
+    topic = next(_names)
+    create_topic(broker.bootstrap, topic, FLUSHED_PARTITIONS, {"flush.messages": "1"})
+    batch = batch_of(1024, 1)
+    figures = {}
+    for clients in (1, FLUSHING_CLIENTS):
+        rounds = max(20, 400 // share)
+        seconds, trips = _together(broker, topic, batch, clients, rounds)
+        trips.sort()
+        figures[f"requests_per_s_{clients}"] = clients * rounds / seconds
+        figures[f"p50_ms_{clients}"] = trips[len(trips) // 2] * 1e3
+        figures[f"p99_ms_{clients}"] = trips[len(trips) * 99 // 100] * 1e3
+    return figures
+
+
+def _together(
+    broker: BrokerProcess, topic: str, batch: bytes, count: int, rounds: int
+) -> tuple[float, list[float]]:
+    """Each of `count` connections sends a record, waits for all answers, and again; with the time
+    of it all, and of each round trip.
+    """
+    clients = [WireClient(broker.port) for _ in range(count)]
+    frames = [
+        request_frame(
+            ProduceRequest(
+                acks=-1,
+                timeout_ms=30_000,
+                topic_data=[
+                    ProduceTopicData(
+                        name=topic,
+                        partition_data=[
+                            ProducePartitionData(index=n % FLUSHED_PARTITIONS, records=batch)
+                        ],
+                    )
+                ],
+            ),
+            PRODUCE_VERSION,
+            1,
+            "bench",
+        )
+        for n in range(count)
+    ]
+    trips = []
+    began = now()
+    for _ in range(rounds):
+        started = now()
+        for client, frame in zip(clients, frames, strict=True):
+            client.send(frame)
+        for client in clients:
+            client.read_frame()
+            trips.append(now() - started)
+    seconds = now() - began
+    for client in clients:
+        client.close()
+    return seconds, trips
+
+
 def fetch_warm(broker: BrokerProcess, share: int) -> dict[str, float]:
     """Read a partition that lies in the page cache, 2 MiB an answer."""
     topic = next(_names)
@@ -138,6 +203,7 @@ WORKLOADS: dict[str, Callable[[BrokerProcess, int], dict[str, float]]] = {
         produce_large_batches,
         produce_six_partitions,
         produce_tiny_batches,
+        produce_flush_each,
         fetch_warm,
         one_at_a_time,
     )

@@ -260,6 +260,7 @@ async def test_what_was_set_on_all_brokers_is_told_with_its_source(rig: Rig) -> 
             value="1",
         )
     )
+    rig.broker.config_in_force.refresh()
     defaults = await configs_of(rig, ConfigResourceType.BROKER, "")
     assert {name: (one.value, one.config_source) for name, one in defaults.items()} == {
         "min.insync.replicas": ("1", 3)

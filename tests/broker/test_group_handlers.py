@@ -19,7 +19,7 @@ from odradek.broker.handlers import (
     sync_group,
 )
 from odradek.coordinator.topics import Topics
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -131,6 +131,22 @@ def test_find_coordinator_makes_the_offsets_topic_before_it_answers() -> None:
     found = Broker(groups).call(find_coordinator, FindCoordinatorRequest(key=GROUP), 0)
     assert found.error_code == NONE
     assert groups.join().generation_id == 1
+
+
+async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> None:
+        raise ApiError(ErrorCode.INVALID_CONFIG, "segment.bytes is too small")
+
+    groups = Groups()
+    groups.open = refuse  # type: ignore[assignment,method-assign]  # its creation is refused
+    groups.coordinator = groups.closed_coordinator()
+    rig = Broker(groups)
+    request = FindCoordinatorRequest(key=GROUP)
+    found = await find_coordinator.handle(rig.context(3), request)
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert "segment.bytes is too small" in caplog.text
 
 
 async def test_find_coordinator_waits_for_the_topic_where_making_it_takes_time() -> None:

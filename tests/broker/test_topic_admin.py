@@ -25,7 +25,9 @@ from odradek.coordinator.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from tests.support.cleaner_rig import idle_cleaner
 from tests.support.partition_logs import UnsyncedFiles
 
 NOW_MS = 1_700_000_000_000
@@ -35,13 +37,16 @@ class SlowDisk(LogSync):
     """A sync that ends when the test says so."""
 
     def __init__(self, controller: Controller, disk: DiskExecutor) -> None:
-        super().__init__(controller.log, disk, lambda: NOW_MS)
+        super().__init__(controller.log, disk, lambda: NOW_MS, on_failure=self.fail)
         self.may_end = asyncio.Event()
         self.may_end.set()
 
     async def sync(self) -> None:
         await self.may_end.wait()
         await super().sync()
+
+    def fail(self, log: PartitionLog, error: OSError) -> None:
+        raise AssertionError(f"{log.name} could not be synced: {error}")
 
 
 class Rig:
@@ -83,6 +88,7 @@ class Rig:
             controller=self.controller,
             metadata_sync=self.sync,
             log_manager=self.log_manager,
+            log_cleaner=idle_cleaner(self.log_manager, lambda: self.config, files, self.disk),
             on_created=self.come.append,
             on_deleted=self.gone.append,
             now_ms=lambda: NOW_MS,

@@ -87,5 +87,6 @@ def test_a_default_is_allowed_by_its_own_key() -> None:
 
 def test_the_fields_of_odradeks_own_keys_are_few() -> None:
     assert [name for name in SERVED_KEYS if name.startswith("odradek.")] == [
-        "odradek.validate.records"
+        "odradek.validate.records",
+        "odradek.min.free.bytes",
     ]

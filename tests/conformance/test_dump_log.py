@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from odradek.tools.app import app
 from tests.conformance.clients import CLIENTS
 from tests.conformance.clients.client import CODECS, Sent
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
+from tests.support.dumps import KafkasDumps, difference, our_dump
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.topics import create_topic, delete_topic
 
@@ -138,6 +141,20 @@ def test_the_metadata_log_is_decoded(data: Path, java: JavaTools) -> None:
     for kind in ("TOPIC_RECORD", "PARTITION_RECORD", "REMOVE_TOPIC_RECORD", "FEATURE_LEVEL_RECORD"):
         assert f'"type":"{kind}"' in output
     assert '"type":"PRODUCER_IDS_RECORD"' in output
+
+
+def test_our_own_tools_see_the_same(data: Path) -> None:
+    """odradek's dump is Kafka's, line for line, and its verification finds nothing to say."""
+    with KafkasDumps() as kafka:
+        for options in (["--deep-iteration"], ["--offsets-decoder"]):
+            for name in files(data, ".log"):
+                if options[0] == "--offsets-decoder" and "__consumer_offsets-" not in name:
+                    continue
+                arguments = [*options, "--files", name]
+                assert difference(kafka.dump(*arguments), our_dump(*arguments)) is None, name
+    done = CliRunner().invoke(app, ["verify", "--deep", str(data)])
+    assert done.exit_code == 0, done.stdout
+    assert "problem: " not in done.stdout
 
 
 def test_the_tool_would_tell(data: Path, java: JavaTools, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ What may differ, and why, is all here; everything else of an answer must be equa
 - the end of fetched records: Kafka may cut the last batch in the middle, and a consumer then
   fetches it again; here that piece is taken off;
 - the log start beside INVALID_RECORD: Kafka tells it for some of these refusals;
-- aborted transactions, where there are none: null or an empty list;
 - min.insync.replicas, which Kafka sets for the cluster when it formats a directory, for the sake of
   a feature (eligible leader replicas) that one node has no use for: its source is left out.
 
@@ -41,8 +40,12 @@ NO_ID = (-1, 0, "", None, ZERO_UUID)
 
 # By the fields of an element: (struct, field) of the list.
 UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("AlterReplicaLogDirsResponse", "results"): lambda topic: topic["topic_name"],
+    ("AlterReplicaLogDirTopicResult", "partitions"): lambda one: one["partition_index"],
     ("CreateTopicsResponse", "topics"): lambda topic: topic["name"],
     ("CreatePartitionsResponse", "results"): lambda topic: topic["name"],
+    ("DeleteRecordsResponse", "topics"): lambda topic: topic["name"],
+    ("DeleteRecordsTopicResult", "partitions"): lambda one: one["partition_index"],
     ("DeleteTopicsResponse", "responses"): lambda topic: repr(topic),
     ("DeleteGroupsResponse", "results"): lambda group: group["group_id"],
     ("DescribeGroupsResponse", "groups"): lambda group: group["group_id"],
@@ -117,8 +120,6 @@ class Transcript:
             return value if value == -1 else "time"
         if name in DISK_FIELDS:
             return value if value == -1 else "size"
-        if name == "aborted_transactions":
-            return self.plain(value or [])
         if name == "records":
             return whole_batches(bytes(value or b""))
         if name == "port":

@@ -7,11 +7,14 @@ import pytest
 from odradek.coordinator.journal import CorruptJournalError, Journal
 from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.legacy import build_message_set, read_entries
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch, read_header
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.protocol.schema import Int32, Message, String
+from odradek.storage.cleaned_batch import empty_batch_of
 from odradek.storage.log import AppendOrigin
 from tests.support.memory_log import MemoryLog
 
@@ -184,12 +187,40 @@ def test_records_of_a_transaction_that_did_not_commit_never_were(
     assert opened(log)[1].of == {}
 
 
+def test_what_the_cleaner_has_left_of_a_log_is_replayed() -> None:
+    log = MemoryLog()
+    stored(log, put("a", 1))
+    ended(log, 7, ControlRecordType.COMMIT)
+    marker = read_header(log.stored[-1])._replace(last_offset_delta=48)
+    log.stored[-1] = bytes(empty_batch_of(marker)[1])  # of offsets 1 to 49 no record is left
+    stored(log, gone("a"), put("b", 3))
+    _, numbers = opened(log)
+    assert numbers.of == {"b": 3}
+    assert [context.offset for context in numbers.contexts] == [0, 50, 51]
+
+
 def test_a_journal_can_begin_in_the_middle_of_a_batch() -> None:
     log = MemoryLog()
     stored(log, put("a", 1), put("b", 2), put("c", 3))
     numbers = Numbers()
     Journal(log, numbers, CODEC, start_offset=1)
     assert numbers.of == {"b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_records_of_old_message_formats_are_replayed(magic: int, codec: CompressionType) -> None:
+    changes = [put("a", 1), put("b", 2), put("a", 3), gone("b")]
+    encoded = [CODEC.encode(change) for change in changes]
+    records = [Record(key, value, 7, (), n) for n, (key, value) in enumerate(encoded)]
+    log = MemoryLog()
+    messages = bytes(build_message_set(records, magic=magic, compression=codec))
+    log.stored = [messages[e.position : e.position + e.size_bytes] for e in read_entries(messages)]
+    numbers = Numbers()
+    Journal(log, numbers, CODEC, start_offset=0)
+    assert numbers.of == {"a": 3}
+    assert [context.offset for context in numbers.contexts] == [0, 1, 2, 3]
+    assert {context.timestamp_ms for context in numbers.contexts} == {7 if magic else -1}
 
 
 def test_a_record_that_cannot_be_read_is_named_with_log_and_offset() -> None:

@@ -10,7 +10,7 @@ from odradek.coordinator.broker_registration import Endpoint
 from odradek.coordinator.configs import ConfigResourceType
 from odradek.coordinator.controller import Controller
 from odradek.coordinator.journal import CorruptJournalError
-from odradek.coordinator.kraft_log import KraftLog, UnservableMetadataError, open_kraft_log
+from odradek.coordinator.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata_format import (
     format_metadata,
     is_formatted,
@@ -18,9 +18,10 @@ from odradek.coordinator.metadata_format import (
 )
 from odradek.coordinator.metadata_snapshot import control_records, snapshot_bytes
 from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.quorum import NotAloneError, QuorumMember
+from odradek.coordinator.quorum import NotAloneError, QuorumMember, voter_records
 from odradek.coordinator.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.servability import UnservableMetadataError
 from odradek.coordinator.topic_creation import NewTopic, TopicRules
 from odradek.protocol.primitives import METADATA_TOPIC_ID, uuid_from_text, uuid_text
 from odradek.protocol.record import Record
@@ -214,17 +215,11 @@ ACL = AccessControlEntryRecord(
 )
 
 
-def test_a_log_with_acls_is_refused_and_left_as_it_was(data: Path) -> None:
+def test_acls_are_kept_until_they_are_removed(data: Path) -> None:
     append(opened(data).journal.log, ACL)
-    end = metadata_log(data).log_end_offset
-    with pytest.raises(UnservableMetadataError, match="has 1 ACLs"):
-        opened(data)
-    assert metadata_log(data).log_end_offset == end
-
-
-def test_acls_that_were_removed_again_stop_nobody(data: Path) -> None:
-    append(opened(data).journal.log, ACL, RemoveAccessControlEntryRecord(id=ACL.id))
-    assert opened(data).metadata.obstacles() == []
+    assert opened(data).metadata.kept.acls == {ACL.id: ACL}
+    append(metadata_log(data), RemoveAccessControlEntryRecord(id=ACL.id))
+    assert opened(data).metadata.kept.acls == {}
 
 
 def test_metadata_from_the_future_is_refused(data: Path) -> None:
@@ -396,12 +391,17 @@ def test_a_log_that_begins_with_a_snapshot_is_read_from_there(data: Path) -> Non
     assert control_kinds(log).count(ControlRecordType.KRAFT_VOTERS) == 1
 
 
-def test_a_snapshot_that_the_log_does_not_reach_is_refused(data: Path) -> None:
-    log = opened(data).journal.log
-    snapshot = snapshot_bytes([], [], CODEC, last_contained_ms=0, now_ms=0)
-    (log.directory / f"{500:020d}-{1:010d}.checkpoint").write_bytes(snapshot)
-    with pytest.raises(CorruptJournalError, match="newest snapshot ends at 500"):
-        opened(data)
+def test_a_log_that_ends_before_its_newest_snapshot_goes_on_behind_it(data: Path) -> None:
+    kraft = opened(data)
+    levels = [JournalRecord(FeatureLevelRecord(name="metadata.version", feature_level=30))]
+    controls = voter_records(kraft.quorum)
+    snapshot = snapshot_bytes(controls, levels, CODEC, last_contained_ms=0, now_ms=0, epoch=7)
+    (kraft.journal.log.directory / f"{500:020d}-{7:010d}.checkpoint").write_bytes(snapshot)
+    again = opened(data)
+    log = again.journal.log
+    assert (log.log_start_offset, again.leader_epoch) == (500, 8)
+    assert log.log_end_offset == 501  # the LeaderChange
+    assert opened(data).metadata.features.in_log == {"metadata.version": 30}
 
 
 # -- older metadata

@@ -12,7 +12,12 @@ from odradek.coordinator.broker_registration import Endpoint
 from odradek.coordinator.controller import Controller
 from odradek.coordinator.kraft_log import open_kraft_log
 from odradek.coordinator.metadata_format import format_metadata
-from odradek.coordinator.quorum import QuorumMember
+from odradek.coordinator.metadata_image import MetadataImage
+from odradek.coordinator.metadata_snapshot import snapshot_pieces
+from odradek.coordinator.producer_ids import BLOCK_SIZE
+from odradek.coordinator.quorum import QuorumMember, voter_records
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.topic_creation import MorePartitions, NewTopic, TopicRules
 from odradek.coordinator.topic_deletion import TopicRef
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
@@ -22,6 +27,8 @@ from odradek.storage.checkpoints import (
     write_meta_properties,
     write_topic_id,
 )
+from odradek.storage.deletions import Deletions
+from odradek.storage.filenames import MetadataSnapshotName
 from odradek.storage.files import Files
 from tests.support.java_tools import JavaTools
 from tests.support.partition_logs import open_log
@@ -53,7 +60,35 @@ def open_controller(data: Path, me: QuorumMember) -> Controller:
     return Controller(kraft, lambda: rules)
 
 
-def live(data: Path, me: QuorumMember, *, dynamic: bool) -> None:
+def write_snapshot(controller: Controller, kept: SnapshotKeeper) -> None:
+    """As the broker does it, at once."""
+    log = controller.log
+    image = MetadataImage.of(controller.metadata, log.log_end_offset)
+    pieces = snapshot_pieces(
+        voter_records(controller.quorum),
+        image.records(),
+        MetadataRecordCodec.of_cluster(),
+        last_contained_ms=image.last_contained_ms,
+        now_ms=8,
+        epoch=log.leader_epoch,
+    )
+    kept.store(MetadataSnapshotName(image.end_offset, log.leader_epoch), pieces)
+    log.roll(8)
+
+
+def leave_only_the_end(controller: Controller) -> None:
+    """Two snapshots, of which the first goes again, and the log before the second."""
+    rules = SnapshotRules(retention_bytes=0)
+    kept = SnapshotKeeper(controller.log, FILES, Deletions(), rules, now_ms=0)
+    write_snapshot(controller, kept)
+    for _ in range(BLOCK_SIZE):  # there must be a record between the two
+        controller.producer_ids.take(8)
+    write_snapshot(controller, kept)
+    assert kept.clean(8) > 0
+    assert controller.log.segments[0].base_offset > 0
+
+
+def live(data: Path, me: QuorumMember, *, dynamic: bool, cleaned: bool = False) -> None:
     """A life of ours on an empty directory that ends cleanly, after an unclean restart."""
     data.mkdir()
     write_meta_properties(FILES, data, MetaProperties(CLUSTER_ID, 1, me.directory_id))
@@ -75,6 +110,8 @@ def live(data: Path, me: QuorumMember, *, dynamic: bool) -> None:
             controller.create_partitions([MorePartitions(name="orders", count=3)], 5)
             controller.delete_topics([TopicRef("gone")], 6)
             controller.producer_ids.take(7)
+            if cleaned:
+                leave_only_the_end(controller)
     controller.fence_broker(8)
     controller.log.close(9)
     write_topic_id(FILES, controller.log.directory / "partition.metadata", METADATA_TOPIC_ID)
@@ -130,12 +167,15 @@ def free_ports(count: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["dynamic", "static"])
+@pytest.mark.parametrize(
+    ("form", "cleaned"), [("dynamic", True), ("static", True), ("static", False)]
+)
 def test_kafka_starts_on_our_directory_and_we_start_on_what_it_leaves(
-    form: str, java: JavaTools, tmp_path: Path
+    form: str, cleaned: bool, java: JavaTools, tmp_path: Path
 ) -> None:
+    """Also where a snapshot stands for the beginning of the log (`cleaned`)."""
     data, me = tmp_path / "data", member()
-    live(data, me, dynamic=form == "dynamic")
+    live(data, me, dynamic=form == "dynamic", cleaned=cleaned)
     port, controller_port = free_ports(2)
     quorum = {
         "dynamic": f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}",

@@ -2,8 +2,11 @@
 
 import pytest
 
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestTopic
 from odradek.protocol.record import read_records
@@ -251,3 +254,13 @@ def test_nobody_joins_or_commits_under_the_name_of_a_group_of_another_type() -> 
     assert groups.committed() == 5
     state.replay(JournalRecord(None, 0, key), ReplayContext(10, 0))
     assert groups.join().generation_id == 1
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_the_offsets_topic_has_the_codec_that_the_broker_was_told(codec: CompressionType) -> None:
+    config = BrokerConfig(offsets_topic_compression_codec=int(codec))
+    assert GroupSettings.of(config).offsets_topic_compression is codec
+    groups = Groups(offsets_topic_compression=codec)
+    groups.commit(42)
+    assert [read_header(batch).compression for batch in groups.logs[0].stored] == [codec]
+    assert groups.restarted().committed() == 42

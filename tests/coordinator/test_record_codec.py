@@ -48,8 +48,11 @@ def test_a_metadata_record_is_read_as_it_was_written(message: Message, version: 
 
 
 @pytest.mark.parametrize("value", ["01a70100", "010c0100", "011d00"], ids=repr)
-def test_a_metadata_record_of_unknown_type_or_version_is_none(value: str) -> None:
-    assert METADATA.decode(None, bytes.fromhex(value)) is None
+def test_a_metadata_record_of_unknown_type_or_version_is_handed_on_as_it_is(value: str) -> None:
+    stored = bytes.fromhex(value)
+    record = METADATA.decode(None, stored)
+    assert record == JournalRecord(None, unread=stored)
+    assert METADATA.encode(record) == (None, stored)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\x01", b"\x00\x0c\x00", b"\x02\x0c\x00\x01a"])

@@ -11,10 +11,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, message_crc
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
     BatchHeader,
     batch_prefix,
     check_crc,
@@ -28,11 +31,12 @@ from odradek.protocol.compression import (
     decompress,
 )
 from odradek.protocol.errors import ApiError
+from odradek.protocol.legacy import build_message_set
+from odradek.protocol.message_set import MAGIC_V0, MAGIC_V1
 from odradek.protocol.record import CorruptRecordError, Record, read_records, skim_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.batch_scan import (
     CorruptBatchError,
-    OldFormatError,
     read_batches,
     scan_checked,
     scan_headers,
@@ -114,6 +118,7 @@ def _rules() -> list[AppendRules]:
         AppendRules(
             max_message_bytes=1 << 20,
             compression=compression,
+            compression_level=None,
             log_append_time=log_append_time,
             timestamp_before_max_ms=10**9,
             timestamp_after_max_ms=2**63 - 1,
@@ -212,14 +217,17 @@ def scan_segment(data: bytes) -> None:
     assert headers[: len(seen)] == seen
     for header, batch in whole:
         assert len(batch) == header.size_bytes
-        check_crc(batch, header)
+        if header.magic == MAGIC_V2:
+            check_crc(batch, header)
+        else:
+            assert message_crc(batch) == header.crc
 
 
 def _scanned(walk: Iterator[Any]) -> tuple[list[Any], str | None]:
     found: list[Any] = []
     try:
         found.extend(walk)
-    except (CorruptBatchError, OldFormatError) as error:
+    except CorruptBatchError as error:
         return found, str(error)
     return found, None
 
@@ -230,20 +238,29 @@ def _stamped(data: bytes) -> bytes:
     position = number = 0
     while position + HEADER_BYTES <= len(content):
         size = read_header(content, position).size_bytes
-        if not HEADER_BYTES <= size <= len(content) - position:
+        if not SMALLEST_MESSAGE_BYTES <= size <= len(content) - position:
             break
         number += 1
         if number % 5:
-            stamp_crc(memoryview(content)[position : position + size])
+            batch = memoryview(content)[position : position + size]
+            if content[position + MAGIC_POSITION] == MAGIC_V2:
+                stamp_crc(batch)
+            else:
+                batch[LOG_OVERHEAD:MAGIC_POSITION] = message_crc(batch).to_bytes(4, "big")
         position += size
     return bytes(content)
 
 
 def segment_seeds() -> Iterator[bytes]:
-    """Segments of one to six batches, one of them cut."""
+    """Segments of one to six batches, one of them cut, and of old messages before batches."""
     batches = [bytes(build_batch(golden_records(2), base_offset=2 * number)) for number in range(6)]
     yield b"".join(batches)
     yield b"".join(batches[:4])[:-CHECKED_POSITION]
+    for magic in (MAGIC_V0, MAGIC_V1):
+        for codec in (CompressionType.NONE, CompressionType.GZIP):
+            old = build_message_set(golden_records(3), magic=magic, compression=codec)
+            yield bytes(old) + batches[3]
+            yield bytes(old)
     yield from batch_seeds()
 
 

@@ -33,6 +33,35 @@ def test_what_was_compressed_comes_back(codec: CompressionType, data: bytes) -> 
     assert decompress(codec, compress(codec, data)) == data
 
 
+# Every level that a topic may ask for at the ends of its range, and the defaults.
+LEVELS = {
+    NONE: [0],
+    GZIP: [-1, 1, 9],
+    SNAPPY: [0],
+    LZ4: [1, 2, 9, 12, 17],
+    ZSTD: [-131_072, -5, 3, 22],
+}
+DEFAULTS = {GZIP: -1, LZ4: 9, ZSTD: 3}
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_levels_change_the_size_and_not_the_content(codec: CompressionType) -> None:
+    text = "\n".join(f"{n}: {n * 7919 % 10_007}" for n in range(5000)).encode()
+    packed = {level: compress(codec, text, level) for level in LEVELS[codec]}
+    for each in packed.values():
+        assert decompress(codec, each) == text
+    if codec in DEFAULTS:
+        assert packed[DEFAULTS[codec]] == compress(codec, text)
+        assert len(packed[LEVELS[codec][-1]]) < len(compress(codec, text))
+
+
+def test_the_default_level_of_lz4_is_the_fast_one_as_in_kafka() -> None:
+    assert len(compress(LZ4, TEXT, 8)) <= len(compress(LZ4, TEXT, 9))
+    assert compress(LZ4, TEXT, 9) == lz4.frame.compress(
+        TEXT, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+    )
+
+
 @pytest.mark.parametrize("codec", CompressionType)
 def test_views_and_bytearrays_are_taken(codec: CompressionType) -> None:
     packed = compress(codec, memoryview(bytearray(TEXT)))

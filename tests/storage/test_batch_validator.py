@@ -21,6 +21,7 @@ from odradek.storage.batch_validator import (
     CheckedBatch,
     RecordsRefusedError,
     check_client_batch,
+    target_compression,
 )
 from tests.support.log_box import NOW_MS, batch_of
 
@@ -241,6 +242,26 @@ def test_the_topics_compression_type_is_applied(
     assert header.crc == batch_crc(written)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4, 2, 8)
     assert list(read_records(written)) == list(read_records(batch))
+
+
+@pytest.mark.parametrize(
+    ("codec", "low", "high"), [("gzip", 1, 9), ("lz4", 9, 12), ("zstd", -1000, 19)]
+)
+def test_the_topics_compression_level_is_applied(codec: str, low: int, high: int) -> None:
+    text = "\n".join(f"{n}: {n * 7919 % 10_007}" for n in range(2000)).encode()
+    batch = batch_of(text)
+    sizes = []
+    for level in (low, high):
+        checked = check(batch, **{"compression_type": codec, f"compression_{codec}_level": level})
+        sizes.append(checked.header.size_bytes)
+        assert [record.value for record in read_records(whole(checked))] == [text]
+    assert sizes[1] < sizes[0]
+
+
+def test_levels_are_those_of_the_topics_codec_alone() -> None:
+    levels = {f"compression_{codec}_level": 1 for codec in ("gzip", "lz4", "zstd")}
+    for name, level in (("producer", None), ("uncompressed", None), ("snappy", None), ("lz4", 1)):
+        assert target_compression(TopicConfig(compression_type=name, **levels))[1] == level
 
 
 def test_uncompressed_is_a_compression_type() -> None:

@@ -300,3 +300,21 @@ def test_kafka_and_odradek_keep_each_other_out(files: Files, tmp_path: Path) -> 
         kafka.stdin.close()
         assert kafka.wait(30) == 0
     files.lock(path).release()
+
+
+@pytest.mark.parametrize("in_kernel", [True, False])
+def test_a_range_is_copied_to_the_same_position(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_kernel: bool
+) -> None:
+    if not in_kernel:
+        monkeypatch.setattr("odradek.storage.files._copy_in_kernel", lambda *_: 0)
+    data = bytes(range(256)) * 8192  # more than one piece
+    files.write(tmp_path / "source", data, sync=False)
+    source = files.open(tmp_path / "source")
+    target = files.open(tmp_path / "target", create=True)
+    files.copy_range(source, target, 100, 0)
+    files.copy_range(source, target, len(data) - 100, 100)
+    assert files.read(tmp_path / "target") == data
+    with pytest.raises(OSError, match="ends at") as caught:
+        files.copy_range(source, target, 10, len(data) - 5)
+    assert caught.value.filename == str(tmp_path / "source")

@@ -197,3 +197,63 @@ def test_epochs_and_offsets_always_ascend(
         assert earlier.epoch < later.epoch
         assert earlier.start_offset < later.start_offset
     assert on_disk(epochs) == entries
+
+
+class KafkasRules:
+    """The rules of Kafka's class, in its words: entries by epoch, cut from either end."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int]] = []
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        if self.entries and self.entries[-1][0] == epoch and start_offset >= self.entries[-1][1]:
+            return
+        while self.entries and (
+            self.entries[-1][0] >= epoch or self.entries[-1][1] >= start_offset
+        ):
+            self.entries.pop()
+        self.entries.append((epoch, start_offset))
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        while end_offset >= 0 and self.entries and self.entries[-1][1] >= end_offset:
+            self.entries.pop()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        removed = [entry for entry in self.entries if entry[1] <= start_offset]
+        if removed:
+            self.entries[: len(removed)] = [(removed[-1][0], start_offset)]
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        if epoch == -1:
+            return -1, -1
+        if self.entries and self.entries[-1][0] == epoch:
+            return epoch, log_end_offset
+        higher = [entry for entry in self.entries if entry[0] > epoch]
+        floor = [entry for entry in self.entries if entry[0] <= epoch]
+        if not higher:
+            return -1, -1
+        return (floor[-1][0] if floor else epoch), higher[0][1]
+
+
+steps = st.one_of(
+    st.tuples(st.just("assign"), st.integers(0, 9), st.integers(0, 50)),
+    st.tuples(st.just("truncate_from_end"), st.integers(-1, 60)),
+    st.tuples(st.just("truncate_from_start"), st.integers(0, 60)),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(steps, max_size=15))
+def test_after_any_steps_entries_and_answers_are_kafkas(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    epochs = LeaderEpochs(Files(), tmp_path_factory.mktemp("epochs") / "c")
+    rules = KafkasRules()
+    for name, *arguments in steps:
+        getattr(epochs, name)(*arguments)
+        getattr(rules, name)(*arguments)
+        assert epochs.entries == rules.entries
+    for epoch in range(-1, 11):
+        assert epochs.end_offset_for(epoch, 100) == rules.end_offset_for(epoch, 100)
+    epochs.flush()
+    assert on_disk(epochs) == rules.entries

@@ -354,6 +354,26 @@ def test_a_full_disk_is_not_a_broken_one(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
+def test_a_deletion_that_fails_for_one_partition_goes_on_with_the_others(tmp_path: Path) -> None:
+    class StubbornFiles(Disk):
+        def rename(self, source: Path, target: Path) -> None:
+            if source.name == "orders-0":
+                raise OSError(errno.ENOSPC, "full")
+            super().rename(source, target)
+
+    node = Node(tmp_path)
+    node.disk = StubbornFiles()
+    manager = node.start()
+    for n in range(3):
+        put(node.create(manager, "orders", n), b"v")
+    wanted = [("orders", n) for n in range(3)]
+    assert code_of(lambda: manager.delete(wanted, now_ms=NOW_MS)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.logs() == []
+    names = {path.name for path in node.paths[0].iterdir() if path.is_dir()}
+    assert {name for name in names if not name.endswith("-delete")} == {"orders-0"}
+    manager.close(now_ms=NOW_MS)
+
+
 def test_a_directory_that_cannot_be_loaded_is_offline(tmp_path: Path) -> None:
     node = Node(tmp_path, "a", "b")
     manager = node.start()

@@ -1,7 +1,6 @@
 """What a crash leaves, and what becomes of it: the acknowledged records, and nothing else."""
 
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.record_batch import CompressionType
-from odradek.storage.batch_scan import OldFormatError
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
 
@@ -28,6 +26,8 @@ def filled(box: LogBox, count: int = 6) -> PartitionLog:
 
 def answers(log: PartitionLog) -> object:
     """All that a client could ask the log."""
+    if log.producers.recall is not None:
+        log.producers.recall()  # as a batch that is sent again has it done
     times = [log.offset_for_timestamp(NOW_MS + n) for n in range(-1, 9)]
     return (
         log.log_start_offset,
@@ -148,25 +148,6 @@ def test_a_batch_larger_than_a_chunk_is_checked_piece_by_piece(tmp_path: Path) -
     data[2 << 20] ^= 1
     path.write_bytes(data)
     assert values_from(box.open(clean=False)) == [b"small"]
-
-
-def test_the_old_message_format_is_refused_and_kept(tmp_path: Path) -> None:
-    box = LogBox(tmp_path)
-    box.directory.mkdir()
-    # Offset 0, size, CRC-32, magic 1, attributes, timestamp, null key, value "v".
-    message = bytes.fromhex("01000000018bcfe56800ffffffff0000000176")
-    stored = (
-        bytes(8)
-        + (len(message) + 4).to_bytes(4, "big")
-        + zlib.crc32(message).to_bytes(4, "big")
-        + message
-        + bytes(61)
-    )
-    box.path(0, ".log").write_bytes(stored)
-    for clean in (True, False):
-        with pytest.raises(OldFormatError):
-            box.open(clean=clean)
-        assert box.path(0, ".log").read_bytes() == stored
 
 
 # --- files that are missing, left over or garbled

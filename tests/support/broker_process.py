@@ -111,9 +111,9 @@ class BrokerProcess:
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, within_s: float = READY_SECONDS) -> None:
         """Return when an ApiVersions request has been answered; raises BrokerDiedError."""
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + within_s
         while not self._answers():
             if self._running().poll() is not None:
                 code = self._running().returncode
@@ -147,6 +147,12 @@ class BrokerProcess:
         finally:
             if self._process is not None:
                 self.kill()
+
+    def wait_for_end(self) -> int:
+        """Wait until it ends by itself; the exit code."""
+        code = self._running().wait(STOP_SECONDS)
+        self._process = None
+        return code
 
     def _end(self, number: signal.Signals) -> int:
         process = self._running()

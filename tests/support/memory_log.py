@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+from odradek.protocol.any_batch import read_any_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import HEADER_BYTES, pack_header, read_header
 from odradek.storage.log import AppendOrigin
@@ -61,7 +62,7 @@ class MemoryLog:
 
     def batches(self, start_offset: int) -> Iterator[memoryview]:
         for batch in list(self.stored):
-            if read_header(batch).last_offset >= start_offset:
+            if read_any_header(batch).last_offset >= start_offset:
                 yield memoryview(batch)
 
     def become_leader(self, leader_epoch: int) -> None:

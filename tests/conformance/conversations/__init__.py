@@ -3,7 +3,14 @@
 from collections.abc import Callable
 
 from tests.conformance.conversation import Conversation
-from tests.conformance.conversations import cluster, groups, records, topics
+from tests.conformance.conversations import (
+    administration,
+    cluster,
+    configs,
+    groups,
+    records,
+    topics,
+)
 
 Talk = Callable[[Conversation], None]
 
@@ -12,7 +19,7 @@ def all_conversations() -> dict[str, Talk]:
     """Every public function of the modules here, by its name."""
     return {
         name: function
-        for module in (cluster, topics, records, groups)
+        for module in (administration, cluster, topics, configs, records, groups)
         for name, function in vars(module).items()
         if callable(function)
         and getattr(function, "__module__", "") == module.__name__

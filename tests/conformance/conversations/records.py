@@ -259,7 +259,9 @@ def reads_are_refused_or_empty(talk: Conversation) -> None:
                     "reading", offset, topic_id=topic.topic_id, last_epoch=epoch
                 )
                 talk.ask(request, version)
-    talk.ask(fetch_request("reading", 0, isolation_level=1), BY_NAME)
+    for offset in (0, 1, 3, 4):
+        talk.ask(fetch_request("reading", offset, isolation_level=1), BY_NAME)
+        talk.ask(fetch_request("reading", offset, last_epoch=5, isolation_level=1), BY_NAME)
     talk.ask(fetch_request("reading", 0, isolation_level=7), BY_NAME)
 
 

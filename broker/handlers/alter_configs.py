@@ -1,0 +1,45 @@
+"""AlterConfigs (key 33, v0-2).
+
+All overrides of a topic, broker, group or client metrics subscription replaced: those that the
+request does not name are taken back. What IncrementalAlterConfigs says of errors and time holds
+here too. Loggers are not for this API.
+"""
+
+from ...coordinator.config_changes import Alteration, AlterOperation, ConfigChange, ConfigResource
+from ...protocol.errors import ApiError
+from ...protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from ..context import RequestContext
+
+
+async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    results = await context.broker.config_admin.alter(
+        [alteration_of(resource) for resource in request.resources],
+        validate_only=request.validate_only,
+    )
+    pairs = zip(request.resources, results, strict=True)
+    return AlterConfigsResponse(responses=[answer(*pair) for pair in pairs])
+
+
+def alteration_of(resource: AlterConfigsResource) -> Alteration:
+    return Alteration(
+        resource=ConfigResource(resource.resource_type, resource.resource_name),
+        changes=[
+            ConfigChange(config.name, AlterOperation.SET, config.value)
+            for config in resource.configs
+        ],
+        replaces=True,
+    )
+
+
+def answer(resource: AlterConfigsResource, error: ApiError | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

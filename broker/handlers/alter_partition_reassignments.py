@@ -1,0 +1,59 @@
+"""AlterPartitionReassignments (key 45, v0-1).
+
+Every replica is on this broker, so the one reassignment there can be is to where it is: it is
+accepted and changes nothing. Others are refused, and there is never one to cancel. v1 the caller
+may forbid a change of the replication factor (KIP-860)."""
+
+from ...coordinator.reassignments import check_reassignment
+from ...protocol.errors import ApiError
+from ...protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsPartition,
+    AlterPartitionReassignmentsPartitionResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionReassignmentsTopicResponse,
+)
+from ..context import RequestContext
+
+
+def handle(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse(error_message="")
+    allowed = request.allow_replication_factor_change
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=allowed,
+        responses=[
+            AlterPartitionReassignmentsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    reassign(context, topic.name, one, allowed=allowed) for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def reassign(
+    context: RequestContext,
+    topic: str,
+    wanted: AlterPartitionReassignmentsPartition,
+    *,
+    allowed: bool,
+) -> AlterPartitionReassignmentsPartitionResponse:
+    index = wanted.partition_index
+    try:
+        check_reassignment(
+            context.broker.metadata,
+            topic,
+            index,
+            wanted.replicas,
+            allow_replication_factor_change=allowed,
+        )
+    except ApiError as error:
+        return AlterPartitionReassignmentsPartitionResponse(
+            partition_index=index, error_code=error.code, error_message=error.message
+        )
+    return AlterPartitionReassignmentsPartitionResponse(partition_index=index)

@@ -1,0 +1,73 @@
+"""DeleteRecords (key 21, v0-2).
+
+Records before an offset (-1: before the high watermark) are gone for every reader when the answer
+leaves. Whole segments of them go at the next retention check; a restart knows of the new log start
+by log-start-offset-checkpoint, which is written every log.flush.start.offset.checkpoint.interval.ms
+and at a clean stop: a kill before that brings the records back, as in Kafka. Not for internal
+topics, nor for topics that are only compacted. The timeout waits for followers: there are none."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from ...storage.topic_names import is_internal
+from ..context import RequestContext
+
+HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+
+def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    wanted: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            # What is named twice is answered once; the last offset counts.
+            wanted.setdefault(topic.name, {})[one.partition_index] = one.offset
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name,
+                partitions=[
+                    delete_before(context, name, index, offset) for index, offset in offsets.items()
+                ],
+            )
+            for name, offsets in wanted.items()
+        ]
+    )
+
+
+def delete_before(
+    context: RequestContext, topic: str, index: int, offset: int
+) -> DeleteRecordsPartitionResult:
+    try:
+        low_watermark = raise_log_start(context, topic, index, offset)
+    except ApiError as error:
+        return DeleteRecordsPartitionResult(
+            partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
+        )
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+
+
+def raise_log_start(context: RequestContext, topic: str, index: int, offset: int) -> int:
+    """The log start offset afterwards: the one it had, where that is larger."""
+    log = context.broker.log_manager.get(topic, index)
+    if is_internal(topic):
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}"
+        )
+    if log.config.compact and not log.config.delete:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Records of partition {log.name} can not be deleted due to the configured policy",
+        )
+    wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
+    if wanted < 0:
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"The offset {wanted} for partition {log.name} is not valid",
+        )
+    log.increment_log_start_offset(wanted)
+    return log.log_start_offset

@@ -1,0 +1,60 @@
+"""DescribeProducers (key 61, v0).
+
+What a partition's log remembers of the producers that wrote to it with an id: the last sequence and
+time, and where an open transaction begins (KIP-664)."""
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.describe_producers import (
+    DescribeProducersPartitionResponse,
+    DescribeProducersProducerState,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopicResponse,
+)
+from ...storage.producer_entry import ProducerEntry
+from ...storage.topic_names import why_illegal
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersTopicResponse(
+                name=topic.name,
+                partitions=[
+                    describe(context, topic.name, index) for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def describe(context: RequestContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
+    try:
+        reason = why_illegal(topic)
+        if reason is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        log = context.broker.log_manager.get(topic, index)
+    except ApiError as error:
+        return DescribeProducersPartitionResponse(
+            partition_index=index,
+            error_code=error.code,
+            error_message=error.message,
+            active_producers=[],
+        )
+    return DescribeProducersPartitionResponse(
+        partition_index=index,
+        active_producers=[state_of(entry) for entry in log.producers.producers.values()],
+    )
+
+
+def state_of(entry: ProducerEntry) -> DescribeProducersProducerState:
+    return DescribeProducersProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp_ms,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.txn_first_offset,
+    )

@@ -1,0 +1,48 @@
+"""IncrementalAlterConfigs (key 44, v0-1).
+
+Overrides of topics, brokers, groups and client metrics set, deleted, or (lists of topics and
+brokers) appended to and subtracted from; levels of the broker's loggers. They have taken effect,
+and are on the disk, when the answer leaves. A resource that comes twice is refused, each time.
+"""
+
+from ...coordinator.config_changes import Alteration, ConfigChange, ConfigResource
+from ...protocol.errors import ApiError
+from ...protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from ..context import RequestContext
+
+
+async def handle(
+    context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    results = await context.broker.config_admin.alter(
+        [alteration_of(resource) for resource in request.resources],
+        validate_only=request.validate_only,
+    )
+    pairs = zip(request.resources, results, strict=True)
+    return IncrementalAlterConfigsResponse(responses=[answer(*pair) for pair in pairs])
+
+
+def alteration_of(resource: IncrementalAlterConfigsResource) -> Alteration:
+    return Alteration(
+        resource=ConfigResource(resource.resource_type, resource.resource_name),
+        changes=[
+            ConfigChange(config.name, config.config_operation, config.value)
+            for config in resource.configs
+        ],
+    )
+
+
+def answer(
+    resource: IncrementalAlterConfigsResource, error: ApiError | None
+) -> IncrementalAlterConfigsResourceResponse:
+    return IncrementalAlterConfigsResourceResponse(
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

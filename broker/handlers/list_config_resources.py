@@ -1,0 +1,50 @@
+"""ListConfigResources (key 74, v0-1).
+
+The resources that may be described: every topic, this broker and its loggers; of groups and client
+metrics those on which something is set. v0 knows client metrics alone · v1 all, by type (KIP-1142).
+"""
+
+from ...coordinator.configs import ConfigResourceType
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.list_config_resources import (
+    ListConfigResourcesConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ..context import RequestContext
+
+OF_FIRST_VERSION = (ConfigResourceType.CLIENT_METRICS,)
+OF_LATER_VERSIONS = (
+    ConfigResourceType.GROUP,
+    ConfigResourceType.CLIENT_METRICS,
+    ConfigResourceType.BROKER_LOGGER,
+    ConfigResourceType.BROKER,
+    ConfigResourceType.TOPIC,
+)
+
+
+def handle(
+    context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    served = OF_LATER_VERSIONS if context.api_version else OF_FIRST_VERSION
+    wanted = set(request.resource_types) or set(served)
+    if not wanted.issubset(served):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ListConfigResourcesConfigResource(resource_name=name, resource_type=kind)
+            for kind in served
+            if kind in wanted
+            for name in names_of(context, kind)
+        ]
+    )
+
+
+def names_of(context: RequestContext, kind: ConfigResourceType) -> list[str]:
+    metadata = context.broker.metadata
+    match kind:
+        case ConfigResourceType.TOPIC:
+            return [topic.name for topic in metadata.topics.values()]
+        case ConfigResourceType.BROKER | ConfigResourceType.BROKER_LOGGER:
+            return [str(context.broker.node_id)]
+    return metadata.configs.names(kind)

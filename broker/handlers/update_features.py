@@ -1,0 +1,40 @@
+"""UpdateFeatures (key 57, v0-2).
+
+Finalises levels of the features we serve, all that are asked for or none. v1 how (upgrade, safe or
+unsafe downgrade: Kafka does no unsafe ones either) and validate_only; v0's allow_downgrade is not
+heard, as in Kafka · v2 no answer for each feature."""
+
+from ...coordinator.feature_updates import FeatureUpdate
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpdateFeaturesResult,
+)
+from ..context import RequestContext
+
+LAST_VERSION_WITH_RESULTS = 1
+
+
+async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    updates = {
+        update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    }
+    try:
+        context.broker.controller.update_features(
+            updates, context.now_ms, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
+    await context.broker.metadata_sync.sync()
+    results = []
+    if context.api_version <= LAST_VERSION_WITH_RESULTS:
+        results = [result_of(update.feature) for update in request.feature_updates]
+    return UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
+
+
+def result_of(feature: str) -> UpdateFeaturesResult:
+    return UpdateFeaturesResult(
+        feature=feature, error_code=ErrorCode.NONE, error_message=ErrorCode.NONE.name
+    )

@@ -1,0 +1,139 @@
+"""Every configuration key of a group, and the bounds that the broker sets them (KIP-848, KIP-1043).
+
+A group's value is what was set on the group, else the broker's value under the broker's name of the
+key. The assignment intervals are the exception: their broker key may change while the broker runs,
+so here they have Kafka's default until they are set. Kafka: GroupConfig, and GroupCoordinatorConfig
+and ShareGroupConfig for the bounds.
+"""
+
+import re
+from collections.abc import Mapping
+
+from .broker_config import BrokerConfig
+from .broker_keys import broker_value
+from .key import ConfigError, Value, invalid_value, parse_all
+from .key_table import read_table
+
+GROUP_KEYS = read_table("""\
+consumer.session.timeout.ms INT 45000 1..
+    Session timeout of a consumer group's member.
+consumer.heartbeat.interval.ms INT 5000 1..
+    Heartbeat interval of a consumer group's member.
+consumer.assignment.interval.ms INT 1000 0..
+    Least time between two assignments of a consumer group.
+share.session.timeout.ms INT 45000 1..
+    Session timeout of a share group's member.
+share.heartbeat.interval.ms INT 5000 1..
+    Heartbeat interval of a share group's member.
+share.record.lock.duration.ms INT 30000 1000..
+    How long a record delivered to a share group stays locked.
+share.delivery.count.limit INT 5 2..
+    How often a share group is delivered a record before it is given up.
+share.partition.max.record.locks INT 2000 100..
+    Most records of a partition that a share group holds locked.
+share.auto.offset.reset STRING latest
+    Where a share group begins: earliest, latest, or by_duration:PnDTnHnMn.nS before now.
+share.isolation.level STRING read_uncommitted read_committed|read_uncommitted
+    Whether a share group sees records of aborted and open transactions.
+share.renew.acknowledge.enable BOOLEAN true
+    Whether a member of a share group may prolong its locks.
+share.assignment.interval.ms INT 1000 0..
+    Least time between two assignments of a share group.
+streams.session.timeout.ms INT 45000 1..
+    Session timeout of a streams group's member.
+streams.heartbeat.interval.ms INT 5000 1..
+    Heartbeat interval of a streams group's member.
+streams.num.standby.replicas INT 0 0..
+    Standby tasks of a streams group.
+streams.initial.rebalance.delay.ms INT 3000 0..
+    How long a new streams group waits for more members.
+streams.assignment.interval.ms INT 1000 0..
+    Least time between two assignments of a streams group.
+""")
+
+_WITHOUT_SYNONYM = frozenset(
+    {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
+)
+# group key -> the broker's name of it
+GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM}
+_OWN_DEFAULT = frozenset(name for name in GROUP_KEYS if name.endswith(".assignment.interval.ms"))
+
+_BOUNDED = (
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.assignment.interval.ms",
+)
+_DURATION = re.compile(
+    r"by_duration:\+?P(?=.)(\+?\d+D)?(T(?=.)(\+?\d+H)?(\+?\d+M)?(\+?\d+([.,]\d{0,9})?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
+    """The value of each key for a group on which `overrides` are set; unknown names don't count.
+
+    Raises ConfigError for a value that is none of its key's.
+    """
+    values = {name: _inherited(broker, name) for name in GROUP_KEYS}
+    return values | parse_all(GROUP_KEYS, overrides)
+
+
+def _inherited(broker: BrokerConfig, name: str) -> Value:
+    if name in GROUP_SYNONYMS and name not in _OWN_DEFAULT:
+        return broker_value(broker, GROUP_SYNONYMS[name])
+    return GROUP_KEYS[name].default
+
+
+def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """ConfigError unless a group may have these overrides on this broker."""
+    for name in overrides:
+        if name not in GROUP_KEYS:
+            raise ConfigError(f"Unknown group config name: {name}")
+    values = group_values(broker, overrides)
+    _check_offset_reset(str(values["share.auto.offset.reset"]))
+    for name in _BOUNDED:
+        if name in overrides or name not in _OWN_DEFAULT:
+            _check_bounds(broker, name, _int(values[name]))
+    standby = "streams.num.standby.replicas"
+    _check_most(broker, standby, _int(values[standby]), "group.streams.max.standby.replicas")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if _int(values[session]) <= _int(values[heartbeat]):
+            raise ConfigError(f"{session} must be greater than {heartbeat}")
+
+
+def _check_offset_reset(text: str) -> None:
+    if text not in ("earliest", "latest") and not _DURATION.fullmatch(text):
+        raise invalid_value(
+            "share.auto.offset.reset",
+            text,
+            "must be earliest, latest, or by_duration:<PnDTnHnMn.nS>",
+        )
+
+
+def _check_bounds(broker: BrokerConfig, name: str, value: int) -> None:
+    """`consumer.x` lies from `group.consumer.min.x` to `group.consumer.max.x`."""
+    kind, _, rest = name.partition(".")
+    least = f"group.{kind}.min.{rest}"
+    if value < _int(broker_value(broker, least)):
+        raise ConfigError(f"{name} must be greater than or equal to {least}")
+    _check_most(broker, name, value, f"group.{kind}.max.{rest}")
+
+
+def _check_most(broker: BrokerConfig, name: str, value: int, most: str) -> None:
+    if value > _int(broker_value(broker, most)):
+        raise ConfigError(f"{name} must be less than or equal to {most}")
+
+
+def _int(value: Value) -> int:
+    assert isinstance(value, int)
+    return value

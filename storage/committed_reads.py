@@ -1,0 +1,86 @@
+"""What of a slice a read_committed consumer may see, and what of that was aborted.
+
+Nothing at or behind the last stable offset, where the oldest open transaction began. Records before
+it are decided; those of aborted transactions are still in the slice, and the consumer drops them by
+the list that comes along: every aborted transaction that overlaps the slice. Each segment's index
+lists those whose marker lies in it, so the search goes on into later segments until an entry says
+that all was decided up to the slice's end when it was written.
+
+Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
+"""
+
+from typing import NamedTuple
+
+from .segment import Segment
+from .segment_list import SegmentList
+from .slices import RecordsSlice
+from .txn_index import AbortedTransaction
+
+
+class CommittedRead(NamedTuple):
+    """Whole batches, none behind the last stable offset, and what to drop of them."""
+
+    records: RecordsSlice
+    aborted: list[AbortedTransaction]
+
+
+def committed_part(
+    segments: SegmentList,
+    records: RecordsSlice,
+    offset: int,
+    last_stable_offset: int,
+    log_end_offset: int,
+) -> CommittedRead:
+    """Cut a slice that was read from `offset` on. Raises OSError, CorruptRecordError."""
+    index = _index_of(segments, records, offset)
+    segment = segments[index]
+    size = records.size_bytes
+    if offset >= last_stable_offset:
+        size = 0
+    elif last_stable_offset < log_end_offset:
+        size = min(size, _bytes_before(segments, index, last_stable_offset, records.position))
+    if size <= 0:
+        return CommittedRead(RecordsSlice(records.file, records.position, 0), [])
+    if size < records.size_bytes:
+        records = RecordsSlice(records.file, records.position, size)
+    end_position = records.position + size
+    if end_position < segment.size_bytes:
+        end_offset = segment.batch_at(end_position).header.base_offset
+    elif index + 1 < len(segments):
+        end_offset = segments[index + 1].base_offset
+    else:
+        end_offset = log_end_offset
+    return CommittedRead(records, aborted_between(segments, index, offset, end_offset))
+
+
+def aborted_between(
+    segments: SegmentList, first_index: int, start_offset: int, end_offset: int
+) -> list[AbortedTransaction]:
+    """Aborted transactions that overlap [start, end), from the segment of that index on."""
+    found = []
+    for index in range(first_index, len(segments)):
+        for transaction in segments[index].aborted():
+            if transaction.last_offset >= start_offset and transaction.first_offset < end_offset:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end_offset:
+                return found
+    return found
+
+
+def _index_of(segments: SegmentList, records: RecordsSlice, offset: int) -> int:
+    """The segment that the slice lies in: the one that holds `offset`, or one behind it."""
+    first = max(segments.floor_index(offset), 0)
+    for index in range(first, len(segments)):
+        if segments[index].has_open_file and segments[index].file is records.file:
+            return index
+    return len(segments) - 1
+
+
+def _bytes_before(segments: SegmentList, index: int, offset: int, position: int) -> int:
+    """How many bytes from `position` on lie before the batch of `offset`."""
+    holder = segments.floor_index(offset)
+    if holder != index:
+        return segments[index].size_bytes if holder > index else 0
+    segment: Segment = segments[index]
+    found = segment.find(offset)
+    return (segment.size_bytes if found is None else found.position) - position

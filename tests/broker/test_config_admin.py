@@ -1,0 +1,232 @@
+"""Settings changed while the broker runs: they take effect at once, and again after a restart."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.log_levels import levels
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+)
+from odradek.coordinator.configs import ConfigResourceType
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import ConfigRecord
+
+TOPIC = ConfigResource(ConfigResourceType.TOPIC, "t")
+OURS = ConfigResource(ConfigResourceType.BROKER, "0")
+ALL = ConfigResource(ConfigResourceType.BROKER, "")
+LOGGERS = ConfigResource(ConfigResourceType.BROKER_LOGGER, "0")
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
+
+
+class Rig:
+    """A broker without listeners, on a directory that outlives it."""
+
+    def __init__(self, directory: Path, **texts: str) -> None:
+        settings = {"log.dirs": str(directory), "listeners": "PLAINTEXT://localhost:0"}
+        settings |= {name.replace("_", "."): text for name, text in texts.items()}
+        self.config = BrokerConfig.from_texts(settings)
+        self.broker = self._open()
+
+    def _open(self) -> Broker:
+        return Broker(self.config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
+
+    async def restart(self) -> None:
+        await self.broker.close()
+        self.broker = self._open()
+
+    async def alter(
+        self, resource: ConfigResource, *changes: tuple[str, int, str | None], **options: bool
+    ) -> ApiError | None:
+        alteration = Alteration(
+            resource=resource,
+            changes=[ConfigChange(*change) for change in changes],
+            replaces=options.get("replaces", False),
+        )
+        validate_only = options.get("validate_only", False)
+        [error] = await self.broker.config_admin.alter([alteration], validate_only=validate_only)
+        return error
+
+    def topic(self, name: str = "t") -> TopicConfig:
+        return self.broker.log_manager.get(name, 0).config
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    rig = Rig(tmp_path, log_retention_ms="1000")
+    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+    yield rig
+    await rig.broker.close()
+
+
+async def test_a_topics_override_reaches_its_logs_at_once(rig: Rig) -> None:
+    assert (
+        await rig.alter(TOPIC, ("retention.ms", SET, "5"), ("segment.bytes", SET, "2000000"))
+        is None
+    )
+    assert (rig.topic().retention_ms, rig.topic().segment_bytes) == (5, 2_000_000)
+    await rig.alter(TOPIC, ("retention.ms", DELETE, None))
+    assert rig.topic().retention_ms == 1000
+    await rig.restart()
+    assert (rig.topic().retention_ms, rig.topic().segment_bytes) == (1000, 2_000_000)
+
+
+async def test_a_brokers_setting_reaches_the_logs_that_do_not_overrule_it(rig: Rig) -> None:
+    await rig.broker.topic_admin.create([NewTopic(name="own", configs={"retention.ms": "7"})])
+    await rig.alter(ALL, ("log.retention.ms", SET, "5"), ("message.max.bytes", SET, "77"))
+    await rig.alter(OURS, ("log.retention.ms", SET, "6"))
+    assert (rig.topic().retention_ms, rig.topic("own").retention_ms) == (6, 7)
+    assert rig.topic("own").max_message_bytes == 77
+    await rig.broker.topic_admin.create([NewTopic(name="later")])
+    assert (rig.topic("later").retention_ms, rig.topic("later").max_message_bytes) == (6, 77)
+    await rig.restart()
+    assert (rig.topic().retention_ms, rig.topic("own").retention_ms) == (6, 7)
+    await rig.alter(OURS, ("log.retention.ms", DELETE, None))
+    assert rig.topic().retention_ms == 5
+    await rig.alter(ALL, replaces=True)
+    assert (rig.topic().retention_ms, rig.topic().max_message_bytes) == (1000, 1_048_588)
+
+
+async def test_whoever_listens_hears_of_the_new_configuration(rig: Rig) -> None:
+    heard = []
+    rig.broker.config_in_force.on_change.append(lambda config: heard.append(config.max_connections))
+    await rig.alter(ALL, ("max.connections", SET, "5"))
+    await rig.alter(ALL, ("max.connections", SET, "5"))
+    await rig.alter(OURS, ("max.connections", SET, "6"), validate_only=True)
+    await rig.alter(OURS, ("max.connections", SET, "7"))
+    assert heard == [5, 7]
+    assert rig.broker.config.max_connections == 7
+
+
+async def test_producers_are_forgotten_by_the_setting_in_force(rig: Rig) -> None:
+    await rig.alter(ALL, ("producer.id.expiration.ms", SET, "9"))
+    assert rig.broker.log_manager.get("t", 0).producers.expiration_ms == 9
+    await rig.restart()
+    assert rig.broker.log_manager.get("t", 0).producers.expiration_ms == 9
+
+
+async def test_a_setting_that_cannot_be_changed_is_refused_and_not_written(rig: Rig) -> None:
+    before = rig.broker.metadata.last_offset
+    for name, value in (("log.dirs", "/x"), ("log.retention.ms", "soon"), ("num.io.threads", "99")):
+        error = await rig.alter(OURS, (name, SET, value))
+        assert error is not None
+        assert error.code is ErrorCode.INVALID_REQUEST
+        assert name in error.message
+    for name in ("1", "x", "", "0_0"):
+        error = await rig.alter(OURS._replace(name=name or " "), ("log.retention.ms", SET, "5"))
+        assert error is not None
+        assert error.code is ErrorCode.INVALID_REQUEST
+    assert rig.broker.metadata.last_offset == before
+
+
+async def test_resources_that_come_twice_are_refused_and_the_others_changed(rig: Rig) -> None:
+    twice = Alteration(resource=TOPIC, changes=[ConfigChange("retention.ms", SET, "5")])
+    once = Alteration(resource=ALL, changes=[ConfigChange("log.retention.ms", SET, "6")])
+    results = await rig.broker.config_admin.alter([twice, once, twice], validate_only=False)
+    codes = [error and error.code for error in results]
+    assert codes == [ErrorCode.INVALID_REQUEST, None, ErrorCode.INVALID_REQUEST]
+    assert rig.topic().retention_ms == 6
+
+
+async def test_keys_that_come_twice_and_nulls_are_refused(rig: Rig) -> None:
+    for changes in (
+        [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)],
+        [("retention.ms", SET, None)],
+        [("cleanup.policy", APPEND, None)],
+    ):
+        error = await rig.alter(TOPIC, *changes)
+        assert error is not None
+        assert error.code is ErrorCode.INVALID_REQUEST
+
+
+def write(broker: Broker, name: str, settings: dict[str, str]) -> None:
+    """Settings as another version of Kafka may have left them in the log."""
+    records = [
+        JournalRecord(ConfigRecord(resource_type=4, resource_name=name, name=key, value=value))
+        for key, value in settings.items()
+    ]
+    broker.controller._journal.commit(Outcome(reply=None, records=tuple(records)), 0)
+
+
+async def test_a_broker_starts_on_settings_that_it_cannot_apply(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(rig.broker, "", {"log.dirs": "/x", "log.retention.ms": "soon", "message.max.bytes": "77"})
+    write(rig.broker, "0", {"num.partitions": "9", "listeners": "PLAINTEXT://localhost:1"})
+    await rig.restart()
+    assert rig.broker.config.log_retention_ms == 1000
+    assert rig.topic().max_message_bytes == 77
+    assert rig.broker.config.listeners == ("PLAINTEXT://localhost:0",)
+    for name in ("log.dirs", "log.retention.ms", "num.partitions", "listeners"):
+        assert any(name in message for message in caplog.messages), name
+    assert await rig.alter(ALL, ("log.retention.bytes", SET, "5")) is None
+    assert rig.topic().retention_bytes == 5
+
+
+async def test_settings_that_contradict_each_other_leave_the_last_ones_in_force(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(rig.broker, "", {"log.cleaner.max.compaction.lag.ms": "5"})
+    write(rig.broker, "0", {"log.cleaner.min.compaction.lag.ms": "6"})
+    await rig.restart()
+    assert rig.broker.config_in_force.layers == ()
+    assert "conflict topic config setting" in caplog.text
+
+
+@pytest.fixture
+def same_levels() -> Iterator[None]:
+    """Loggers belong to the whole process: put their levels back."""
+    loggers = [logging.getLogger(name) for name in ("odradek", "odradek.topics")]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("same_levels")
+async def test_levels_of_loggers_are_changed_and_not_remembered(rig: Rig) -> None:
+    before = rig.broker.metadata.last_offset
+    assert (
+        await rig.alter(LOGGERS, ("root", SET, "ERROR"), ("odradek.topics", SET, "TRACE")) is None
+    )
+    assert (levels()["root"], levels()["odradek"], levels()["odradek.topics"]) == (
+        "ERROR",
+        "ERROR",
+        "TRACE",
+    )
+    assert await rig.alter(LOGGERS, ("odradek.topics", DELETE, None)) is None
+    assert levels()["odradek.topics"] == "ERROR"
+    await rig.alter(LOGGERS, ("root", SET, "FATAL"), validate_only=True)
+    assert levels()["root"] == "ERROR"
+    assert rig.broker.metadata.last_offset == before
+
+
+@pytest.mark.usefixtures("same_levels")
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("root", SET, "LOUD"), ErrorCode.INVALID_CONFIG),
+        (("root", SET, "warning"), ErrorCode.INVALID_CONFIG),
+        (("asyncio", SET, "INFO"), ErrorCode.INVALID_CONFIG),
+        (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
+        (("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
+        (("root", 9, "INFO"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_levels_that_no_logger_has_are_refused(
+    rig: Rig, change: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    error = await rig.alter(LOGGERS, change)
+    assert error is not None
+    assert error.code is code

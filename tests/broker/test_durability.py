@@ -1,0 +1,233 @@
+"""flush.messages: an acknowledgement leaves after the fsync that covers it, if that succeeds."""
+
+import asyncio
+import errno
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from odradek.storage.files import OpenFile
+from odradek.storage.log import PartitionLog
+from tests.support.broker_in_loop import (
+    PRODUCE_VERSION,
+    BrokerInLoop,
+    broker_in_loop,
+    produce_to,
+    until,
+)
+from tests.support.faulty_files import FaultyFiles, below
+from tests.support.log_box import batch_of
+
+STILL_WAITS_S = 0.2
+
+
+class GatedFiles(FaultyFiles):
+    """The fsyncs of one directory wait until the gate is opened; those of its logs are counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.gated = Path("/nowhere")
+        self.begun = 0
+
+    def fsync(self, file: OpenFile) -> None:
+        if file.path.is_relative_to(self.gated) and file.path.suffix == ".log":
+            self.begun += 1
+            assert self.gate.wait(30)
+        super().fsync(file)
+
+    def close_gate(self, log: PartitionLog) -> None:
+        self.gated = log.directory
+        self.begun = 0
+        self.gate.clear()
+
+
+@pytest.fixture
+async def files() -> GatedFiles:
+    return GatedFiles()
+
+
+@pytest.fixture
+async def served(tmp_path: Path, files: GatedFiles) -> AsyncIterator[BrokerInLoop]:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, files, offsets_topic_num_partitions="1") as broker:
+        yield broker
+        files.heal()
+        files.gate.set()
+
+
+async def topic(
+    served: BrokerInLoop, *, partitions: int = 1, flush_messages: int = 1
+) -> list[PartitionLog]:
+    """The logs of the topic t."""
+    configs = {"flush.messages": str(flush_messages)}
+    wish = NewTopic(name="t", partition_count=partitions, configs=configs)
+    await served.broker.topic_admin.create([wish])
+    return [served.broker.log_manager.get("t", index) for index in range(partitions)]
+
+
+async def is_waiting(work: "asyncio.Task[object]") -> bool:
+    """Whether it goes on waiting, as far as one can tell in a moment."""
+    done, _ = await asyncio.wait([work], timeout=STILL_WAITS_S)
+    return not done
+
+
+async def test_an_answer_waits_for_the_fsync_and_readers_do_not(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served)
+    files.close_gate(log)
+    producing = asyncio.create_task(served.produce("t", batch_of(b"v")))
+    assert await is_waiting(producing)
+    assert (log.log_end_offset, log.recovery_point) == (1, 0)
+    files.gate.set()
+    (answer,) = await producing
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
+    assert log.recovery_point == 1
+
+
+async def test_one_fsync_serves_all_who_wait(served: BrokerInLoop, files: GatedFiles) -> None:
+    (log,) = await topic(served)
+    files.close_gate(log)
+    work = [asyncio.create_task(served.produce("t", batch_of(b"v"))) for _ in range(20)]
+    assert await is_waiting(work[0])
+    await until(lambda: log.log_end_offset == 20)
+    files.gate.set()
+    answers = [(await each)[0] for each in work]
+    assert sorted(answer.base_offset for answer in answers) == list(range(20))
+    # The first one came alone; who came while its fsync ran shared the next.
+    assert files.begun == 2
+
+
+async def test_partitions_are_synced_side_by_side_and_a_request_waits_for_its_own(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    logs = await topic(served, partitions=3)
+    files.close_gate(logs[0])
+    both = asyncio.create_task(served.produce("t", batch_of(b"v"), [0, 1]))
+    (alone,) = await served.produce("t", batch_of(b"v"), [2])
+    assert alone.error_code == ErrorCode.NONE
+    assert await is_waiting(both)
+    assert [log.recovery_point for log in logs] == [0, 1, 1]
+    files.gate.set()
+    assert [one.error_code for one in await both] == [0, 0]
+
+
+async def test_a_sync_begins_with_the_append_that_reaches_flush_messages(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served, flush_messages=3)
+    files.close_gate(log)
+    await served.produce("t", batch_of(b"a"))
+    await served.produce("t", batch_of(b"b"))
+    assert files.begun == 0
+    third = asyncio.create_task(served.produce("t", batch_of(b"c")))
+    assert await is_waiting(third)
+    files.gate.set()
+    await third
+    assert log.recovery_point == 3
+
+
+async def test_acks_0_is_synced_too_and_nobody_waits(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served)
+    files.close_gate(log)
+    await served.send(produce_to("t", batch_of(b"v"), acks=0), PRODUCE_VERSION)
+    await until(lambda: files.begun)
+    assert not served.broker.log_syncs.due  # the next request must not wait for it
+    files.gate.set()
+    await until(lambda: log.recovery_point == 1)
+
+
+async def test_a_duplicate_is_acknowledged_only_when_the_first_one_is_synced(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served)
+    files.close_gate(log)
+    batch = batch_of(b"v", producer=(5, 0, 0))
+    first = asyncio.create_task(served.produce("t", batch))
+    assert await is_waiting(first)
+    again = asyncio.create_task(served.produce("t", batch))
+    assert await is_waiting(again)
+    files.gate.set()
+    assert [(await each)[0].base_offset for each in (first, again)] == [0, 0]
+    assert log.log_end_offset == 1
+    (late,) = await asyncio.wait_for(served.produce("t", batch), 10)
+    assert late.base_offset == 0
+
+
+async def test_a_failed_fsync_is_told_to_who_waits_and_never_tried_again(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    logs = await topic(served, partitions=2)
+    hurt, well = sorted(logs, key=lambda log: log.directory.parent.name == "a")[::-1]
+    if hurt.directory.parent == served.broker.config.metadata_directory:
+        hurt, well = well, hurt  # without that one there is no broker
+    files.close_gate(hurt)
+    both = asyncio.create_task(served.produce("t", batch_of(b"v"), [0, 1]))
+    assert await is_waiting(both)
+    later = asyncio.create_task(served.produce("t", batch_of(b"w"), [hurt.partition]))
+    assert await is_waiting(later)
+    files.fail(below(hurt.directory, "fsync"), lasting=False)
+    files.gate.set()
+    codes = {answer.index: answer.error_code for answer in await both}
+    assert codes[hurt.partition] == ErrorCode.KAFKA_STORAGE_ERROR
+    assert codes[well.partition] == ErrorCode.NONE
+    # The next fsync would have succeeded, and told a lie.
+    assert (await later)[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert hurt.recovery_point == 0
+    assert list(served.broker.log_manager.offline) == [hurt.directory.parent]
+    assert not served.broker.failure.done()
+
+
+async def test_a_commit_waits_where_all_topics_flush_each_record(
+    tmp_path: Path, files: GatedFiles
+) -> None:
+    settings = {"log_flush_interval_messages": "1", "offsets_topic_num_partitions": "1"}
+    async with broker_in_loop([tmp_path], files, **settings) as served:
+        await served.broker.topic_admin.create([NewTopic(name="t")])
+        await served.broker.topic_admin.ensure_offsets_topic()
+        log = served.broker.log_manager.get("__consumer_offsets", 0)
+        files.close_gate(log)
+        request = OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="t",
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=0, committed_offset=7, committed_metadata=""
+                        )
+                    ],
+                )
+            ],
+        )
+        commit = asyncio.create_task(served.ask(request, OffsetCommitResponse, 8))
+        assert await is_waiting(commit)
+        files.gate.set()
+        assert (await commit).topics[0].partitions[0].error_code == ErrorCode.NONE
+        assert log.recovery_point == log.log_end_offset > 0
+
+
+async def test_a_full_disk_found_by_an_fsync_is_a_failed_fsync(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    logs = await topic(served, partitions=2)
+    home = served.broker.config.metadata_directory
+    log = next(each for each in logs if each.directory.parent != home)
+    files.fail(below(log.directory, "fsync"), error=errno.ENOSPC, lasting=False)
+    (answer,) = await served.produce("t", batch_of(b"v"), [log.partition])
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not log.is_online

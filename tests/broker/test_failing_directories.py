@@ -1,0 +1,276 @@
+"""A log directory fails, or is full: what clients are told, what lives on, and what comes back."""
+
+import asyncio
+import errno
+import resource
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaProducer
+
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.topic_deletion import TopicRef
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.storage.log import PartitionLog
+from tests.support.broker_in_loop import (
+    PRODUCE_VERSION,
+    BrokerInLoop,
+    broker_in_loop,
+    produce_to,
+    until,
+)
+from tests.support.broker_process import BrokerProcess, against_apache_kafka
+from tests.support.faulty_files import FaultyFiles, below
+from tests.support.log_box import batch_of
+from tests.support.stored_batches import FETCH_VERSION, fetch_request
+from tests.support.topics import create_topic
+from tests.support.wire import WireClient
+
+PARTITIONS = 4
+GIB = 1 << 30
+
+
+class Disk(FaultyFiles):
+    """A disk with as much free space as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = GIB
+
+    def free_bytes(self, directory: Path) -> int:
+        return self.free
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+async def served(tmp_path: Path, disk: Disk) -> AsyncIterator[BrokerInLoop]:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, disk, odradek_min_free_bytes=str(1 << 20)) as broker:
+        wish = NewTopic(name="t", partition_count=PARTITIONS)
+        await broker.broker.topic_admin.create([wish])
+        await broker.produce("t", batch_of(b"v"), range(PARTITIONS))
+        yield broker
+        disk.heal()
+
+
+def logs_of(served: BrokerInLoop) -> list[PartitionLog]:
+    return [served.broker.log_manager.get("t", index) for index in range(PARTITIONS)]
+
+
+async def metadata(served: BrokerInLoop) -> dict[int, MetadataResponsePartition]:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    answer = await served.ask(request, MetadataResponse, 12)
+    return {each.partition_index: each for each in answer.topics[0].partitions}
+
+
+async def fetch_code(served: BrokerInLoop, partition: int) -> int:
+    request = fetch_request("t", partition, 0, 1000)
+    answer = await served.ask(request, FetchResponse, FETCH_VERSION)
+    code: int = answer.responses[0].partitions[0].error_code
+    return code
+
+
+async def list_offsets_code(served: BrokerInLoop, partition: int) -> int:
+    wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
+    topics = [ListOffsetsTopic(name="t", partitions=[wanted])]
+    request = ListOffsetsRequest(replica_id=-1, topics=topics)
+    answer = await served.ask(request, ListOffsetsResponse, 7)
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
+async def test_a_failed_directory_takes_its_partitions_offline_and_no_others(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path
+) -> None:
+    failed = tmp_path / "b"  # the metadata log lies in the other one
+    disk.fail(below(failed, "write"), error=errno.EIO)
+    answers = await served.produce("t", batch_of(b"w"), range(PARTITIONS))
+    hurt = {log.partition for log in logs_of(served) if log.directory.parent == failed}
+    assert 0 < len(hurt) < PARTITIONS
+    codes = {answer.index: answer.error_code for answer in answers}
+    found = await metadata(served)
+    for index in range(PARTITIONS):
+        error = ErrorCode.KAFKA_STORAGE_ERROR if index in hurt else ErrorCode.NONE
+        assert codes[index] == error
+        assert await fetch_code(served, index) == error
+        assert await list_offsets_code(served, index) == error
+        told = found[index]
+        if index in hurt:
+            assert told.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (told.leader_id, told.offline_replicas) == (-1, [0])
+        else:
+            assert (told.error_code, told.leader_id, told.offline_replicas) == (0, 0, [])
+    described = await served.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+    by_path = {result.log_dir: result.error_code for result in described.results}
+    assert by_path == {str(failed): ErrorCode.KAFKA_STORAGE_ERROR, str(tmp_path / "a"): 0}
+
+
+async def test_a_fetch_that_waits_is_told_at_once(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path
+) -> None:
+    log = next(each for each in logs_of(served) if each.directory.parent == tmp_path / "b")
+    request = fetch_request("t", log.partition, log.log_end_offset, 1000, max_wait_ms=60_000)
+    client = await served.send(request, FETCH_VERSION)
+    await until(lambda: log.on_append)
+    disk.fail(below(tmp_path / "b", "write"), error=errno.EIO)
+    await served.produce("t", batch_of(b"w"), [log.partition])
+    answer = await served.answer(client, FetchResponse, FETCH_VERSION)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_without_the_metadata_directory_the_broker_ends(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path
+) -> None:
+    disk.fail(below(tmp_path / "a", "write"), error=errno.EIO)
+    await served.produce("t", batch_of(b"w"), range(PARTITIONS))
+    reason = await served.broker.failure
+    assert reason.startswith(f"the metadata directory {tmp_path / 'a'} failed: ")
+
+
+async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        wish = NewTopic(name="t", partition_count=PARTITIONS)
+        await before.broker.topic_admin.create([wish])
+        await before.produce("t", batch_of(b"v"), range(PARTITIONS))
+        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    disk = FaultyFiles()
+    disk.fail(below(directories[1]))
+    async with broker_in_loop(directories, disk) as served:
+        found = await metadata(served)
+        assert {index for index, told in found.items() if told.leader_id == -1} == hurt
+        for index in range(PARTITIONS):
+            error = ErrorCode.KAFKA_STORAGE_ERROR if index in hurt else ErrorCode.NONE
+            assert await fetch_code(served, index) == error
+        disk.heal()
+    assert all((directories[1] / f"t-{index}").exists() for index in hurt)
+    async with broker_in_loop(directories, FaultyFiles()) as healed:
+        assert [await fetch_code(healed, index) for index in range(PARTITIONS)] == [0] * PARTITIONS
+        assert all(log.log_end_offset == 1 for log in logs_of(healed))
+
+
+# --- full disks
+
+
+async def code_of_produce(served: BrokerInLoop) -> set[int]:
+    answers = await served.produce("t", batch_of(b"w"), range(PARTITIONS))
+    return {answer.error_code for answer in answers}
+
+
+async def test_below_the_minimum_of_free_space_only_produce_is_refused(
+    served: BrokerInLoop, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.free = 1000
+    await served.broker.disk_space.look()
+    await served.broker.disk_space.look()
+    for _ in range(3):
+        assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    lines = [each.message for each in caplog.records if "odradek.min.free.bytes" in each.message]
+    assert len(lines) == 2  # one for each directory
+    assert await fetch_code(served, 0) == ErrorCode.NONE
+    assert served.broker.is_served("t", 0)
+    await served.broker.topic_admin.create([NewTopic(name="other")])
+    await served.broker.topic_admin.delete([TopicRef(name="other")])
+    assert "other" not in served.broker.metadata.topics
+    disk.free = GIB
+    await served.broker.disk_space.look()
+    assert await code_of_produce(served) == {ErrorCode.NONE}
+    assert [log.log_end_offset for log in logs_of(served)] == [2] * PARTITIONS
+
+
+async def test_a_write_that_finds_no_space_refuses_the_next_until_there_is_some(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path
+) -> None:
+    disk.fail(below(tmp_path, "write"), error=errno.ENOSPC)
+    assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    disk.heal()
+    assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}  # nobody has looked
+    disk.free = 1000
+    await served.broker.disk_space.look()
+    assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    disk.free = GIB
+    await served.broker.disk_space.look()
+    assert await code_of_produce(served) == {ErrorCode.NONE}
+    assert served.broker.log_manager.offline == {}
+
+
+# --- real producers
+
+
+def send_by_librdkafka(bootstrap: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    errors: list[object] = []
+    producer.produce("t", b"v", partition=0, on_delivery=lambda error, _: errors.append(error))
+    producer.flush(15)
+    assert errors == [None]
+
+
+def send_by_kafka_python(bootstrap: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    producer.send("t", b"v", partition=0).get(15)
+    producer.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", [send_by_librdkafka, send_by_kafka_python])
+async def test_producers_keep_their_records_until_there_is_space(
+    served: BrokerInLoop, disk: Disk, client: Callable[[str], None]
+) -> None:
+    disk.free = 1000
+    await served.broker.disk_space.look()
+    sending = asyncio.create_task(asyncio.to_thread(client, f"127.0.0.1:{served.port}"))
+    done, _ = await asyncio.wait([sending], timeout=1)
+    assert not done
+    assert [log.log_end_offset for log in logs_of(served)] == [1] * PARTITIONS
+    disk.free = GIB
+    await served.broker.disk_space.look()
+    await asyncio.wait_for(sending, 20)
+    assert logs_of(served)[0].log_end_offset == 2
+
+
+# --- the end
+
+
+@pytest.mark.skipif(against_apache_kafka(), reason="odradek's own exit code")
+def test_without_any_directory_the_process_ends_with_one_line(
+    start_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = start_broker()
+    create_topic(broker.bootstrap, "t")
+    resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # writes fail: EFBIG
+    batch = batch_of(bytes(150_000))
+    codes: list[int] = []
+    with WireClient(broker.port) as client:
+        for _ in range(2):
+            request = produce_to("t", batch)
+            answer: Any = client.ask(request, ProduceResponse, PRODUCE_VERSION)
+            codes.append(answer.responses[0].partition_responses[0].error_code)
+    assert codes == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert broker.wait_for_end() == 1
+    last = broker.log_text().splitlines()[-1]
+    assert f"the metadata directory {broker.data} failed: " in last

@@ -1,0 +1,209 @@
+"""Logs move between the directories of a broker that goes on serving them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.topic_deletion import TopicRef
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.files import OpenFile
+from odradek.storage.log import PartitionLog
+from tests.support.log_box import batch_of, values_from
+
+NOW_MS = 1_700_000_000_000
+
+
+class Rig:
+    """A broker of two directories that listens nowhere, with one topic `t` of one partition."""
+
+    def __init__(self, root: Path, **settings: str) -> None:
+        self.root = root
+        names = f"{root}/one,{root}/two"
+        config = BrokerConfig.from_texts(
+            {"log.dirs": names, "listeners": "PLAINTEXT://localhost:9092", **settings}
+        )
+        loop = asyncio.get_running_loop()
+        self.broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS)
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.broker.log_manager.get("t", 0)
+
+    @property
+    def place(self) -> str:
+        return self.broker.log_manager.directory_of(self.log).path.name
+
+    @property
+    def elsewhere(self) -> str:
+        return "two" if self.place == "one" else "one"
+
+    @property
+    def assigned(self) -> str:
+        """The directory that the metadata names."""
+        partition = self.broker.metadata.topics["t"].partitions[0]
+        [name] = [
+            one.path.name
+            for one in self.broker.log_manager.directories
+            if one.directory_id == partition.directory_of(self.broker.node_id)
+        ]
+        return name
+
+    def put(self, *values: bytes) -> None:
+        self.log.append(batch_of(*values), now_ms=NOW_MS)
+
+    def alter(self, name: str, topic: str = "t", index: int = 0) -> None:
+        self.broker.log_mover.alter(topic, index, f"{self.root}/{name}")
+
+    async def settled(self) -> None:
+        """Return when nothing moves any more, nor waits to be written down."""
+        while self.broker._background:
+            await asyncio.wait(self.broker._background)
+
+    def directories(self) -> list[str]:
+        """Of the topic, with the suffixes of those that are not the log."""
+        found = [path for path in self.root.glob("*/t-0*") if path.is_dir()]
+        return sorted(f"{path.parent.name}{path.suffix[33:]}" for path in found)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    made = Rig(tmp_path)
+    await made.broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+    yield made
+    await made.broker.close()
+
+
+async def test_a_log_moves_with_what_comes_meanwhile(rig: Rig) -> None:
+    rig.put(b"a", b"b")
+    source, target = rig.place, rig.elsewhere
+    rig.alter(target)
+    rig.put(b"c")
+    await rig.settled()
+    assert (rig.place, rig.assigned) == (target, target)
+    assert values_from(rig.log) == [b"a", b"b", b"c"]
+    assert rig.directories() == sorted([target, f"{source}-delete"])
+
+
+async def test_the_directory_where_it_is_cancels_a_move(rig: Rig) -> None:
+    source, target = rig.place, rig.elsewhere
+    rig.alter(target)
+    rig.alter(target)
+    assert list(rig.broker.log_manager.futures) == [("t", 0)]
+    rig.alter(source)
+    assert rig.broker.log_manager.futures == {}
+    await rig.settled()
+    assert (rig.place, rig.assigned) == (source, source)
+    rig.alter(source)
+    assert not rig.broker._background
+
+
+async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metadata(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = rig.place, rig.elsewhere
+    synced = rig.broker.metadata_sync.sync
+
+    async def cancelled_then_synced() -> None:
+        assert rig.assigned == target
+        rig.alter(source)
+        await synced()
+
+    monkeypatch.setattr(rig.broker.metadata_sync, "sync", cancelled_then_synced)
+    rig.alter(target)
+    await rig.settled()
+    assert (rig.place, rig.assigned) == (source, source)
+
+
+async def test_a_deleted_topic_does_not_move_on(rig: Rig) -> None:
+    rig.alter(rig.elsewhere)
+    await rig.broker.topic_admin.delete([TopicRef("t")])
+    await rig.settled()
+    assert rig.directories() == ["one-delete", "two-delete"]
+
+
+async def test_a_stop_leaves_a_move_to_the_next_start(rig: Rig, tmp_path: Path) -> None:
+    rig.put(b"a")
+    target = rig.elsewhere
+    rig.alter(target)
+    await rig.broker.close()
+    assert rig.directories().count(f"{target}-future") == 1
+    again = Rig(tmp_path)
+    await again.settled()
+    assert (again.place, again.assigned) == (target, target)
+    assert values_from(again.log) == [b"a"]
+    rig.broker = again.broker
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "index", "code"),
+    [
+        ("three", "t", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("one/", "t", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("one", "t", 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("one", "u", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("one", "__cluster_metadata", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("three", "l" * 250, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+async def test_what_cannot_be_moved_is_refused(
+    rig: Rig, name: str, topic: str, index: int, code: ErrorCode
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        rig.alter(name, topic, index)
+    assert caught.value.code is code
+
+
+async def test_nothing_moves_to_or_while_a_directory_is_offline(rig: Rig) -> None:
+    manager = rig.broker.log_manager
+    [lost] = [one for one in manager.directories if one.path.name == rig.elsewhere]
+    rig.alter(lost.path.name)
+    manager.take_offline(lost, "test")
+    await rig.settled()
+    assert manager.futures == {}
+    with pytest.raises(ApiError) as caught:
+        rig.alter(lost.path.name)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    rig.alter(rig.place)
+
+
+async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.put(b"a")
+    source, target = rig.place, rig.elsewhere
+
+    def full(_: OpenFile, file: OpenFile, *args: int) -> None:
+        raise OSError(28, "no space left", str(file.path))
+
+    monkeypatch.setattr(rig.broker.files, "copy_range", full)
+    rig.alter(target)
+    await rig.settled()
+    assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
+    assert values_from(rig.log) == [b"a"]
+    assert f"{target}-delete" in rig.directories()
+
+
+async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, **{"cordoned.log.dirs": f"{tmp_path}/one"})
+    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=5)])
+    logs = rig.broker.log_manager.logs()
+    assert {rig.broker.log_manager.directory_of(log).path.name for log in logs} == {"two"}
+    with pytest.raises(ApiError) as caught:
+        rig.alter("one")
+    assert caught.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    rig.alter("two")
+    await rig.broker.close()
+
+
+async def test_where_all_is_cordoned_only_named_replicas_are_made(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, **{"cordoned.log.dirs": "*"})
+    named = NewTopic(name="named", assignments=[(0, [rig.broker.node_id])])
+    results = await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=1), named])
+    refused = results["t"]
+    assert isinstance(refused, ApiError)
+    assert refused.code is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert not isinstance(results["named"], ApiError)
+    await rig.broker.close()

@@ -1,0 +1,197 @@
+"""A broker that serves while large logs are still being recovered by other processes."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from odradek.broker import recovery_worker
+from odradek.broker.broker import Broker
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.topic_deletion import TopicRef
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage import found_log
+from odradek.storage.checkpoints import read_offsets
+from odradek.storage.files import Files
+from tests.support.log_box import batch_of, values_from
+
+NOW_MS = 1_700_000_000_000
+PARTITIONS = 3
+# A process that takes its task and never ends it.
+STUCK = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
+
+
+@pytest.fixture(autouse=True)
+def nothing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found_log, "READ_AT_ONCE_BYTES", 0)
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No recovery ends."""
+    monkeypatch.setattr(recovery_worker, "COMMAND", STUCK)
+
+
+def open_broker(root: Path, **settings: str) -> Broker:
+    config = BrokerConfig.from_texts(
+        {"log.dirs": f"{root}/data", "listeners": "PLAINTEXT://localhost:9092", **settings}
+    )
+    loop = asyncio.get_running_loop()
+    return Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS)
+
+
+@asynccontextmanager
+async def restarted(root: Path, **settings: str) -> AsyncIterator[Broker]:
+    """A broker that recovers what its directory holds, and is stopped at the end."""
+    broker = open_broker(root, **settings)
+    broker.log_recovery.begin(2)
+    try:
+        yield broker
+    finally:
+        await broker.close()
+
+
+@pytest.fixture
+async def root(tmp_path: Path) -> Path:
+    """The directory of a broker that was killed: a topic `t`, a record in each partition."""
+    broker = open_broker(tmp_path)
+    await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+    for index in range(PARTITIONS):
+        log = broker.log_manager.get("t", index)
+        log.append(batch_of(b"%d" % index, producer=(3, 0, 0)), now_ms=NOW_MS)
+    for directory in broker.log_manager.directories:
+        directory.unlock()
+    broker.disk.close()
+    return tmp_path
+
+
+async def at_work(broker: Broker) -> None:
+    while not broker.log_recovery.at_work:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.005)
+
+
+def has_ended(pid: int) -> bool:
+    """Also where nobody has asked yet how."""
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+async def test_a_partition_is_served_when_it_is_recovered(root: Path) -> None:
+    async with restarted(root) as broker:
+        assert not broker.is_served("t", 0)
+        await broker.log_recovery.finished()
+        for index in range(PARTITIONS):
+            assert broker.is_served("t", index)
+            log = broker.log_manager.get("t", index)
+            assert values_from(log) == [b"%d" % index]
+            assert log.leader_epoch == broker.metadata.topics["t"].partitions[index].leader_epoch
+            assert log.leader_epoch == 1, "an unclean stop begins a new epoch"
+            log.append(batch_of(b"next", producer=(3, 0, 1)), now_ms=NOW_MS)
+            assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 1)]
+            assert [log.end_offset_for_epoch(epoch) for epoch in (0, 1, 2)] == [
+                (0, 1),
+                (1, 2),
+                (-1, -1),
+            ]
+    assert (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_a_waiting_partition_is_refused_so_that_clients_retry(
+    root: Path, stuck: None
+) -> None:
+    async with restarted(root) as broker:
+        await at_work(broker)
+        with pytest.raises(ApiError) as refusal:
+            broker.log_manager.get("t", 0)
+        assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await broker.topic_admin.create([NewTopic(name="other", partition_count=1)])
+        assert broker.is_served("other", 0), "the others are served"
+
+
+async def test_a_stop_in_the_middle_is_followed_by_another_recovery(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as never:
+        never.setattr(recovery_worker, "COMMAND", STUCK)
+        async with restarted(root) as broker:
+            await at_work(broker)
+            pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert not (root / "data" / ".kafka_cleanshutdown").exists()
+    async with restarted(root) as broker:
+        await broker.log_recovery.finished()
+        assert values_from(broker.log_manager.get("t", 2)) == [b"2"]
+
+
+async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
+    root: Path, stuck: None
+) -> None:
+    async with restarted(root) as broker:
+        await at_work(broker)
+        pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
+        [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+        assert deleted.error is None
+        assert all(map(has_ended, pids))
+        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        for index in range(PARTITIONS):
+            log = broker.log_manager.get("t", index)
+            assert log.append(batch_of(b"new"), now_ms=NOW_MS).base_offset == 0
+        await broker.log_recovery.finished()
+        assert values_from(broker.log_manager.get("t", 0)) == [b"new"]
+    names = sorted(path.name for path in (root / "data").glob("t-*"))
+    assert [name for name in names if "delete" not in name] == ["t-0", "t-1", "t-2"]
+
+
+async def test_a_killed_process_is_named_and_the_next_log_is_recovered(
+    root: Path, stuck: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = open_broker(root)
+    broker.log_recovery.begin(1)
+    await at_work(broker)
+    [(key, worker)] = broker.log_recovery.at_work.items()
+    monkeypatch.undo()
+    os.kill(worker.pid, signal.SIGKILL)
+    await broker.log_recovery.finished()
+    with pytest.raises(ApiError, match="was ended by signal 9"):
+        broker.log_manager.get(*key)
+    assert sum(broker.is_served("t", index) for index in range(PARTITIONS)) == PARTITIONS - 1
+    await broker.close()
+    assert not (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_checkpoints_do_not_forget_what_waits(root: Path, stuck: None) -> None:
+    async with restarted(root) as broker:
+        log = broker.log_manager.waiting()[0]
+        broker.log_manager.write_recovery_points()
+        broker.log_manager.write_high_watermarks()
+        names = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+        for name in names:
+            kept = read_offsets(Files(), root / "data" / name)
+            expected = log.recovery_point if name == names[0] else log.high_watermark
+            assert kept.get(log.key) == expected
+
+
+async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuck: None) -> None:
+    broker = open_broker(root)
+    broker.log_recovery.begin(2)
+    await at_work(broker)
+    workers = list(broker.log_recovery.at_work.values())
+    directory = broker.log_manager.directories[0]
+    broker.log_manager.take_offline(directory, "it fell off the table")
+    await broker.log_recovery.finished()
+    assert workers
+    assert not any(worker.is_alive for worker in workers)
+    assert "failed" in await broker.failure
+    with pytest.raises(ApiError) as refusal:
+        broker.log_manager.get("t", 0)
+    assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    await broker.log_recovery.close()
+    broker.disk.close()

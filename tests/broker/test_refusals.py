@@ -1,0 +1,211 @@
+"""Directories that odradek must not serve are refused in one line, and are not written to."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.survey import RefusedToStartError
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.quorum_state import QuorumState
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.topic_creation import NewTopic
+from odradek.protocol.primitives import METADATA_TOPIC_ID
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.cluster_metadata import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from odradek.protocol.schema import Message
+from odradek.storage.data_directory import DirectoryError
+from odradek.storage.log import AppendOrigin
+from tests.support.partition_logs import UnsyncedFiles, open_log
+
+CODEC = MetadataRecordCodec.of_cluster()
+NODE = 3
+METADATA = "__cluster_metadata-0"
+NEW_TOPIC = bytes(15) + b"\x77"
+
+
+def config_of(data: Path, **settings: str) -> BrokerConfig:
+    texts = {"node.id": str(NODE), "log.dirs": str(data), "listeners": "PLAINTEXT://:0"}
+    return BrokerConfig.from_texts(texts | {k.replace("_", "."): v for k, v in settings.items()})
+
+
+def open_broker(config: BrokerConfig) -> Broker:
+    return Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
+
+
+@pytest.fixture
+async def data(tmp_path: Path) -> Path:
+    """A directory that was served for a while, and closed."""
+    data = tmp_path / "data"
+    broker = open_broker(config_of(data))
+    await broker.topic_admin.create([NewTopic(name="orders")])
+    await broker.close()
+    return data
+
+
+def append(data: Path, *messages: Message) -> None:
+    """Records at the end of the metadata log, as a broker would have left them."""
+    log = open_log(
+        data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID, files=UnsyncedFiles(), clean=True
+    )
+    records = [Record(*CODEC.encode(JournalRecord(message)), 0) for message in messages]
+    log.append(build_batch(records), now_ms=0, origin=AppendOrigin.COORDINATOR)
+    log.close(0)
+
+
+def fingerprint(directory: Path) -> dict[str, tuple[str, int]]:
+    """Of every file its content and when it was written."""
+    return {
+        str(path.relative_to(directory)): (
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+            path.stat().st_mtime_ns if path.is_file() else 0,
+        )
+        for path in sorted(directory.rglob("*"))
+    }
+
+
+def other_broker(data: Path) -> None:
+    record = RegisterBrokerRecord(
+        broker_id=4, incarnation_id=NEW_TOPIC, broker_epoch=9, end_points=[], features=[], rack=None
+    )
+    append(data, record)  # fenced, as one that is gone
+
+
+def other_replica(data: Path) -> None:
+    partition = PartitionRecord(
+        partition_id=0,
+        topic_id=NEW_TOPIC,
+        replicas=[NODE, 4],
+        isr=[NODE],
+        removing_replicas=[],
+        adding_replicas=[],
+        leader=NODE,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+    append(data, TopicRecord(name="spread", topic_id=NEW_TOPIC), partition)
+
+
+def newer_metadata(data: Path) -> None:
+    append(data, FeatureLevelRecord(name="metadata.version", feature_level=31))
+
+
+def tiered_topic(data: Path) -> None:
+    record = ConfigRecord(
+        resource_type=2, resource_name="orders", name="remote.storage.enable", value="true"
+    )
+    append(data, record)
+
+
+def tiered_metadata(data: Path) -> None:
+    append(data, TopicRecord(name="__remote_log_metadata", topic_id=NEW_TOPIC))
+
+
+def other_voters(data: Path) -> None:
+    """A static quorum of three: the form without a snapshot of the first voters."""
+    metadata = data / METADATA
+    for path in metadata.iterdir():
+        path.unlink()
+    append(data, FeatureLevelRecord(name="metadata.version", feature_level=30))
+    state = QuorumState(leader_id=NODE, leader_epoch=5, voters=(NODE, 4, 5))
+    (metadata / "quorum-state").write_text(state.to_json())
+
+
+def another_directory(data: Path) -> None:
+    """A copy of the directory of another node: the voter lies in another directory."""
+    meta = data / "meta.properties"
+    lines = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]
+    meta.write_text("\n".join([*lines, "directory.id=AAAAAAAAAAAAAAAAAAAAdw"]) + "\n")
+
+
+def broken_quorum_state(data: Path) -> None:
+    (data / METADATA / "quorum-state").write_text("{")
+
+
+def broken_log(data: Path) -> None:
+    log = data / METADATA / f"{0:020d}.log"
+    content = log.read_bytes()
+    log.write_bytes(content[:70] + bytes([content[70] ^ 1]) + content[71:])
+
+
+def broken_snapshot(data: Path) -> None:
+    path = data / METADATA / f"{0:020d}-{0:010d}.checkpoint"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "another broker": (other_broker, r"broker 4 is registered beside this node \(3\)"),
+    "a replica elsewhere": (other_replica, r"spread-0 has replicas on \[3, 4\]"),
+    "a newer metadata.version": (newer_metadata, r"metadata\.version 31 is outside 7 to 30"),
+    "a tiered topic": (tiered_topic, r"topic orders has remote\.storage\.enable=true"),
+    "tiered metadata": (tiered_metadata, "__remote_log_metadata is there: tiered storage"),
+    "other voters": (other_voters, r"the quorum's voters are \[3, 4, 5\], not \[3\]"),
+    "another directory": (another_directory, "this is 3 in directory AAAAAAAAAAAAAAAAAAAAdw"),
+    "a broken quorum-state": (broken_quorum_state, "quorum-state: "),
+    "a broken log": (broken_log, "__cluster_metadata-0: "),
+    "a broken snapshot": (broken_snapshot, r"0000000000\.checkpoint, .* is cut short"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_must_not_be_served_is_refused_and_not_touched(case: str, data: Path) -> None:
+    spoil, reason = REFUSED[case]
+    spoil(data)
+    (data / ".lock").touch()  # left by a process that was killed
+    before = fingerprint(data)
+    with pytest.raises(RefusedToStartError, match=reason) as refused:
+        open_broker(config_of(data))
+    assert "\n" not in str(refused.value)
+    assert str(data / METADATA) in str(refused.value)
+    assert fingerprint(data) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"node_id": "4"}, r"meta\.properties: node\.id is 3, but the configuration says 4"),
+        ({"remote_log_storage_system_enable": "true"}, "tiered storage is not served"),
+        ({"log_dirs": "{data}-2,{data}"}, "the metadata log lies in .*data/__cluster_metadata-0"),
+        ({"metadata_log_dir": "{data}-2"}, "but the configured metadata directory is .*data-2"),
+    ],
+)
+async def test_a_configuration_that_does_not_fit_the_directory_changes_nothing(
+    settings: dict[str, str], reason: str, data: Path
+) -> None:
+    before = fingerprint(data)
+    texts = {name: text.format(data=data) for name, text in settings.items()}
+    with pytest.raises((RefusedToStartError, DirectoryError), match=reason):
+        open_broker(config_of(data, **texts))
+    assert fingerprint(data) == before
+
+
+async def test_a_directory_that_was_refused_is_served_once_the_reason_is_gone(data: Path) -> None:
+    metadata = data / METADATA / f"{0:020d}.log"
+    sound = metadata.read_bytes()
+    broken_log(data)
+    with pytest.raises(RefusedToStartError):
+        open_broker(config_of(data))
+    metadata.write_bytes(sound)
+    broker = open_broker(config_of(data))
+    assert list(broker.metadata.topics) == ["orders"]
+    await broker.close()
+
+
+async def test_a_torn_end_after_a_crash_is_no_reason_to_refuse(data: Path) -> None:
+    (data / ".kafka_cleanshutdown").unlink()
+    with (data / METADATA / f"{0:020d}.log").open("ab") as file:
+        file.write(b"\x00" * 7 + b"torn")
+    broker = open_broker(config_of(data))
+    assert list(broker.metadata.topics) == ["orders"]
+    await broker.close()

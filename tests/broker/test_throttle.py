@@ -1,0 +1,89 @@
+"""Work that is held back to a rate, by a clock that the test moves."""
+
+import pytest
+
+from odradek.broker.cleaner_messages import FromProcess, Moved
+from odradek.broker.cleaner_process import Telling
+from odradek.broker.throttle import Throttle
+
+
+class Clock:
+    """Whoever sleeps moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        assert len(self.slept) < 1000, "it never wakes up"
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def throttle(clock: Clock, rate: float) -> Throttle:
+    return Throttle(rate, now=lambda: clock.now, sleep=clock.sleep)
+
+
+def test_who_was_too_fast_sleeps_until_the_average_is_right(clock: Clock) -> None:
+    held = throttle(clock, 1000)
+    held.moved(500)
+    assert clock.slept == []  # not looked at yet
+    clock.now += 0.4
+    held.moved(400)
+    assert clock.now == pytest.approx(100.9)
+    clock.now += 0.4
+    held.moved(400)
+    assert clock.now == pytest.approx(101.3)  # just in time
+
+
+def test_what_was_not_used_is_not_saved_up(clock: Clock) -> None:
+    held = throttle(clock, 1000)
+    clock.now += 3600
+    held.moved(1)
+    clock.now += 0.4
+    held.moved(1000)
+    assert clock.slept == [pytest.approx(0.6)]
+
+
+@pytest.mark.parametrize("rate", [1.7976931348623157e308, -1.0])
+def test_no_limit_is_no_limit(clock: Clock, rate: float) -> None:
+    held = throttle(clock, rate)
+    clock.now += 0.4
+    held.moved(1 << 40)
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-9])
+def test_a_new_rate_ends_a_sleep_that_would_take_for_ever(clock: Clock, rate: float) -> None:
+    held = throttle(clock, rate)
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if len(clock.slept) == 3:
+            held.bytes_per_second = 1e9
+
+    held._sleep = sleep
+    clock.now += 0.4
+    held.moved(1000)
+    assert clock.slept == [1.0, 1.0, 1.0]
+
+
+def test_the_broker_hears_every_second_how_much_was_moved_also_from_a_sleeper(
+    clock: Clock,
+) -> None:
+    told: list[FromProcess] = []
+    telling = Telling(told.append, now=lambda: clock.now, sleep=clock.sleep)
+    telling.moved(5)
+    clock.now += 1.5
+    telling.moved(6)
+    assert told == [Moved(11)]
+    telling.throttle.bytes_per_second = 10
+    telling.moved(30)
+    clock.now += 0.5
+    telling.moved(0)
+    assert told[1:] == [Moved(30), Moved(0)]

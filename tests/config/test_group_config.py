@@ -1,0 +1,102 @@
+"""Settings of groups and of client metrics subscriptions."""
+
+import pytest
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.broker_keys import broker_keys
+from odradek.config.client_metrics_config import check_client_metrics
+from odradek.config.describe import ConfigSource, describe_client_metrics, describe_group
+from odradek.config.group_config import GROUP_KEYS, GROUP_SYNONYMS, check_group, group_values
+from odradek.config.key import ConfigError
+
+BROKER = BrokerConfig.from_texts(
+    {"group.consumer.session.timeout.ms": "50000", "group.consumer.assignment.interval.ms": "9"}
+)
+
+
+def test_a_group_inherits_from_its_broker() -> None:
+    values = group_values(BROKER, {"share.delivery.count.limit": "7", "key.of.the.future": "1"})
+    assert values["consumer.session.timeout.ms"] == 50_000
+    assert values["consumer.heartbeat.interval.ms"] == 5_000
+    assert values["share.delivery.count.limit"] == 7
+    # Its broker key may change at any time, so Kafka does not look at it here.
+    assert values["consumer.assignment.interval.ms"] == 1_000
+    assert "key.of.the.future" not in values
+
+
+def test_defaults_are_those_of_the_brokers_keys() -> None:
+    for name, synonym in GROUP_SYNONYMS.items():
+        key = broker_keys()[synonym]
+        assert (GROUP_KEYS[name].default, GROUP_KEYS[name].type) == (key.default, key.type)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("no.such.key", "1", "Unknown group config name: no.such.key"),
+        ("consumer.session.timeout.ms", "1", "group.consumer.min.session.timeout.ms"),
+        ("consumer.session.timeout.ms", "60001", "group.consumer.max.session.timeout.ms"),
+        ("consumer.session.timeout.ms", "long", "consumer.session.timeout.ms"),
+        ("share.record.lock.duration.ms", "60001", "group.share.max.record.lock.duration.ms"),
+        ("streams.num.standby.replicas", "3", "group.streams.max.standby.replicas"),
+        ("streams.assignment.interval.ms", "15001", "group.streams.max.assignment.interval.ms"),
+        ("share.auto.offset.reset", "by_duration:", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:-PT1H", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:PT", "by_duration"),
+    ],
+)
+def test_values_beyond_the_brokers_bounds_are_refused(name: str, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        check_group(BROKER, {name: text})
+
+
+def test_a_session_outlives_a_heartbeat() -> None:
+    broker = BrokerConfig.from_texts({"group.share.min.session.timeout.ms": "1000"})
+    check_group(broker, {"share.session.timeout.ms": "5001"})
+    with pytest.raises(ConfigError, match=r"greater than share\.heartbeat"):
+        check_group(broker, {"share.session.timeout.ms": "5000"})
+
+
+@pytest.mark.parametrize("text", ["earliest", "latest", "by_duration:P1DT2H3M4.5S"])
+def test_where_a_share_group_may_begin(text: str) -> None:
+    check_group(BROKER, {"share.auto.offset.reset": text})
+
+
+def test_a_group_is_described_with_where_its_values_come_from() -> None:
+    dynamic = [(ConfigSource.DYNAMIC_BROKER, {"group.share.assignment.interval.ms": "3"})]
+    entries = describe_group(BROKER, {"share.isolation.level": "read_committed"}, dynamic)
+    found = {entry.name: (entry.value, entry.source) for entry in entries}
+    assert list(found) == list(GROUP_KEYS)
+    assert found["share.isolation.level"] == ("read_committed", ConfigSource.GROUP)
+    assert found["consumer.session.timeout.ms"] == ("50000", ConfigSource.STATIC_BROKER)
+    assert found["share.assignment.interval.ms"] == ("1000", ConfigSource.DYNAMIC_BROKER)
+    assert found["share.auto.offset.reset"] == ("latest", ConfigSource.DEFAULT)
+
+
+def test_client_metrics_are_described_without_an_heir() -> None:
+    found = {entry.name: entry for entry in describe_client_metrics({"metrics": "a, b"})}
+    assert (found["metrics"].value, found["metrics"].source) == ("a,b", ConfigSource.CLIENT_METRICS)
+    assert (found["interval.ms"].value, found["interval.ms"].synonyms) == ("300000", ())
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"no.such.key": "1"},
+        {"interval.ms": "99"},
+        {"interval.ms": "3600001"},
+        {"match": "client_id"},
+        {"match": "client_id=a=b"},
+        {"match": "client_id=["},
+        {"match": "client_id=" + "(" * 10_000},
+        {"match": "client_id=a{99999999999}"},
+        {"metrics": "a,,b"},
+    ],
+)
+def test_a_subscription_that_makes_no_sense_is_refused(overrides: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        check_client_metrics(overrides)
+
+
+def test_a_subscription_may_match_by_patterns() -> None:
+    check_client_metrics({"match": "client_id=x.*, client_software_name = Java", "metrics": ""})

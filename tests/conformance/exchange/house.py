@@ -1,0 +1,75 @@
+"""The directory, and who serves it now."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+
+# Both brokers are given these. Segments are small, so that every topic has several.
+SETTINGS = {
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "log.segment.delete.delay.ms": "0",
+    "log.initial.task.delay.ms": "100",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
+    "transaction.max.timeout.ms": "900000",
+    "transaction.partition.verification.enable": "true",
+}
+# odradek refuses these: it could not keep what they promise.
+ONLY_KAFKA = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    # A broker that was killed still counts as alive for so long, and none may take its place.
+    "broker.session.timeout.ms": "1500",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+# What names the voters of a dynamic quorum, until it is cleaned away.
+VOTERS = "00000000000000000000-0000000000.checkpoint"
+
+
+class House:
+    """A directory with a data directory in it; only one broker lives there at a time."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        self.directory = directory
+        self._settings = {**SETTINGS, **settings}
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def metadata(self) -> Path:
+        """The directory of the metadata log."""
+        return self.data / "__cluster_metadata-0"
+
+    def kafka(self) -> BrokerProcess:
+        """Apache Kafka, not started yet; its quorum has the form that the directory has."""
+        process = ApacheKafkaProcess(self.directory, {**self._settings, **ONLY_KAFKA})
+        voters = process.settings["controller.quorum.voters"]
+        if (self.metadata / VOTERS).exists():
+            del process.settings["controller.quorum.voters"]
+            process.settings["controller.quorum.bootstrap.servers"] = voters.partition("@")[2]
+        return process
+
+    def odradek(self) -> BrokerProcess:
+        """odradek, not started yet."""
+        return BrokerProcess(self.directory, self._settings)
+
+    @contextmanager
+    def lived_in(self, name: str, *, killed: bool) -> Iterator[BrokerProcess]:
+        """A life of `kafka` or `odradek`, which ends cleanly or by SIGKILL."""
+        broker = self.kafka() if name == "kafka" else self.odradek()
+        try:
+            yield broker.start()
+            if killed:
+                broker.kill()
+            else:
+                assert broker.terminate() in broker.clean_exit_codes, broker.log_text()[-4000:]
+            assert broker.crashes_in_log() == [], broker.log_text()
+        finally:
+            broker.stop()

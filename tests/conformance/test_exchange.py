@@ -1,0 +1,142 @@
+"""Apache Kafka and odradek serve one data directory in turn, and each finds what the other left.
+
+Each turn begins with a look at everything that clients can see, which must be what the turn before
+ended with; then it writes on; then it ends, cleanly or by SIGKILL.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from odradek.coordinator.journal import stored_records
+from odradek.coordinator.metadata_snapshot import read_snapshot
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.records.cluster_metadata import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+    UserScramCredentialRecord,
+)
+from odradek.storage.filenames import parse_metadata_snapshot_file
+from odradek.storage.files import Files
+from tests.conformance.exchange.history import History, wait_until
+from tests.conformance.exchange.house import House
+from tests.conformance.exchange.kafka_only import kept
+from tests.conformance.exchange.seen import seen
+from tests.support.lengths import by_length
+from tests.support.metadata_images import kafkas_images
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+# A topic and its partitions are one; see MetadataImage.write.
+ORDER = [
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+    ConfigRecord,
+    ClientQuotaRecord,
+    ProducerIdsRecord,
+    AccessControlEntryRecord,
+    UserScramCredentialRecord,
+]
+CLEAN, KILLED = False, True
+KAFKA_FIRST = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", CLEAN)]
+ODRADEK_FIRST = [("odradek", CLEAN), ("kafka", CLEAN), ("odradek", KILLED)]
+MORE = [
+    ("kafka", CLEAN),
+    ("odradek", CLEAN),
+    ("odradek", KILLED),
+    ("kafka", KILLED),
+    ("odradek", KILLED),
+    ("odradek", CLEAN),
+    ("kafka", CLEAN),
+]
+
+
+@pytest.mark.parametrize(
+    "turns", [KAFKA_FIRST, ODRADEK_FIRST], ids=["kafka-first", "odradek-first"]
+)
+def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path: Path) -> None:
+    house = House(tmp_path, **{"metadata.log.max.record.bytes.between.snapshots": "500"})
+    history = History(house.data)
+    left: dict[str, Any] = {}
+    told_by_kafka: dict[str, Any] = {}
+    for name, killed in [*turns, *by_length([], MORE)]:
+        snapshots = set(house.metadata.glob("*.checkpoint"))
+        with house.lived_in(name, killed=killed) as broker:
+            if left:
+                same(left, seen(broker.port, history.groups))
+            if name == "kafka" and told_by_kafka:
+                same(told_by_kafka, kept(broker.port, *history.newer_groups))
+            history.write(broker)
+            assert committed_values(broker.bootstrap) == history.decided
+            left = seen(broker.port, history.groups)
+            if name == "kafka":
+                told_by_kafka = kept(broker.port, *history.newer_groups)
+            wait_until(lambda old=snapshots: set(house.metadata.glob("*.checkpoint")) > old)
+    check_snapshots(house.metadata)
+
+
+def same(expected: Any, found: Any, where: str = "") -> None:
+    """Compare, and name the place where something differs."""
+    if isinstance(expected, dict):
+        assert expected.keys() == found.keys(), where
+        for key, value in expected.items():
+            same(value, found[key], f"{where}/{key}")
+    else:
+        assert expected == found, where
+
+
+def committed_values(bootstrap: str) -> list[str]:
+    """What a real read_committed consumer gets of the topic `transactional`."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reads-no-group",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.assign([TopicPartition("transactional", 0, 0)])
+    values = []
+    while (message := consumer.poll(30)) is not None and message.error() is None:
+        values.append(message.value().decode())
+    assert message is not None, "no end of the partition"
+    consumer.close()
+    return values
+
+
+def check_snapshots(directory: Path) -> None:
+    """Each snapshot, whoever wrote it, says what Kafka reads in the log up to it."""
+    log = directory / "00000000000000000000.log"
+    jobs = []
+    for path in sorted(directory.glob("*.checkpoint")):
+        name = parse_metadata_snapshot_file(path.name)
+        assert name is not None
+        if name.end_offset > 0:  # not that of the first voters
+            jobs += [str(path), f"{log}@{name.end_offset}"]
+            assert_kafkas_order(path)
+    images = kafkas_images(jobs)
+    for told, logged in zip(images[::2], images[1::2], strict=True):
+        assert Counter(told) == Counter(logged)
+
+
+def assert_kafkas_order(path: Path) -> None:
+    """The records of a snapshot come in the order in which Kafka writes them."""
+    batches = read_snapshot(Files(), path)
+    records = stored_records(batches, MetadataRecordCodec.of_cluster(), str(path))
+    values = [record.value for record, _ in records if type(record.value) is not PartitionRecord]
+    kinds = [ORDER.index(type(value)) for value in values]
+    assert kinds == sorted(kinds)

@@ -1,0 +1,123 @@
+"""Logs full of what the cleaner has to decide about, and a round of cleaning over one."""
+
+import random
+from collections.abc import Callable
+
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
+from odradek.storage.append import AppendOrigin
+from odradek.storage.cleaner import Cleaner
+from odradek.storage.cleaning_plan import assess, task_for
+from odradek.storage.cleaning_task import CleanedGroup, CleaningResult
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from tests.support.log_box import NOW_MS
+
+BUFFER_BYTES = 1 << 20
+
+
+def end_transaction(log: PartitionLog, producer_id: int, epoch: int, *, commit: bool) -> None:
+    """A marker, as the transaction coordinator has it written."""
+    kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+    marker = Record(control_key(kind), end_txn_value(0), NOW_MS)
+    batch = build_batch(
+        [marker],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+    log.append(bytes(batch), now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+
+
+class Writer:
+    """Appends batches of random records, some of them of idempotent or transactional producers."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        keys: int = 30,
+        codecs: tuple[CompressionType, ...] = (CompressionType.NONE,),
+        null_keys: bool = True,
+        producers: bool = True,
+        append_time: bool = False,
+    ) -> None:
+        self.random = random.Random(seed)
+        self._keys = keys
+        self._codecs = codecs
+        self._null_keys = null_keys
+        self._producers = producers
+        self._append_time = append_time
+        self._sequences: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def write(self, log: PartitionLog, batches: int) -> None:
+        """That many batches of records, and markers between them; no transaction stays open."""
+        for _ in range(batches):
+            self._write_batch(log)
+        for producer_id in sorted(self._open):
+            self._end(log, producer_id)
+
+    def _write_batch(self, log: PartitionLog) -> None:
+        rng = self.random
+        producer_id = rng.choice([-1, -1, 1, 2, 11, 12]) if self._producers else -1
+        if producer_id in self._open and rng.random() < 0.4:
+            self._end(log, producer_id)
+            return
+        records = [self.record() for _ in range(rng.randrange(1, 7))]
+        is_transactional = producer_id > 10
+        batch = build_batch(
+            records,
+            compression=rng.choice(self._codecs),
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=self._sequences.get(producer_id, 0) if producer_id >= 0 else -1,
+            is_transactional=is_transactional,
+        )
+        if is_transactional:
+            self._open.add(producer_id)
+        self._sequences[producer_id] = self._sequences.get(producer_id, 0) + len(records)
+        log.append(bytes(batch), now_ms=NOW_MS + rng.randrange(500), transaction_verified=True)
+
+    def record(self) -> Record:
+        """One with a random key, mostly a value, and a time of its own."""
+        rng = self.random
+        key = b"key-%d" % rng.randrange(self._keys)
+        value = None if rng.random() < 0.2 else bytes([rng.randrange(256)]) * rng.randrange(40)
+        headers = (("name", b"x" * rng.randrange(5)),) if rng.random() < 0.2 else ()
+        is_nobodys = self._null_keys and rng.random() < 0.05
+        stamp_ms = NOW_MS - rng.randrange(100) * rng.choice([0, 1, 50, 10**6])
+        return Record(None if is_nobodys else key, value, stamp_ms, headers)
+
+    def _end(self, log: PartitionLog, producer_id: int) -> None:
+        self._open.discard(producer_id)
+        end_transaction(log, producer_id, 0, commit=self.random.random() < 0.5)
+
+
+def clean(
+    log: PartitionLog,
+    now_ms: int,
+    *,
+    checkpoint: int | None = None,
+    buffer_bytes: int = BUFFER_BYTES,
+    files: Files | None = None,
+    on_io: Callable[[int], None] = lambda _: None,
+) -> CleaningResult:
+    """One round, each group swapped in as soon as it is there."""
+    to_clean = assess(log, checkpoint, now_ms)
+    cleaner = Cleaner(
+        files or Files(), dedupe_buffer_bytes=buffer_bytes, io_buffer_bytes=4096, on_io=on_io
+    )
+
+    def swap(group: CleanedGroup) -> None:
+        log.replace_segments(group.replaced, group.segments, now_ms)
+
+    return cleaner.clean(task_for(log, to_clean, now_ms), swap)
+
+
+def compacted(config: TopicConfig) -> TopicConfig:
+    """The same settings for a topic that is compacted."""
+    return config.model_copy(update={"cleanup_policy": ("compact",)})

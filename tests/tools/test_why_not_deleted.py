@@ -1,0 +1,163 @@
+"""`odradek why-not-deleted`: what keeps each segment, from the files alone."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.cluster_metadata import ConfigRecord
+from odradek.storage.checkpoints import write_offsets
+from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
+from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
+from odradek.tools.app import app
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+from tests.support.old_logs import lay_down, single
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "metadata" / "dynamic"
+SIZE = len(batch_of(b"v"))
+TOPIC, BROKER = 2, 4
+LONG = "retention.ms=3153600000000"  # a hundred years
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three segments of `orders-0`, one record each."""
+    log = LogBox(tmp_path, segment_bytes=SIZE).open()
+    for number in range(3):
+        put(log, b"v", timestamps=[NOW_MS + number])
+    log.close(NOW_MS)
+    return tmp_path
+
+
+def run(data: Path, *arguments: str) -> Result:
+    result = CliRunner().invoke(app, ["why-not-deleted", str(data), *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def answers(data: Path, *arguments: str) -> list[dict[str, Any]]:
+    result = run(data, "--json", *arguments)
+    assert result.exit_code == 0
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def configure(data: Path, *settings: tuple[int, str, str, str]) -> None:
+    """A metadata log that stores these, of resource type and name."""
+    directory = data / "__cluster_metadata-0"
+    shutil.copytree(GOLDEN / directory.name, directory)
+    shutil.copy(GOLDEN / "meta.properties", data)
+    codec = MetadataRecordCodec.of_cluster()
+    encoded = [
+        codec.encode(
+            JournalRecord(
+                ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0
+            )
+        )
+        for kind, name, key, value in settings
+    ]
+    reader = LogReader(directory)
+    batch = build_batch(
+        [Record(key, value, NOW_MS) for key, value in encoded],
+        base_offset=reader.end_offset(),
+        partition_leader_epoch=1,
+    )
+    with reader.segments()[-1].path.open("ab") as file:
+        file.write(batch)
+
+
+def test_what_is_too_old_is_told_by_segment(data: Path) -> None:
+    result = run(data)
+    assert result.exit_code == 0
+    head, *segments, last = result.stdout.splitlines()
+    assert head == (
+        f"orders-0 ({data}/orders-0): cleanup.policy=delete retention.ms=604800000 "
+        "retention.bytes=-1 log start 0"
+    )
+    assert [line.split()[0] for line in segments] == [f"{n:020}" for n in range(3)]
+    assert all(
+        "the next check deletes it: its newest record is of 2023-11-14" in s for s in segments
+    )
+    assert f"{SIZE} bytes, active:" in segments[2]
+    assert last == "A running broker looks every 5 minutes (log.retention.check.interval.ms)."
+    assert "topics have the defaults" in result.stderr
+
+
+def test_the_same_in_json(data: Path) -> None:
+    first, second, active = answers(data, "--override", f"log.{LONG}")
+    assert (first["topic"], first["partition"], first["baseOffset"]) == ("orders", 0, 0)
+    assert (first["deletedBy"], first["eligibleAt"]) == (None, NOW_MS + 3153600000001)
+    assert (second["waitsFor"], active["isActive"]) == (0, True)
+    assert [rule["rule"] for rule in first["rules"]] == [
+        "log start offset",
+        "retention.bytes",
+        "retention.ms",
+    ]
+
+
+def test_settings_come_from_the_file_the_brokers_and_the_topic(data: Path) -> None:
+    file = data / "server.properties"
+    file.write_text(f"log.{LONG}\nlog.retention.bytes=1\nlog.dirs={data}\n")
+    config = ("--config", str(file))
+    assert [each["deletedBy"] for each in answers(data, *config)] == ["retention.bytes"] * 2 + [
+        None
+    ]
+    configure(
+        data,
+        (BROKER, "", "log.retention.bytes", "-1"),
+        (TOPIC, "orders", "cleanup.policy", "delete"),  # there is one that is compacted
+        (TOPIC, "orders", "retention.ms", "5"),
+    )
+    assert [each["deletedBy"] for each in answers(data, *config)] == ["retention.ms"] * 3
+    assert run(data, *config).stderr == ""
+
+
+def test_a_topic_and_a_partition_can_be_asked_for(data: Path) -> None:
+    shutil.copytree(data / "orders-0", data / "orders-1")
+    shutil.copytree(data / "orders-0", data / "others-0")
+    both = answers(data, "--topic", "orders")
+    assert {(each["topic"], each["partition"]) for each in both} == {("orders", 0), ("orders", 1)}
+    one = answers(data, "--topic", "orders", "--partition", "1")
+    assert {each["partition"] for each in one} == {1}
+    assert answers(data, "--topic", "nobody") == []
+
+
+def test_the_log_start_of_the_checkpoint_counts(data: Path) -> None:
+    write_offsets(Files(), data / LOG_START_OFFSET_CHECKPOINT, {("orders", 0): 2})
+    found = answers(data, "--override", "log.retention.ms=-1")
+    assert [each["deletedBy"] for each in found] == ["log start offset"] * 2 + [None]
+
+
+def test_messages_of_old_formats_count_by_their_file(data: Path) -> None:
+    lay_down(data / "old-0", [single(0, 0, NOW_MS)], [single(1, 1, NOW_MS)])
+    path = data / "old-0" / f"{0:020}.log"
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    first, second = answers(data, "--topic", "old")
+    assert (first["isFileTime"], first["newestTimestamp"]) == (True, 1_600_000_000_000)
+    assert (second["isFileTime"], second["newestTimestamp"]) == (False, NOW_MS)
+    assert first["deletedBy"] == "retention.ms"
+
+
+def test_nothing_is_changed_and_damage_is_named(data: Path) -> None:
+    path = data / "orders-0" / f"{2:020}.log"
+    path.write_bytes(path.read_bytes() + bytes(70))
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")}
+    result = run(data)
+    assert f"behind it nothing is known: {path} at byte {SIZE}" in result.stderr
+    assert f"{SIZE} bytes, active:" in result.stdout
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")} == before
+
+
+def test_a_bad_configuration_is_refused_in_one_line(data: Path) -> None:
+    result = run(data, "--override", "log.retention.bytes=many")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("odradek: ")
+    assert run(data / "nowhere").exit_code == 2

@@ -1,0 +1,166 @@
+"""`odradek dump-log`: which files, with which options, and by what exit code it ends.
+
+0: all was printed, whatever is wrong with it. 1: a file cannot be opened, or cannot be followed to
+its end (what came before was printed, as Kafka's tool does); the line on stderr says why. 2: usage.
+A file that is named but is of no known kind is passed over with a line.
+
+Kafka: DumpLogSegments.main.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...protocol.batch_header import CorruptRecordError
+from ...storage.filenames import FileKind
+from ...storage.files import Files
+from ...storage.raw_message import UnreadableError
+from .decoders import (
+    OFFSETS,
+    SHARE_STATE,
+    TRANSACTIONS,
+    BytesDecoder,
+    RecordDecoder,
+    bytes_decoder,
+    metadata_decoder,
+    plain_decoder,
+    text_or_base64,
+)
+from .findings import Findings
+from .index_text import IndexOptions, dump_index, dump_time_index
+from .java_text import JavaFile, split_list
+from .lines_json import dump_as_json, problem_line
+from .log_text import INT_MAX, LogOptions, dump_log
+from .small_text import dump_producers, dump_transactions
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
+DEFAULT_MAX_MESSAGE_BYTES = 5 << 20
+
+# What a file can do to end a dump.
+FAILURES = (UnreadableError, CorruptRecordError, OSError, EOFError, ValueError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """The options, named as on the command line."""
+
+    files: str
+    print_data_log: bool = False
+    deep_iteration: bool = False
+    index_sanity_check: bool = False
+    verify_index_only: bool = False
+    max_message_size: int = DEFAULT_MAX_MESSAGE_BYTES
+    max_bytes: int = INT_MAX
+    skip_record_metadata: bool = False
+    offsets_decoder: bool = False
+    transaction_log_decoder: bool = False
+    cluster_metadata_decoder: bool = False
+    share_group_state_decoder: bool = False
+    key_decoder_class: str | None = None
+    value_decoder_class: str | None = None
+    json: bool = False
+
+    @property
+    def shows_contents(self) -> bool:
+        """Any decoder asks for what it decodes."""
+        return self.print_data_log or any(
+            (
+                self.offsets_decoder,
+                self.transaction_log_decoder,
+                self.cluster_metadata_decoder,
+                self.share_group_state_decoder,
+                self.key_decoder_class is not None,
+                self.value_decoder_class is not None,
+            )
+        )
+
+    def decoder(self) -> RecordDecoder:
+        """The first that was asked for. Raises UnknownDecoderError."""
+        named = (
+            (self.offsets_decoder, OFFSETS),
+            (self.transaction_log_decoder, TRANSACTIONS),
+            (self.cluster_metadata_decoder, metadata_decoder),
+            (self.share_group_state_decoder, SHARE_STATE),
+        )
+        for is_asked, decoder in named:
+            if is_asked:
+                return decoder
+        return plain_decoder(
+            self._bytes_decoder(self.key_decoder_class),
+            self._bytes_decoder(self.value_decoder_class),
+        )
+
+    def _bytes_decoder(self, class_name: str | None) -> BytesDecoder:
+        if class_name is None and self.json:
+            return text_or_base64
+        return bytes_decoder(class_name or DEFAULT_DECODER)
+
+    def log_options(self) -> LogOptions:
+        """How logs are printed."""
+        return LogOptions(
+            deep=self.deep_iteration or self.shows_contents,
+            contents=self.shows_contents,
+            metadata=not self.skip_record_metadata,
+            max_bytes=self.max_bytes,
+            decode=self.decoder(),
+        )
+
+    def index_options(self) -> IndexOptions:
+        """How indexes are printed."""
+        return IndexOptions(self.index_sanity_check, self.verify_index_only, self.max_message_size)
+
+
+class Streams(NamedTuple):
+    """Where to print, and where to complain."""
+
+    write: Callable[[str], object]
+    complain: Callable[[str], object]
+
+
+def dump(options: DumpOptions, streams: Streams, files: Files | None = None) -> int:
+    """Print the files; returns the exit code. Raises UnknownDecoderError."""
+    files = files or Files()
+    log_options, index_options = options.log_options(), options.index_options()
+    findings = Findings()
+    for given in split_list(options.files):
+        file = JavaFile(given)
+        try:
+            if options.json:
+                dump_as_json(files, file, log_options, index_options, streams.write)
+            else:
+                streams.write(f"Dumping {file.text}\n")
+                _dump_file(files, file, log_options, index_options, findings, streams)
+        except BrokenPipeError:
+            raise  # whoever reads us has gone: that is no fault of the file
+        except FAILURES as error:
+            if options.json:
+                streams.write(problem_line(file, str(error)))
+            streams.complain(f"odradek dump-log: {file.text}: {error}\n")
+            return EXIT_FAILED
+    findings.write(streams.complain)
+    return EXIT_OK
+
+
+def _dump_file(
+    files: Files,
+    file: JavaFile,
+    log_options: LogOptions,
+    index_options: IndexOptions,
+    findings: Findings,
+    streams: Streams,
+) -> None:
+    match file.suffix:
+        case FileKind.LOG | ".checkpoint":
+            dump_log(files, file, log_options, findings, streams.write)
+        case FileKind.OFFSET_INDEX:
+            dump_index(files, file, index_options, findings, streams.write)
+        case FileKind.TIME_INDEX:
+            dump_time_index(files, file, index_options, findings, streams.write)
+        case FileKind.PRODUCER_SNAPSHOT:
+            dump_producers(files, file, streams.write, streams.complain)
+        case FileKind.TXN_INDEX:
+            dump_transactions(files, file, streams.write)
+        case _:
+            streams.complain(f"Ignoring unknown file {file.text}\n")

@@ -1,0 +1,323 @@
+"""What is in a record, told by the decoder that the user names; and what a control record says.
+
+A decoder gives key and value, each absent, a text, a number, or the JSON of a message. It raises
+UnreadableError where Kafka's tool would end; what one record of an internal log has wrong is told
+in its place, and the next record follows.
+
+Kafka: DumpLogSegments.MessageParser and its kinds, org.apache.kafka.tools.api.Decoder.
+"""
+
+import base64
+import struct
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ...protocol.declaration import present_fields
+from ...protocol.primitives import read_uvarint
+from ...protocol.records import (
+    cluster_metadata,
+    consumer_offsets,
+    share_group_state,
+    transaction_state,
+)
+from ...protocol.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from ...protocol.records.control import (
+    QUORUM_RECORDS,
+    ControlRecordType,
+    control_type,
+    coordinator_epoch_of,
+)
+from ...protocol.schema import DecodeError, Message, Struct, codec_for
+from ...storage.raw_message import UnreadableError
+from ...storage.raw_scan import AnyRecord
+from .java_text import text_of
+from .kafka_json import Json, as_json
+
+_INT16 = struct.Struct(">h")
+_FRAME_VERSION = 1
+_LARGEST_NUMBER = 0x7FFF
+_UNKNOWN_TYPE = "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id "
+
+
+class Decoded(NamedTuple):
+    """Key and value of one record; None: there is none."""
+
+    key: Json
+    value: Json
+
+
+RecordDecoder = Callable[[AnyRecord], Decoded]
+BytesDecoder = Callable[[bytes], Json]
+_Pairs = Mapping[int, tuple[type[Message], type[Message]]]
+
+
+class UnknownDecoderError(Exception):
+    """A class name that stands for none of Kafka's own decoders."""
+
+
+# --- keys and values of ordinary topics
+
+
+def _number(code: str) -> BytesDecoder:
+    number = struct.Struct(code)
+
+    def decode(data: bytes) -> Json:
+        if len(data) < number.size:
+            raise UnreadableError(f"{len(data)} bytes hold no number of {number.size} bytes")
+        value: int = number.unpack_from(data)[0]
+        return value
+
+    return decode
+
+
+_PACKAGE = "org.apache.kafka.tools.api."
+_BYTES_DECODERS: Mapping[str, BytesDecoder] = {
+    "StringDecoder": text_of,
+    "IntegerDecoder": _number(">i"),
+    "LongDecoder": _number(">q"),
+}
+
+
+def text_or_base64(data: bytes) -> Json:
+    """For JSON: the text, or {"base64": ...} where there is none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def bytes_decoder(class_name: str) -> BytesDecoder:
+    """Kafka's decoder of that name. Raises UnknownDecoderError."""
+    found = _BYTES_DECODERS.get(class_name.removeprefix(_PACKAGE))
+    if found is None:
+        raise UnknownDecoderError(
+            f"{class_name} cannot be used: a decoder is one of Kafka's own, "
+            + ", ".join(_PACKAGE + name for name in _BYTES_DECODERS)
+        )
+    return found
+
+
+def plain_decoder(key: BytesDecoder, value: BytesDecoder) -> RecordDecoder:
+    """For keys and values that are decoded each by itself."""
+
+    def decode(record: AnyRecord) -> Decoded:
+        raw_key, raw_value = record.key, record.value
+        decoded_key = None if raw_key is None else key(raw_key)
+        return Decoded(decoded_key, None if raw_value is None else value(raw_value))
+
+    return decode
+
+
+# --- the coordinators' logs
+
+
+class _RecordError(Exception):
+    """One record that cannot be decoded, in Kafka's words."""
+
+
+def coordinator_decoder(types: _Pairs) -> RecordDecoder:
+    """For `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
+
+    def decode(record: AnyRecord) -> Decoded:
+        key, offset = record.key, record.offset
+        if key is None:
+            raise UnreadableError(
+                f"Failed to decode message at offset {offset} using the specified decoder "
+                "(message had a missing key)"
+            )
+        try:
+            number = _leading(key, "key")
+            if number not in types:
+                return Decoded(f"Unknown record type {number} at offset {offset}, skipping.", None)
+            return _typed(types, number, key, record.value)
+        except _RecordError as error:
+            return Decoded(f"Error at offset {offset}, skipping. {error}", None)
+
+    return decode
+
+
+def _typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -> Decoded:
+    key_type, value_type = types[number]
+    decoded_key = _message(key_type, 0, number, key, "key")
+    shown_key: Json = {"type": str(number), "data": as_json(decoded_key, 0)}
+    if value is None:
+        return Decoded(shown_key, "<DELETE>")
+    version = _leading(value, "value")
+    if version not in value_type.SPEC.versions:
+        raise _RecordError(f"Found an unknown record version {version} for {number} type")
+    decoded = _message(value_type, version, version, value, "value")
+    data = as_json(decoded, version)
+    if isinstance(decoded, consumer_offsets.GroupMetadataValue):
+        _open_members(decoded, data)
+    return Decoded(shown_key, {"version": str(version), "data": data})
+
+
+def _message(
+    declared: type[Message], version: int, shown_version: int, data: bytes, part: str
+) -> Message:
+    try:
+        return declared.decode(data, version, _INT16.size)
+    except DecodeError as error:
+        raise _RecordError(
+            f"Could not read record with version {shown_version} from {part}'s buffer due to: "
+            f"{error}."
+        ) from None
+
+
+def _leading(data: bytes, part: str) -> int:
+    if len(data) < _INT16.size:
+        raise _RecordError(f"Could not read version from {part}'s buffer.")
+    number: int = _INT16.unpack_from(data)[0]
+    return number
+
+
+def _open_members(group: consumer_offsets.GroupMetadataValue, shown: dict[str, Json]) -> None:
+    """Decode what members of a consumer group say and get, where it is what it should be."""
+    members = shown["members"]
+    if group.protocol_type != "consumer" or not isinstance(members, list):
+        return
+    for member, opened in zip(group.members, members, strict=True):
+        assert isinstance(opened, dict)
+        for field, data, declared in (
+            ("subscription", member.subscription, ConsumerProtocolSubscription),
+            ("assignment", member.assignment, ConsumerProtocolAssignment),
+        ):
+            inside = _opened(declared, data)
+            if inside is not None:
+                opened[field] = inside
+
+
+def _opened(declared: type[Message], data: bytes) -> Json:
+    if len(data) < _INT16.size:
+        return None
+    (version,) = _INT16.unpack_from(data)
+    try:
+        message, known, _ = _nearest(declared, version, data, _INT16.size)
+    except DecodeError:
+        return None
+    return as_json(message, known)
+
+
+def _nearest(
+    declared: type[Message], version: int, data: bytes, position: int
+) -> tuple[Message, int, int]:
+    """The message, read in the version that is known, and where it ends. Raises DecodeError.
+
+    Kafka's readers take a version that they do not know for the nearest that they do, but for that
+    of a part of a message: that they refuse.
+    """
+    versions = declared.SPEC.versions
+    known = max(versions.lowest, min(version, versions.highest))
+    message, end = codec_for(declared, known).decode(data, position)
+    if known != version and _has_parts(message, known):
+        raise DecodeError(f"{declared.__name__} has versions {versions}, not {version}")
+    return message, known, end
+
+
+def _has_parts(message: Message, version: int) -> bool:
+    for field, _ in present_fields(type(message), version):
+        value = getattr(message, field.name)
+        first = value[0] if isinstance(value, list) and value else value
+        if isinstance(first, Struct):
+            return True
+    return False
+
+
+# --- the metadata log
+
+
+def metadata_decoder(record: AnyRecord) -> Decoded:
+    """For `__cluster_metadata` and its snapshots: the records have no keys."""
+    try:
+        return Decoded(None, _metadata(record.value))
+    except _RecordError as error:
+        return Decoded(None, f"Error at {record.offset}, skipping. {error}")
+
+
+def _metadata(value: bytes | None) -> Json:
+    data = value or b""
+    frame, position = _framed(data, 0, "frame version")
+    if frame == 0:
+        raise _RecordError(
+            "Could not deserialize metadata record with frame version 0. Note that upgrades from "
+            "the preview release of KRaft in 2.8 to newer versions are not supported."
+        )
+    if frame != _FRAME_VERSION:
+        raise _RecordError(
+            f"Could not deserialize metadata record due to unknown frame version {frame}(only "
+            f"frame version {_FRAME_VERSION} is supported)"
+        )
+    number, position = _framed(data, position, "type")
+    version, position = _framed(data, position, "version")
+    declared = cluster_metadata.RECORD_TYPES.get(number)
+    if declared is None:
+        raise _RecordError(f"{_UNKNOWN_TYPE}{number}")
+    try:
+        message, known, position = _nearest(declared, version, data, position)
+    except DecodeError:
+        raise _RecordError(f"Failed to deserialize record with type {number}") from None
+    if position < len(data):
+        raise _RecordError(f"Found {len(data) - position} byte(s) of garbage after {number}")
+    name = "".join(f"_{c}" if c.isupper() else c.upper() for c in declared.__name__)[1:]
+    return {"type": name, "version": version, "data": as_json(message, known)}
+
+
+def _framed(data: bytes, position: int, what: str) -> tuple[int, int]:
+    try:
+        number, position = read_uvarint(data, position)
+    except (IndexError, ValueError):
+        raise _RecordError(f"Error while reading {what}") from None
+    if number > _LARGEST_NUMBER:
+        raise _RecordError(f"Value for {what} was too large.")
+    return number, position
+
+
+OFFSETS: RecordDecoder = coordinator_decoder(consumer_offsets.RECORD_TYPES)
+TRANSACTIONS: RecordDecoder = coordinator_decoder(transaction_state.RECORD_TYPES)
+SHARE_STATE: RecordDecoder = coordinator_decoder(share_group_state.RECORD_TYPES)
+
+
+# --- control records
+
+
+class Control(NamedTuple):
+    """What a control record says. `name` is how Kafka's tool introduces `message`."""
+
+    name: str
+    kind: ControlRecordType | None
+    type_id: int
+    coordinator_epoch: int = 0
+    message: dict[str, Json] | None = None
+
+
+_NAMES = {
+    ControlRecordType.LEADER_CHANGE: "LeaderChange:",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersion",
+    ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
+}
+_ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+
+
+def control_of(key: bytes | None, value: bytes | None) -> Control:
+    """Raises UnreadableError."""
+    try:
+        kind = control_type(key)
+        assert key is not None  # it had a type
+        (type_id,) = _INT16.unpack_from(key, _INT16.size)
+        if kind is None:
+            return Control("controlType:", None, type_id)
+        if value is None or (kind in _ENDS and _leading(value, "value") < 0):
+            raise DecodeError(f"a {kind.name} record without a value, or of a version below 0")
+        if kind in _ENDS:
+            return Control("endTxnMarker:", kind, type_id, coordinator_epoch_of(value))
+        # Kafka reads the first version, and prints the one that the record names.
+        message = QUORUM_RECORDS[kind].decode(value, 0)
+        version: int = _INT16.unpack_from(value)[0]
+        return Control(_NAMES[kind], kind, type_id, message=as_json(message, version))
+    except (DecodeError, _RecordError, struct.error) as error:
+        raise UnreadableError(f"a control record: {error}") from None

@@ -1,0 +1,72 @@
+"""What a dump finds wrong across its files, told at the end as Kafka's tool does, on stderr.
+
+Files come in the order of Java's HashMap; of two findings about the same offset the last counts.
+Kafka: DumpLogSegments.main, TimeIndexDumpErrors.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from .java_text import hash_map_order
+
+_Pairs = list[tuple[int, int]]
+_Found = TypeVar("_Found")
+
+
+class Findings:
+    """By the absolute path of a file."""
+
+    def __init__(self) -> None:
+        self.index_mismatches: dict[str, dict[int, int]] = {}
+        self.time_mismatches: dict[str, _Pairs] = {}
+        self.times_out_of_order: dict[str, _Pairs] = {}
+        self.offsets_not_found: dict[str, _Pairs] = {}
+        self.offset_gaps: dict[str, dict[int, int]] = {}
+
+    def note_offsets(self, path: str, previous: int, offset: int) -> None:
+        """A record follows another; before the first lies -1, whatever the file's name says."""
+        if offset != previous + 1:
+            self.offset_gaps.setdefault(path, {})[previous] = offset
+
+    def note_index_mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
+        self.index_mismatches.setdefault(path, {})[index_offset] = log_offset
+
+    def note_time_mismatch(self, path: str, index_ms: int, log_ms: int) -> None:
+        self.time_mismatches.setdefault(path, []).append((index_ms, log_ms))
+
+    def note_time_out_of_order(self, path: str, index_ms: int, previous_ms: int) -> None:
+        self.times_out_of_order.setdefault(path, []).append((index_ms, previous_ms))
+
+    def note_offset_not_found(self, path: str, index_offset: int, log_offset: int) -> None:
+        """`log_offset` is -1 where no batch reaches so far."""
+        self.offsets_not_found.setdefault(path, []).append((index_offset, log_offset))
+
+    def write(self, write: Callable[[str], object]) -> None:
+        """All of it."""
+        for path, pairs in _in_order(self.index_mismatches):
+            write(f"Mismatches in :{path}\n")
+            for index, log in sorted(pairs.items(), reverse=True):
+                write(f"  Index offset: {index}, log offset: {log}\n")
+        self._write_times(write)
+        for path, pairs in _in_order(self.offset_gaps):
+            write(f"Non-consecutive offsets in {path}\n")
+            for previous, offset in sorted(pairs.items()):
+                write(f"  {previous} is followed by {offset}\n")
+
+    def _write_times(self, write: Callable[[str], object]) -> None:
+        for path, found in _in_order(self.time_mismatches):
+            write(f"Found timestamp mismatch in :{path}\n")
+            for index, log in found:
+                write(f"  Index timestamp: {index}, log timestamp: {log}\n")
+        for path, found in _in_order(self.times_out_of_order):
+            write(f"Found out of order timestamp in :{path}\n")
+            for index, previous in found:
+                write(f"  Index timestamp: {index}, Previously indexed timestamp: {previous}\n")
+        for path, found in _in_order(self.offsets_not_found):
+            write(f"The following indexed offsets are not found in :{path}\n")
+            for index, log in found:
+                write(f"Indexed offset: {index}, found log offset: {log}\n")
+
+
+def _in_order(found: Mapping[str, _Found]) -> list[tuple[str, _Found]]:
+    return [(path, found[path]) for path in hash_map_order(found)]

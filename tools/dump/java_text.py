@@ -1,0 +1,121 @@
+"""How Java writes what it prints: texts, numbers, paths, and the order of a HashMap.
+
+A dump that is to be compared with Kafka's, line for line, must write them the same way.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...storage.raw_message import as_int32
+
+_LONG = re.compile(r"[+-]?[0-9]+")
+# Java takes an encoded surrogate, cut or not, for one broken character, Python for two or three.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT = "\ufffd".encode()
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+
+
+class JavaFile:
+    """A path as java.io.File shows it: `text` as it was given, but for doubled slashes."""
+
+    def __init__(self, given: str) -> None:
+        text = re.sub("/+", "/", given)
+        self.text = text if text == "/" else text.removesuffix("/")
+        self.name = self.text.rpartition("/")[2]
+        self.path = Path(self.text)
+
+    @property
+    def absolute(self) -> str:
+        """With the working directory in front where it needs one; nothing is resolved."""
+        if self.text.startswith("/"):
+            return self.text
+        here = str(Path.cwd())
+        return f"{here}/{self.text}" if self.text else here
+
+    @property
+    def suffix(self) -> str | None:
+        """From the last dot on."""
+        dot = self.name.rfind(".")
+        return None if dot < 0 else self.name[dot:]
+
+    @property
+    def stem(self) -> str:
+        """Up to the first dot."""
+        return self.name.partition(".")[0]
+
+    def sibling(self, suffix: str) -> "JavaFile":
+        """The file beside it that belongs to the same segment."""
+        return JavaFile(f"{self.text.removesuffix(self.name)}{self.stem}{suffix}")
+
+
+def split_list(text: str) -> list[str]:
+    """At commas; empty ones at the end are dropped, but not the only one."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return [] if text and parts == [""] else parts
+
+
+def long_of(text: str) -> int:
+    """Raises ValueError for what is no long."""
+    if not _LONG.fullmatch(text) or not -(1 << 63) <= int(text) < 1 << 63:
+        raise ValueError(f"{text!r} is no offset")
+    return int(text)
+
+
+def text_of(data: bytes) -> str:
+    """UTF-8, broken parts replaced."""
+    return _SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", "replace")
+
+
+def optional_long(value: int | None) -> str:
+    """An OptionalLong."""
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+def double_text(value: float) -> str:
+    """A double: 0.001 to 10,000,000 in full, else with an exponent; always with a fraction."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+    magnitude = abs(value)
+    if value == 0 or _PLAIN_FROM <= magnitude < _PLAIN_BELOW:
+        plain = repr(value)
+        return plain if "e" not in plain else f"{value:f}"
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+        whole, _, fraction = digits.partition(".")
+        significant = (whole + fraction).lstrip("0").rstrip("0")
+        power = len(whole) - 1 if whole != "0" else -1 - len(fraction) + len(fraction.lstrip("0"))
+        digits, exponent = f"{sign}{significant[0]}.{significant[1:]}", str(power)
+    if "." not in digits:
+        digits += "."
+    return f"{digits}{'' if digits[-1] != '.' else '0'}E{int(exponent)}"
+
+
+def string_hash(text: str) -> int:
+    """String.hashCode, over UTF-16 units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return as_int32(value)
+
+
+def hash_map_order(keys: Iterable[str]) -> list[str]:
+    """The order in which a HashMap gives back keys that computeIfAbsent put into it in this order.
+
+    That puts a key in front of those in its slot, and lets the map grow one key later than `put`.
+    """
+    listed = list(keys)
+    listed.reverse()
+    slots = 16
+    while len(listed) - 1 > slots * 3 // 4:
+        slots *= 2
+
+    def slot(key: str) -> int:
+        spread = string_hash(key) & 0xFFFFFFFF
+        return (spread ^ spread >> 16) & (slots - 1)
+
+    return sorted(listed, key=slot)

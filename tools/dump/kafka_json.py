@@ -1,0 +1,84 @@
+"""A record's message as Kafka's JsonConverters make JSON of it.
+
+Fields carry Kafka's names and come in the order of the declaration; those that a version lacks are
+left out, and of tagged fields those that have their default. Bytes are base64, ids the 22
+characters that Kafka prints everywhere, an absent value null.
+
+`as_json` gives plain Python values, `json_text` the text that Jackson writes.
+"""
+
+import base64
+import re
+
+from ...protocol.declaration import ListOf, Wire, present_fields
+from ...protocol.primitives import uuid_text
+from ...protocol.schema import Message, Struct, WireType
+from .java_text import double_text
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_SPECIAL = re.compile(r'[\x00-\x1f"\\]')
+_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+
+def as_json(value: Struct, version: int) -> dict[str, Json]:
+    """A message, or a part of one. A version that is not known is taken for the nearest that is."""
+    if isinstance(value, Message):
+        known = value.SPEC.versions
+        version = max(known.lowest, min(version, known.highest))
+    return {
+        kafka_name(field.name): _value(getattr(value, field.name), version, field.wire)
+        for field, tag in present_fields(type(value), version)
+        if tag is None or getattr(value, field.name) != field.default
+    }
+
+
+def kafka_name(name: str) -> str:
+    """The name of a field in Kafka's definitions, as its converters spell it."""
+    first, *rest = name.split("_")
+    if first == "kraft":
+        first = "kRaft"
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _value(value: object, version: int, wire: Wire) -> Json:
+    if isinstance(value, Struct):
+        return as_json(value, version)
+    if isinstance(value, list):
+        item = wire.item if isinstance(wire, ListOf) else wire
+        return [_value(each, version, item) for each in value]
+    if isinstance(value, bytes | memoryview):
+        is_uuid = isinstance(wire, WireType) and wire.name == "uuid"
+        return uuid_text(bytes(value)) if is_uuid else base64.b64encode(value).decode()
+    assert value is None or isinstance(value, bool | int | float | str)
+    return value
+
+
+def json_text(value: Json) -> str:
+    """Without a space, and with everything that is not ASCII as it is."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value)
+        case float():
+            text = double_text(value)
+            return f'"{text}"' if text.endswith(("N", "y")) else text
+        case list():
+            return f"[{','.join(map(json_text, value))}]"
+        case dict():
+            fields = (f"{_quoted(key)}:{json_text(each)}" for key, each in value.items())
+            return f"{{{','.join(fields)}}}"
+        case _:
+            return str(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{_SPECIAL.sub(_escaped, text)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    return _SHORT.get(character) or f"\\u{ord(character):04X}"

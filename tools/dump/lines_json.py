@@ -1,0 +1,258 @@
+"""The same files as JSON lines, for scripts: one object per batch, record or entry.
+
+    {"type":"batch","file":…,"position":0,"baseOffset":0,…,"isValid":true}
+    {"type":"record","file":…,"offset":0,"timestamp":…,"key":…,"value":…,"headers":[["name",…]]}
+    {"type":"offsetIndexEntry"…}     {"type":"timeIndexEntry"…}     {"type":"producer"…}
+    {"type":"abortedTransaction"…}   {"type":"problem","message":…}
+
+Names are Kafka's, numbers are numbers. Records follow their batch where `--deep-iteration` or a
+decoder asks for them. A key or value is its text; bytes that are no text are {"base64": …}; what a
+decoder of an internal log made of it is the object itself. Of an index entry it is told whether it
+is true of the log beside it.
+"""
+
+import json
+from collections.abc import Iterator
+
+from ...protocol.batch_header import DELETE_HORIZON_BIT, NO_TIMESTAMP, decrement_sequence
+from ...protocol.record_batch import MAGIC_V2
+from ...storage.filenames import FileKind
+from ...storage.files import Files
+from ...storage.offset_index import OffsetIndex
+from ...storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from ...storage.raw_message import RawMessage
+from ...storage.raw_scan import AnyRecord, RawBatch, RawRecord
+from ...storage.time_index import TimeIndex
+from .decoders import control_of, text_or_base64
+from .index_text import IndexEntries, IndexOptions, Walks, check_offsets, check_times
+from .java_text import JavaFile, long_of
+from .kafka_json import Json
+from .log_text import INT_MAX, LogBytes, LogOptions, Write, opening_line
+from .small_text import transactions, why_corrupt
+
+Line = dict[str, Json]
+
+
+def dump_as_json(
+    files: Files, file: JavaFile, log: LogOptions, index: IndexOptions, write: Write
+) -> None:
+    """Print one file. Raises OSError, UnreadableError, ValueError."""
+    for line in _lines(files, file, log, index):
+        write(json_line({"type": line.pop("type"), "file": file.text, **line}))
+
+
+def json_line(line: Line) -> str:
+    """One object, one line."""
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def problem_line(file: JavaFile, message: str) -> str:
+    """What ended the dump of a file."""
+    return json_line({"type": "problem", "file": file.text, "message": message})
+
+
+def _lines(files: Files, file: JavaFile, log: LogOptions, index: IndexOptions) -> Iterator[Line]:
+    match file.suffix:
+        case FileKind.LOG | ".checkpoint":
+            return _log(files, file, log)
+        case FileKind.OFFSET_INDEX:
+            return _offset_index(files, file, index)
+        case FileKind.TIME_INDEX:
+            return _time_index(files, file, index)
+        case FileKind.PRODUCER_SNAPSHOT:
+            return _producers(files, file)
+        case FileKind.TXN_INDEX:
+            return _transactions(files, file)
+        case _:
+            return iter([_problem("this is no file of a log")])
+
+
+def _problem(message: str) -> Line:
+    return {"type": "problem", "message": message}
+
+
+# --- logs
+
+
+def _log(files: Files, file: JavaFile, options: LogOptions) -> Iterator[Line]:
+    opening_line(file)  # the name must say where the log begins
+    part = LogBytes(files, file, options.max_bytes)
+    valid_bytes = 0
+    for batch in part.batches():
+        yield _batch(batch)
+        if options.deep:
+            for record in batch.records():
+                yield _record(batch, record, options)
+        valid_bytes += batch.size_bytes
+    trailing_bytes = part.end - valid_bytes
+    if trailing_bytes > 0 and options.max_bytes == INT_MAX:
+        yield _problem(f"{trailing_bytes} invalid bytes at the end")
+
+
+def _batch(batch: RawBatch) -> Line:
+    line: Line = {"type": "batch", "position": batch.position}
+    if batch.is_message:
+        line |= {"lastOffset": batch.last_offset}
+    else:
+        header = batch.header
+        has_horizon = header.attributes & DELETE_HORIZON_BIT != 0
+        line |= {
+            "baseOffset": batch.offset,
+            "lastOffset": batch.last_offset,
+            "count": header.record_count,
+            "baseSequence": header.base_sequence,
+            "lastSequence": batch.last_sequence,
+            "producerId": header.producer_id,
+            "producerEpoch": header.producer_epoch,
+            "partitionLeaderEpoch": header.partition_leader_epoch,
+            "isTransactional": header.is_transactional,
+            "isControl": header.is_control,
+            "deleteHorizonMs": header.base_timestamp if has_horizon else None,
+        }
+    return line | {
+        "timestampType": batch.timestamp_type,
+        "maxTimestamp": batch.max_timestamp,
+        "size": batch.size_bytes,
+        "magic": batch.magic,
+        "compression": batch.compression.name.lower(),
+        "crc": batch.crc,
+        "isValid": batch.is_valid(),
+    }
+
+
+def _record(batch: RawBatch, record: AnyRecord, options: LogOptions) -> Line:
+    line: Line = {
+        "type": "record",
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "keySize": record.key_size,
+        "valueSize": record.value_size,
+    }
+    if isinstance(record, RawMessage):
+        line |= {"crc": record.crc, "isValid": record.is_valid}
+    elif batch.magic >= MAGIC_V2:
+        line |= {"sequence": record.sequence, "headers": _headers(record)}
+    if batch.is_control:
+        control = control_of(record.key, record.value)
+        kind = "UNKNOWN" if control.kind is None else control.kind.name
+        line |= {"controlType": kind, "controlTypeId": control.type_id}
+        if control.message is not None:
+            line["value"] = control.message
+        elif control.kind is not None:
+            line["coordinatorEpoch"] = control.coordinator_epoch
+    elif options.contents:
+        decoded = options.decode(record)
+        line |= {"key": decoded.key, "value": decoded.value}
+    return line
+
+
+def _headers(record: RawRecord) -> Json:
+    return [
+        [name, None if value is None else text_or_base64(value)] for name, value in record.headers
+    ]
+
+
+# --- indexes
+
+
+def _offset_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterator[Line]:
+    base_offset = long_of(file.stem)
+    log = LogBytes(files, file.sibling(FileKind.LOG))
+    index = IndexEntries(files, file.path, base_offset, OffsetIndex)
+    check_offsets(index)
+    if options.sanity_only:
+        yield {"type": "sanityCheck", "passed": True}
+        return
+    for slot in range(index.count):
+        relative, position = index.at(slot)
+        if relative == 0 and slot > 0:
+            return
+        batch = next(log.batches(position), None)
+        found = None if batch is None else batch.last_offset
+        is_true = found == base_offset + relative
+        if not (options.verify_only and is_true):
+            yield {
+                "type": "offsetIndexEntry",
+                "offset": base_offset + relative,
+                "position": position,
+                "logOffset": found,
+                "isTrue": is_true,
+            }
+
+
+def _time_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterator[Line]:
+    base_offset = long_of(file.stem)
+    log = LogBytes(files, file.sibling(FileKind.LOG))
+    offsets_path = file.sibling(FileKind.OFFSET_INDEX).path
+    offsets = IndexEntries(files, offsets_path, base_offset, OffsetIndex)
+    times = IndexEntries(files, file.path, base_offset, TimeIndex)
+    check_times(times)
+    if options.sanity_only:
+        yield {"type": "sanityCheck", "passed": True}
+        return
+    walks = Walks(log)
+    previous_ms = NO_TIMESTAMP
+    for slot in range(times.count):
+        timestamp_ms, relative = times.at(slot)
+        if relative == 0 and slot > 0:
+            return
+        offset = base_offset + relative
+        start = offsets.largest_at_most(offset)
+        batch = walks.first_that_reaches(offset, 0 if start is None else start[1])
+        found_ms = None
+        if batch is not None and batch.last_offset == offset:
+            found_ms = max((r.timestamp_ms for r in batch.records()), default=NO_TIMESTAMP)
+        is_true = found_ms == timestamp_ms and timestamp_ms > previous_ms
+        if not (options.verify_only and is_true):
+            yield {
+                "type": "timeIndexEntry",
+                "timestamp": timestamp_ms,
+                "offset": offset,
+                "logTimestamp": found_ms,
+                "isTrue": is_true,
+            }
+        previous_ms = timestamp_ms
+
+
+# --- small files
+
+
+def _producers(files: Files, file: JavaFile) -> Iterator[Line]:
+    data = files.read(file.path)
+    try:
+        producers = decode_snapshot(data)
+    except CorruptSnapshotError:
+        yield _problem(why_corrupt(data))
+        return
+    for producer in producers:
+        line: Line = {
+            "type": "producer",
+            "producerId": producer.producer_id,
+            "producerEpoch": producer.epoch,
+            "coordinatorEpoch": producer.coordinator_epoch,
+            "currentTxnFirstOffset": (
+                producer.txn_first_offset if producer.has_open_transaction else None
+            ),
+            "lastTimestamp": producer.last_timestamp_ms,
+        }
+        if producer.batches:
+            last = producer.batches[-1]
+            line |= {
+                "firstSequence": decrement_sequence(last.last_sequence, last.offset_delta),
+                "lastSequence": last.last_sequence,
+                "lastOffset": last.last_offset,
+                "offsetDelta": last.offset_delta,
+            }
+        yield line
+
+
+def _transactions(files: Files, file: JavaFile) -> Iterator[Line]:
+    for version, each in transactions(files, file):
+        yield {
+            "type": "abortedTransaction",
+            "version": version,
+            "producerId": each.producer_id,
+            "firstOffset": each.first_offset,
+            "lastOffset": each.last_offset,
+            "lastStableOffset": each.last_stable_offset,
+        }

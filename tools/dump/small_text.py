@@ -1,0 +1,100 @@
+"""The files of one read: producer snapshots and transaction indexes, in the lines of Kafka's tool.
+
+Kafka: DumpLogSegments.dumpProducerIdSnapshot and dumpTxnIndex, ProducerStateManager.readSnapshot.
+"""
+
+import struct
+
+from crc32c import crc32c
+
+from ...protocol.batch_header import decrement_sequence
+from ...storage.files import Files
+from ...storage.producer_entry import ProducerEntry
+from ...storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
+from ...storage.raw_message import UnreadableError
+from ...storage.txn_index import AbortedTransaction, read_aborted
+from .java_text import JavaFile, long_of, optional_long
+from .log_text import Write
+
+_HEAD_BYTES = 10  # version, CRC, count
+_PRODUCER_BYTES = 46
+_TXN_BYTES = 34
+
+
+def dump_producers(files: Files, file: JavaFile, write: Write, complain: Write) -> None:
+    """Print a `.snapshot` file. Raises OSError."""
+    data = files.read(file.path)
+    try:
+        producers = decode_snapshot(data)
+    except CorruptSnapshotError:
+        complain(f"{why_corrupt(data)}\n")
+        return
+    for producer in producers:
+        write(f"{_producer_line(producer)}\n")
+
+
+def _producer_line(producer: ProducerEntry) -> str:
+    open_since = producer.txn_first_offset if producer.has_open_transaction else None
+    line = (
+        f"producerId: {producer.producer_id} producerEpoch: {producer.epoch}"
+        f" coordinatorEpoch: {producer.coordinator_epoch}"
+        f" currentTxnFirstOffset: {optional_long(open_since)}"
+        f" lastTimestamp: {producer.last_timestamp_ms}"
+    )
+    if not producer.batches:
+        return line
+    last = producer.batches[-1]
+    return (
+        f"{line} firstSequence: {decrement_sequence(last.last_sequence, last.offset_delta)}"
+        f" lastSequence: {last.last_sequence} lastOffset: {last.last_offset}"
+        f" offsetDelta: {last.offset_delta} timestamp: {last.timestamp_ms}"
+    )
+
+
+def why_corrupt(data: bytes) -> str:
+    """What Kafka says of a snapshot that cannot be read."""
+    failed = "Snapshot failed schema validation: "
+    if len(data) < 2:
+        return f"{failed}null"
+    (version,) = struct.unpack_from(">h", data)
+    if version != VERSION:
+        return f"{failed}Snapshot contained an unknown file version {version}"
+    if len(data) < _HEAD_BYTES:
+        return f"{failed}null"
+    crc, count = struct.unpack_from(">Ii", data, 2)
+    left = len(data) - _HEAD_BYTES
+    if count < 0:
+        return f"{failed}non-nullable field producerEntries was serialized as null"
+    if count > left:
+        return (
+            f"{failed}Tried to allocate a collection of size {count}, but there are only {left} "
+            "bytes remaining."
+        )
+    if count * _PRODUCER_BYTES > left:
+        return f"{failed}null"
+    computed = crc32c(memoryview(data)[6:])
+    return (
+        f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
+    )
+
+
+def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
+    """Print a `.txnindex` file; one that is not there is empty. Raises OSError, UnreadableError."""
+    for version, each in transactions(files, file):
+        write(
+            f"version: {version} producerId: {each.producer_id} firstOffset: {each.first_offset}"
+            f" lastOffset: {each.last_offset} lastStableOffset: {each.last_stable_offset}\n"
+        )
+
+
+def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransaction]]:
+    """The aborted transactions, each with its version (of which Kafka looks at the first byte)."""
+    long_of(file.stem)
+    aborted = read_aborted(files, file.path)
+    data = files.read(file.path) if aborted else b""
+    versions = struct.iter_unpack(f">b{_TXN_BYTES - 1}x", data[: len(aborted) * _TXN_BYTES])
+    listed = [(version, each) for (version,), each in zip(versions, aborted, strict=True)]
+    for version, _ in listed:
+        if version > 0:
+            raise UnreadableError(f"version {version} of an aborted transaction is not known")
+    return listed

@@ -1,0 +1,156 @@
+"""The options of `odradek dump-log`; what they do is in `dump/`."""
+
+import sys
+from typing import Annotated, TextIO
+
+import typer
+
+from .broken_pipe import leave_quietly
+from .dump.command import DEFAULT_MAX_MESSAGE_BYTES, DumpOptions, Streams, dump
+from .dump.decoders import UnknownDecoderError
+from .dump.log_text import INT_MAX
+
+_CLASS_HELP = "Kafka's decoder for the {}: org.apache.kafka.tools.api.StringDecoder (the default), \
+IntegerDecoder or LongDecoder."
+
+
+def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
+    *,
+    files: Annotated[
+        str,
+        typer.Option(
+            "--files",
+            metavar="FILE,FILE...",
+            help="The files: .log, .index, .timeindex, .txnindex, .snapshot, .checkpoint.",
+        ),
+    ],
+    print_data_log: Annotated[
+        bool, typer.Option("--print-data-log", help="Print keys and values too.")
+    ] = False,
+    deep_iteration: Annotated[
+        bool, typer.Option("--deep-iteration", help="Print the records of each batch too.")
+    ] = False,
+    index_sanity_check: Annotated[
+        bool,
+        typer.Option(
+            "--index-sanity-check", help="Only make the check that a broker makes at its start."
+        ),
+    ] = False,
+    verify_index_only: Annotated[
+        bool,
+        typer.Option("--verify-index-only", help="Only hold an index against its log."),
+    ] = False,
+    max_message_size: Annotated[
+        int,
+        typer.Option("--max-message-size", help="How far to look for the batch of an index entry."),
+    ] = DEFAULT_MAX_MESSAGE_BYTES,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", help="How much of each log to read.", show_default=False)
+    ] = INT_MAX,
+    skip_record_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--skip-record-metadata", help="Print keys and values only, and no control records."
+        ),
+    ] = False,
+    offsets_decoder: Annotated[
+        bool, typer.Option("--offsets-decoder", help="The log is __consumer_offsets.")
+    ] = False,
+    transaction_log_decoder: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="The log is __transaction_state.")
+    ] = False,
+    cluster_metadata_decoder: Annotated[
+        bool,
+        typer.Option(
+            "--cluster-metadata-decoder", help="The log, or snapshot, is __cluster_metadata."
+        ),
+    ] = False,
+    share_group_state_decoder: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="The log is __share_group_state.")
+    ] = False,
+    remote_log_metadata_decoder: Annotated[
+        bool,
+        typer.Option(
+            "--remote-log-metadata-decoder", help="Refused: odradek has no tiered storage."
+        ),
+    ] = False,
+    key_decoder_class: Annotated[
+        str | None,
+        typer.Option("--key-decoder-class", metavar="CLASS", help=_CLASS_HELP.format("keys")),
+    ] = None,
+    value_decoder_class: Annotated[
+        str | None,
+        typer.Option("--value-decoder-class", metavar="CLASS", help=_CLASS_HELP.format("values")),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per batch, record or entry.")
+    ] = False,
+) -> None:
+    """Print what lies in the files of a log, as Kafka's kafka-dump-log does.
+
+    The files may be damaged, in use, or of any format since Kafka 0.8. Nothing is changed. Ends
+    with 1 where a file cannot be read to its end.
+    """
+    if remote_log_metadata_decoder:
+        raise typer.BadParameter(
+            "the metadata log of tiered storage cannot be decoded: odradek has no tiered storage",
+            param_hint="--remote-log-metadata-decoder",
+        )
+    options = DumpOptions(
+        files=files,
+        print_data_log=print_data_log,
+        deep_iteration=deep_iteration,
+        index_sanity_check=index_sanity_check,
+        verify_index_only=verify_index_only,
+        max_message_size=max_message_size,
+        max_bytes=max_bytes,
+        skip_record_metadata=skip_record_metadata,
+        offsets_decoder=offsets_decoder,
+        transaction_log_decoder=transaction_log_decoder,
+        cluster_metadata_decoder=cluster_metadata_decoder,
+        share_group_state_decoder=share_group_state_decoder,
+        key_decoder_class=key_decoder_class,
+        value_decoder_class=value_decoder_class,
+        json=json,
+    )
+    raise typer.Exit(_dump(options))
+
+
+def _dump(options: DumpOptions) -> int:
+    # Java's output is UTF-8 here whatever the locale; a text is never a reason to stop.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
+    out = _Gathered(sys.stdout)
+    try:
+        code = dump(options, Streams(out.write, sys.stderr.write))
+        out.flush()
+    except UnknownDecoderError as error:
+        raise typer.BadParameter(str(error)) from None
+    except BrokenPipeError:
+        return leave_quietly()
+    return code
+
+
+class _Gathered:
+    """Writes in large pieces: a dump is millions of small ones."""
+
+    _CHARACTERS = 1 << 18
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._parts: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        """What has gathered goes when it is much."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size >= self._CHARACTERS:
+            self.flush()
+
+    def flush(self) -> None:
+        """All of it goes."""
+        self._stream.write("".join(self._parts))
+        self._stream.flush()
+        self._parts.clear()
+        self._size = 0

@@ -1,0 +1,152 @@
+"""What retention will do with the logs of data directories, told from their files alone.
+
+Topics have the settings that the metadata log stores for them, over those of the brokers, over what
+the configuration's file says: as the broker will have them at its next start. Without a metadata
+log in the directories given, only the file's count. Nothing is written, no index is believed: the
+newest timestamp of a segment is taken from the headers of its batches.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..broker.config_in_force import ConfigInForce
+from ..config.broker_config import BrokerConfig
+from ..config.topic_config import TopicConfig
+from ..coordinator.cluster_metadata import ClusterMetadata
+from ..coordinator.journal import CorruptJournalError
+from ..coordinator.metadata_reading import read_metadata
+from ..coordinator.quorum_state import QuorumStateError
+from ..protocol.batch_header import NO_TIMESTAMP
+from ..storage.batch_scan import CorruptBatchError
+from ..storage.checkpoints import (
+    CheckpointError,
+    TopicPartition,
+    read_meta_properties,
+    read_offsets,
+)
+from ..storage.filenames import (
+    LOG_START_OFFSET_CHECKPOINT,
+    DirectoryState,
+    is_foreign_directory,
+    parse_partition_directory,
+)
+from ..storage.files import Files
+from ..storage.log_reader import LogReader, SegmentFile
+from ..storage.retention_rules import LogFacts, SegmentFacts
+from ..storage.topic_names import CLUSTER_METADATA_TOPIC
+
+Wanted = Callable[[str, int], bool]
+
+
+class StoredLog(NamedTuple):
+    """One log, and what its rules go by."""
+
+    topic: str
+    partition: int
+    directory: Path
+    facts: LogFacts
+
+
+class StoredRetention:
+    """Reads directories. `warnings` says what could not be known."""
+
+    def __init__(self, files: Files, directories: Sequence[Path], written: BrokerConfig) -> None:
+        self.warnings: list[str] = []
+        self._files = files
+        self._directories = directories
+        self._metadata = self._read_metadata()
+        self._config = written
+        if self._metadata is not None:
+            node_id = written.node_id
+            self._config = ConfigInForce(written, self._metadata.configs, node_id).current
+
+    @property
+    def check_interval_ms(self) -> int:
+        """How often a broker looks at retention."""
+        return self._config.log_retention_check_interval_ms
+
+    def logs(self, wanted: Wanted) -> Iterator[StoredLog]:
+        """The logs of those partitions, but never the metadata log: that has rules of its own."""
+        for root in self._directories:
+            starts = self._log_starts(root)
+            for (topic, partition), path in sorted(self._found_in(root).items()):
+                if wanted(topic, partition):
+                    start = starts.get((topic, partition), 0)
+                    facts = self._facts(path, self._config_of(topic), start)
+                    if facts is not None:
+                        yield StoredLog(topic, partition, path, facts)
+
+    def _found_in(self, root: Path) -> dict[TopicPartition, Path]:
+        found = {}
+        for name in self._files.list_directory(root):
+            if is_foreign_directory(name) or not self._files.is_directory(root / name):
+                continue
+            try:
+                parsed = parse_partition_directory(name)
+            except ValueError:
+                continue
+            if parsed.state is DirectoryState.LIVE and parsed.topic != CLUSTER_METADATA_TOPIC:
+                found[parsed.topic, parsed.partition] = root / name
+        return found
+
+    # --- settings
+
+    def _read_metadata(self) -> ClusterMetadata | None:
+        for root in self._directories:
+            path = root / f"{CLUSTER_METADATA_TOPIC}-0"
+            if not self._files.exists(path):
+                continue
+            try:
+                properties = read_meta_properties(self._files, root)
+                cluster_id = properties.cluster_id if properties else ""
+                reading = read_metadata(self._files, path, cluster_id, torn_end_is_fine=True)
+            except (CheckpointError, CorruptJournalError, QuorumStateError) as error:
+                self.warnings.append(f"{path} cannot be read, so topics have the defaults: {error}")
+                return None
+            return reading.metadata
+        self.warnings.append("no metadata log is in these directories: topics have the defaults")
+        return None
+
+    def _config_of(self, topic: str) -> TopicConfig:
+        stored = {} if self._metadata is None else self._metadata.configs.of_topic(topic)
+        return self._config.stored_topic_config(stored)
+
+    def _log_starts(self, root: Path) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._files, root / LOG_START_OFFSET_CHECKPOINT)
+        except CheckpointError as error:
+            self.warnings.append(f"log starts are unknown: {error}")
+            return {}
+
+    # --- segments
+
+    def _facts(self, path: Path, config: TopicConfig, start_offset: int) -> LogFacts | None:
+        reader = LogReader(path, self._files)
+        segments = reader.segments()
+        if not segments:
+            return None
+        found = []
+        for index, segment in enumerate(segments):
+            following = segments[index + 1] if index + 1 < len(segments) else None
+            found.append(self._segment(reader, segment, following))
+        return LogFacts(config, max(start_offset, segments[0].base_offset), found)
+
+    def _segment(
+        self, reader: LogReader, segment: SegmentFile, following: SegmentFile | None
+    ) -> SegmentFacts:
+        newest_ms, end_offset, end_position = NO_TIMESTAMP, segment.base_offset, 0
+        try:
+            for position, header in reader.headers(segment):
+                newest_ms = max(newest_ms, header.max_timestamp)
+                end_offset, end_position = header.next_offset, position + header.size_bytes
+        except CorruptBatchError as error:
+            self.warnings.append(f"behind it nothing is known: {error}")
+        is_file_time = newest_ms == NO_TIMESTAMP
+        return SegmentFacts(
+            segment.base_offset,
+            end_offset if following is None else following.base_offset,
+            end_position if following is None else segment.size_bytes,
+            self._files.modified_ms(segment.path) if is_file_time else newest_ms,
+            is_file_time,
+        )

@@ -1,0 +1,286 @@
+"""One or several log directories: whose they are, what lies in them, and every log.
+
+The metadata log is read first, wherever it lies: it tells which topic a directory belongs to. Where
+it is not among the directories given, nothing is said about that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...coordinator.quorum_state import QuorumStateError, read_quorum_state
+from ...protocol.primitives import ZERO_UUID, uuid_text
+from ...storage.checkpoints import (
+    CheckpointError,
+    MetaProperties,
+    TopicPartition,
+    read_meta_properties,
+    read_offsets,
+    read_topic_id,
+)
+from ...storage.filenames import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    DirectoryState,
+    is_foreign_directory,
+    parse_metadata_snapshot_file,
+    parse_partition_directory,
+    parse_segment_file,
+)
+from ...storage.files import Files
+from .findings import Findings
+from .log_check import LogCheck
+from .log_state import LogFacts
+from .metadata_facts import MetadataFacts, TopicFacts
+from .progress import Progress
+from .snapshot_check import check_snapshot
+
+METADATA_TOPIC = "__cluster_metadata"
+_OFFSET_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+_KNOWN_FILES = frozenset(
+    {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, *_OFFSET_CHECKPOINTS}
+)
+_FATES = {
+    DirectoryState.DELETE: ("the log of a topic that is being deleted", "it is removed"),
+    DirectoryState.STRAY: ("a log that no topic owned", "it is left as it is, and not served"),
+    DirectoryState.FUTURE: (
+        "a log that is being moved here from another directory",
+        "the move goes on",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """One log directory, with what its own files say."""
+
+    path: Path
+    meta: MetaProperties | None
+    stopped_cleanly: bool
+    recovery_points: dict[TopicPartition, int]
+    log_starts: dict[TopicPartition, int]
+    logs: dict[TopicPartition, str]  # and the names of their directories
+
+
+class DirectoriesCheck:
+    """Looks at them all; `deep` reads every record, not only those of internal logs."""
+
+    def __init__(self, files: Files, findings: Findings, progress: Progress, *, deep: bool) -> None:
+        self._files = files
+        self._findings = findings
+        self._progress = progress
+        self._deep = deep
+        self._metadata = MetadataFacts()
+        self._has_metadata = False
+
+    def run(self, paths: Sequence[Path]) -> None:
+        """Raises OSError where a directory itself cannot be listed."""
+        roots = [self._open(path) for path in paths]
+        self._compare(roots)
+        for root in sorted(roots, key=lambda root: (METADATA_TOPIC, 0) not in root.logs):
+            for log, name in sorted(root.logs.items()):
+                self._check_log(root, log, root.path / name)
+        if self._has_metadata and self._metadata.is_known:
+            for root in roots:
+                self._check_missing(root)
+
+    # --- the log directory itself
+
+    def _open(self, path: Path) -> _Root:
+        names = self._files.list_directory(path)
+        logs = self._check_names(path, names)
+        if self._files.is_locked(path / LOCK):
+            what = "a broker is running on it: what is found may be in motion"
+            self._findings.note(path, what)
+        stopped_cleanly = CLEAN_SHUTDOWN in names
+        if not stopped_cleanly and logs:
+            what = "it was not stopped cleanly (or is in use)"
+            self._findings.note(path, what, "logs are read from their recovery points on")
+        offsets = {name: self._read_offsets(path / name, logs) for name in _OFFSET_CHECKPOINTS}
+        return _Root(
+            path,
+            self._read_meta(path, has_logs=bool(logs)),
+            stopped_cleanly,
+            offsets[RECOVERY_POINT_CHECKPOINT],
+            offsets[LOG_START_OFFSET_CHECKPOINT],
+            logs,
+        )
+
+    def _check_names(self, path: Path, names: Sequence[str]) -> dict[TopicPartition, str]:
+        logs: dict[TopicPartition, str] = {}
+        for name in names:
+            if not self._files.is_directory(path / name):
+                if name not in _KNOWN_FILES:
+                    self._findings.note(path / name, "a file that no broker knows", "it is left")
+                continue
+            if is_foreign_directory(name):
+                continue
+            try:
+                parsed = parse_partition_directory(name)
+            except ValueError as error:
+                self._findings.problem(path / name, str(error), "the broker refuses to start")
+                continue
+            if parsed.state is DirectoryState.LIVE:
+                logs[parsed.topic, parsed.partition] = name
+            else:
+                self._findings.note(path / name, *_FATES[parsed.state])
+        return logs
+
+    def _read_meta(self, path: Path, *, has_logs: bool) -> MetaProperties | None:
+        try:
+            meta = read_meta_properties(self._files, path)
+        except (CheckpointError, OSError) as error:
+            self._findings.problem(
+                path / META_PROPERTIES, str(error), "the broker refuses to start"
+            )
+            return None
+        if meta is None and has_logs:
+            what = "missing, though there are logs"
+            self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
+        elif meta is None:
+            self._findings.note(path / META_PROPERTIES, "missing", "the directory is formatted")
+        return meta
+
+    def _read_offsets(
+        self, path: Path, logs: dict[TopicPartition, str]
+    ) -> dict[TopicPartition, int]:
+        try:
+            offsets = read_offsets(self._files, path)
+        except (CheckpointError, OSError) as error:
+            self._findings.problem(path, str(error), "it is taken for empty")
+            return {}
+        for (topic, partition), offset in offsets.items():
+            if offset < 0:
+                what = f"{topic}-{partition} is said to be at {offset}"
+                self._findings.problem(path, what, "it is taken for 0")
+        gone = [log for log in offsets if log not in logs]
+        if gone:
+            topic, partition = gone[0]
+            what = f"{len(gone)} of its logs are not here, {topic}-{partition} first"
+            self._findings.note(path, what, "they are left out when it is written next")
+        return offsets
+
+    def _compare(self, roots: Sequence[_Root]) -> None:
+        known = [(root.path, root.meta) for root in roots if root.meta is not None]
+        for path, meta in known[1:]:
+            first_path, first = known[0]
+            pairs = ((meta.cluster_id, first.cluster_id), (meta.node_id, first.node_id))
+            for key, (mine, theirs) in zip(("cluster.id", "node.id"), pairs, strict=True):
+                if mine != theirs:
+                    what = f"{key} is {mine}, but {theirs} in {first_path}"
+                    self._refused(path, what)
+        seen: dict[bytes, Path] = {}
+        for path, meta in known:
+            if meta.directory_id is None:
+                self._findings.note(path / META_PROPERTIES, "no directory.id", "it gets one")
+            elif (twin := seen.setdefault(meta.directory_id, path)) != path:
+                shown = uuid_text(meta.directory_id)
+                self._refused(path, f"directory.id is {shown}, which {twin} has too")
+        owners: dict[TopicPartition, Path] = {}
+        for root in roots:
+            for log, name in root.logs.items():
+                if (other := owners.setdefault(log, root.path)) != root.path:
+                    what = f"the same log lies in {other} too"
+                    self._findings.problem(root.path / name, what, "one of them is not served")
+
+    def _refused(self, path: Path, what: str) -> None:
+        self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
+
+    # --- one log
+
+    def _check_log(self, root: _Root, log: TopicPartition, directory: Path) -> None:
+        self._findings.totals.partitions += 1
+        topic = self._check_owner(log, directory)
+        is_metadata = log[0] == METADATA_TOPIC
+        recovery_point = max(root.recovery_points.get(log, 0), 0)
+        log_start = max(root.log_starts.get(log, 0), 0)
+        facts = LogFacts(
+            topic=log[0],
+            stopped_cleanly=root.stopped_cleanly,
+            recovery_point=recovery_point,
+            log_start_offset=log_start,
+            may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
+            deep=self._deep,
+        )
+        see_record = None
+        try:
+            if is_metadata:
+                self._has_metadata = True
+                see_record = self._metadata.see
+                self._check_quorum(directory)
+            self._check_other_files(directory)
+            check = LogCheck(
+                self._files, directory, facts, self._findings, self._progress, see_record
+            )
+            check.run()
+        except OSError as error:
+            what = f"it cannot be read: {error}"
+            self._findings.problem(directory, what, "the log directory goes offline")
+
+    def _check_owner(self, log: TopicPartition, directory: Path) -> TopicFacts | None:
+        path = directory / PARTITION_METADATA
+        try:
+            topic_id = read_topic_id(self._files, path)
+        except (CheckpointError, OSError) as error:
+            self._findings.problem(path, str(error), "the log is not served")
+            return None
+        if not self._has_metadata or not self._metadata.is_known or log[0] == METADATA_TOPIC:
+            return None
+        topic = self._metadata.topics.get(log[0])
+        stray = "the directory becomes a stray one, it is not served"
+        if topic is None or log[1] not in topic.directories:
+            self._findings.problem(directory, "no topic of the metadata log owns it", stray)
+        elif topic_id is None:
+            self._findings.note(path, "missing", "it is made anew with the topic's id")
+        elif topic_id != topic.topic_id:
+            what = f"it belongs to topic id {uuid_text(topic_id)}, {log[0]} has "
+            self._findings.problem(path, what + uuid_text(topic.topic_id), stray)
+        return topic
+
+    def _check_other_files(self, directory: Path) -> None:
+        known = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
+        for name in self._files.list_directory(directory):
+            path = directory / name
+            if name in known or parse_segment_file(name) is not None:
+                continue
+            if parse_metadata_snapshot_file(name) is not None:
+                check_snapshot(self._files, path, self._findings, self._metadata.see)
+            elif name.endswith((".tmp", ".part", ".checkpoint.deleted")):
+                self._findings.note(path, "of a write that was not finished", "it is of no account")
+            else:
+                self._findings.note(path, "a file that no broker knows", "it is left")
+
+    def _check_quorum(self, directory: Path) -> None:
+        try:
+            if read_quorum_state(self._files, directory) is None:
+                path = directory / QUORUM_STATE
+                self._findings.note(path, "missing", "it is made anew")
+        except (QuorumStateError, OSError) as error:
+            self._findings.problem(
+                directory / QUORUM_STATE, str(error), "the broker refuses to start"
+            )
+
+    def _check_missing(self, root: _Root) -> None:
+        if root.meta is None or root.meta.directory_id in (None, ZERO_UUID):
+            return
+        for name, topic in sorted(self._metadata.topics.items()):
+            for partition, directories in sorted(topic.directories.items()):
+                is_here = root.meta.directory_id in directories
+                if is_here and (name, partition) not in root.logs:
+                    what = "missing, though the metadata log places it here"
+                    path = root.path / f"{name}-{partition}"
+                    self._findings.problem(path, what, "an empty log is made")

@@ -1,0 +1,65 @@
+"""How findings are shown: lines as they come, and what they sum up to; or JSON lines."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from .findings import Finding, Severity, Totals
+
+Write = Callable[[str], object]
+
+
+def finding_line(finding: Finding) -> str:
+    """`problem: PATH: what it is. At start: what becomes of it.`"""
+    line = f"{finding.severity}: {finding.path}: {finding.what}"
+    return f"{line}. At start: {finding.at_start}" if finding.at_start else line
+
+
+def finding_json(finding: Finding) -> str:
+    """The same as one JSON object."""
+    fields = {
+        "type": finding.severity.value,
+        "path": str(finding.path),
+        "what": finding.what,
+        "atStart": finding.at_start or None,
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def totals_json(totals: Totals) -> str:
+    """The last line of `--json`."""
+    counted = asdict(totals)
+    counted["logBytes"] = counted.pop("log_bytes")
+    return json.dumps({"type": "summary", **counted, "sound": totals.problems == 0})
+
+
+def totals_line(totals: Totals) -> str:
+    """The last line where no one looks at a terminal."""
+    verdict = "sound" if not totals.problems else _counted(totals.problems, "problem")
+    return (
+        f"{_counted(totals.partitions, 'log')}, {_counted(totals.segments, 'segment')}, "
+        f"{_counted(totals.batches, 'batch', 'batches')}, {totals.log_bytes} bytes: {verdict}, "
+        f"{_counted(totals.notes, 'note')}"
+    )
+
+
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def show_on_terminal(findings: list[Finding], totals: Totals) -> None:
+    """Tables of the findings, and a verdict."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    if findings:
+        table = Table("", "where", "what", "at start", show_lines=True)
+        for finding in findings:
+            colour = "red" if finding.severity is Severity.PROBLEM else "yellow"
+            shown = [escape(str(each)) for each in finding[1:]]
+            table.add_row(f"[{colour}]{finding.severity}[/]", *shown, end_section=False)
+        console.print(table)
+    colour = "red" if totals.problems else "green"
+    console.print(f"[{colour}]{escape(totals_line(totals))}[/]", highlight=False)

@@ -1,0 +1,44 @@
+"""A snapshot of the metadata log: whole, sound, and every record decodes."""
+
+from pathlib import Path
+
+from ...storage.files import Files
+from ...storage.raw_message import UnreadableError
+from ...storage.raw_scan import RawBatch, scan_raw
+from ..dump.decoders import control_of
+from .findings import Findings
+from .record_watch import RecordWatch, SeeRecord
+
+_REFUSED = "an older snapshot or the log must serve; without them the broker refuses to start"
+
+
+def check_snapshot(files: Files, path: Path, findings: Findings, see_record: SeeRecord) -> None:
+    """Tell what is wrong with it; `see_record` is shown its records. Raises OSError."""
+    file = files.open(path, read_only=True)
+    records = RecordWatch("__cluster_metadata", path, findings, see_record)
+    position = 0
+    kinds: list[str] = []
+    try:
+        for batch in scan_raw(files, file, 0, file.append_position):
+            position = batch.position
+            if batch.is_message or not batch.is_valid():
+                findings.problem(path, f"the batch at byte {position} is unsound", _REFUSED)
+                return
+            records.see(batch)
+            kinds += _control_kinds(batch)
+            position += batch.size_bytes
+    except UnreadableError as error:
+        findings.problem(path, f"byte {position}: {error}", _REFUSED)
+        return
+    records.end()
+    if position != file.append_position:
+        findings.problem(path, f"it is cut off behind byte {position}", _REFUSED)
+    elif kinds[:1] != ["SNAPSHOT_HEADER"] or kinds[-1:] != ["SNAPSHOT_FOOTER"]:
+        findings.problem(path, "its header or its footer is missing", _REFUSED)
+
+
+def _control_kinds(batch: RawBatch) -> list[str]:
+    if not batch.is_control:
+        return []
+    kinds = (control_of(record.key, record.value).kind for record in batch.records())
+    return ["UNKNOWN" if kind is None else kind.name for kind in kinds]
