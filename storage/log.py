@@ -36,7 +36,11 @@ from .offset_lookup import (
     newest_record,
     offsets_written_before,
 )
-from .producer_recovery import end_transaction, rebuild_producer_state
+from .producer_recovery import (
+    end_transaction,
+    rebuild_producer_state,
+    recall_recent_batches,
+)
 from .recovery import LoadedLog, LogSource, load_log
 from .segment import RollLimits, Segment
 from .segment_shape import shape_of
@@ -653,6 +657,9 @@ class PartitionLog:
         self._slicer.forget()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         self._delete(doomed, now_ms)
+        # And with it the directory, before anything new counts as synced: a power cut must not
+        # bring these segments back behind it.
+        self._must_sync(self.epochs.path)
         self.segments.active.truncate_to(offset)
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
@@ -660,6 +667,7 @@ class PartitionLog:
         self.epochs.truncate_from_end(offset)
         self.epochs.flush()
         rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
+        recall_recent_batches(self.producers, self.segments, offset)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Drop all records; the next one gets `offset`."""

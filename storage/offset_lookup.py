@@ -24,14 +24,15 @@ def find_timestamp(
 
     A segment whose records carry no timestamps (magic 0) counts by when it was written, and where
     that is new enough, nothing is found: so it is in Kafka. There the first segment that is new
-    enough ends the search also where all that was found in it lies before `start_offset`.
+    enough ends the search also where all that was found in it lies before `start_offset`, and where
+    it is empty, as a power cut may leave one whose records were deleted before they were synced.
     """
     for segment in segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
             record = segment.find_timestamp(timestamp_ms, start_offset)
             if record is not None:
                 return _offset_of(record)
-            if segment.newest.timestamp_ms == NO_TIMESTAMP:
+            if segment.size_bytes and segment.newest.timestamp_ms == NO_TIMESTAMP:
                 return None
     return None
 

@@ -283,10 +283,19 @@ def _note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
 # --- batches that were not flushed
 
 
+def _first_unflushed(source: LogSource) -> int:
+    """From where on files may not be what they were before a power cut.
+
+    Where they are preallocated, a segment whose records were all flushed before it was closed may
+    have its zeros again: its new length is synced by the flush after.
+    """
+    return max(source.recovery_point - source.config.preallocate, 0)
+
+
 def _recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> None:
     if not len(segments):
         return
-    unflushed = segments.between(source.recovery_point)
+    unflushed = segments.between(_first_unflushed(source))
     if epochs.latest is None:
         _epochs_from_batches(SegmentList(s for s in segments if s not in unflushed), epochs)
     producers = _new_producers(source)

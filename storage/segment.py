@@ -142,16 +142,28 @@ class Segment:
         for kind in FILE_KINDS:
             files.remove(segment.path(kind))
         try:
-            # The log last: it is what makes a segment, and indexes without one are nothing.
+            # The log last, in one step: it is what makes a segment, and indexes without one are
+            # nothing.
             segment._open_empty_indexes()
-            segment._file = files.open(segment.path(FileKind.LOG), create=True)
-            if preallocate_bytes:
-                files.preallocate(segment._file, preallocate_bytes)
+            segment._file = segment._new_log(preallocate_bytes)
         except OSError:
             with suppress(OSError):
                 segment.remove()
             raise
         return segment
+
+    def _new_log(self, preallocate_bytes: int) -> OpenFile:
+        path = self.path(FileKind.LOG)
+        if not preallocate_bytes:
+            return self.files.open(path, create=True)
+        # Under a name that the next start would remove, until it has its size.
+        unfinished = self.path(FileKind.LOG, FileState.DELETED)
+        self.files.remove(unfinished)
+        file = self.files.open(unfinished, create=True)
+        self.files.preallocate(file, preallocate_bytes)
+        self.files.rename(unfinished, path)
+        file.path = path
+        return file
 
     def __repr__(self) -> str:
         return f"Segment({self.path(FileKind.LOG)}, {self.size_bytes} bytes)"

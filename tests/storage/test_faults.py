@@ -160,8 +160,10 @@ def test_a_segment_that_could_not_be_made_is_not_found_at_the_next_start(scratch
     box = LogBox(scratch, files=files, segment_bytes=3 * BATCH_BYTES, preallocate=True)
     log = box.open()
     put(log, b"0")
-    for kind in ("create", "preallocate"):
-        files.fail(lambda seen, path, kind=kind: seen == kind and path.name.endswith("1.log"))
+    for kind in ("create", "preallocate", "rename"):
+        # And then it cannot be removed either.
+        wanted = {kind, "remove"}
+        files.fail(lambda seen, path, wanted=wanted: seen in wanted and "1.log" in path.name)
         with pytest.raises(ApiError):
             log.roll(NOW_MS)
         files.heal()

@@ -140,3 +140,17 @@ def test_segments_that_recovery_has_dropped_do_not_come_back(scratch: Path) -> N
     log.flush(NOW_MS)
     files.power_cut()
     assert values_from(box.open(clean=False, recovery_point=1)) == [b"0", b"new 1"]
+
+
+def test_segments_that_were_truncated_do_not_come_back_behind_what_is_synced(scratch: Path) -> None:
+    files = PowerCutFiles(scratch)
+    box = LogBox(scratch, files=files, segment_bytes=2 * len(batch_of(b"0")) + 10)
+    log = box.open()
+    for number in range(4):
+        put(log, b"%d" % number)
+    log.flush(NOW_MS)
+    log.truncate_to(1, NOW_MS)
+    put(log, b"new 1")
+    log.flush(NOW_MS)
+    files.power_cut()
+    assert values_from(box.open(clean=False)) == [b"0", b"new 1"]

@@ -523,7 +523,7 @@ def client_metrics_subscriptions_are_kept(talk: Conversation) -> None:
 
 
 def resources_with_settings_are_listed(talk: Conversation) -> None:
-    talk.create_topic("listed-topic")
+    talk.create_topic("listed-configs")
     metrics, group = (METRICS, "listed-metrics"), (GROUP, "listed-group")
     _alter(talk, metrics, ("interval.ms", SET, "1000"))
     _alter(talk, group, ("share.assignment.interval.ms", SET, "7"))
