@@ -93,7 +93,7 @@ from tests.support.wire import Response, WireClient
 
 GROUP, TRANSACTION = 0, 1
 ANY = 1
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 90.0
 NOT_YET = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -36,7 +36,7 @@ TOPIC, BROKER = 2, 4
 DYNAMIC_SOURCES = (1, 2, 3)  # set on the topic, on this broker, on all brokers
 LATEST, EARLIEST = -1, -2
 COMMITTED = 1
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 90.0
 # Kafka listens before its broker leads all that it will.
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
