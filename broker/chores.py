@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ..protocol.errors import ApiError
 from ..storage.deletions import remove_paths
 from .housekeeping import Chore
 
@@ -93,6 +95,7 @@ async def flush(broker: Broker, log: PartitionLog, plan: FlushPlan) -> None:
 
 def flush_after_roll(broker: Broker, log: PartitionLog) -> None:
     """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-    plan = log.flush_plan(log.segments.active.base_offset)
-    if plan is not None:
-        broker.in_background(flush(broker, log, plan))
+    with suppress(ApiError):  # said already; the append that rolls may succeed all the same
+        plan = log.flush_plan(log.segments.active.base_offset)
+        if plan is not None:
+            broker.in_background(flush(broker, log, plan))

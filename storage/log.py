@@ -75,7 +75,7 @@ class PartitionLog:
         self.directory = source.directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        self.recovery_point = max(loaded.recovery_point, loaded.log_start_offset)
+        self.recovery_point = loaded.recovery_point
         self.last_flush_ms = source.now_ms
         self.segments = loaded.segments
         self.epochs = loaded.epochs
@@ -523,8 +523,9 @@ class PartitionLog:
             )
         if offset <= self.log_start_offset:
             return False
+        # The recovery point stays: an unsound batch in front of it, though nobody may read it any
+        # more, would end the log at the next recovery. (Kafka moves it.)
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
         self.producers.on_log_start_offset_incremented(offset)
         return True

@@ -16,6 +16,7 @@ like removing what `take_due_deletions` gives, on another thread.
 import errno
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -590,9 +591,10 @@ class LogManager:
         plans = []
         for log in self.logs():
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms:
-                plan = log.flush_plan()
-                if plan is not None:
-                    plans.append((log, plan))
+                with suppress(ApiError):  # said already, and the other logs are not to suffer
+                    plan = log.flush_plan()
+                    if plan is not None:
+                        plans.append((log, plan))
         return plans
 
     def expire_producers(self, now_ms: int) -> None:

@@ -154,3 +154,23 @@ def test_segments_that_were_truncated_do_not_come_back_behind_what_is_synced(scr
     log.flush(NOW_MS)
     files.power_cut()
     assert values_from(box.open(clean=False)) == [b"0", b"new 1"]
+
+
+def test_deleted_records_that_were_never_synced_do_not_take_others_with_them(
+    scratch: Path,
+) -> None:
+    """They lie in front of what was synced, and recovery may read them."""
+    size = len(batch_of(b"0"))
+    for seed in range(20):
+        root = scratch / str(seed)
+        root.mkdir()
+        files = PowerCutFiles(root)
+        box = LogBox(root, files=files, segment_bytes=2 * size + 10)
+        log = box.open()
+        for number in range(3):
+            put(log, b"%d" % number)
+        log.increment_log_start_offset(2)
+        log.flush(NOW_MS)
+        files.power_cut(random.Random(seed))
+        log = box.open(clean=False, log_start_offset=2)
+        assert values_from(log) == [b"2"]
