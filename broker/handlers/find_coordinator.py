@@ -6,7 +6,6 @@ v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KI
 Not done: transactions and share groups, whose keys are refused as invalid, so that a client gives
 up with a clear error instead of asking for ever."""
 
-import logging
 from collections.abc import Awaitable
 
 from ...protocol.errors import ApiError, ErrorCode
@@ -15,10 +14,8 @@ from ...protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResult,
 )
-from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from ..context import RequestContext
-
-logger = logging.getLogger("odradek.groups")
+from ..offsets_topic import respond_with_topic
 
 GROUP = 0
 KEY_TYPES = {GROUP: "group", 1: "transaction", 2: "share"}
@@ -28,19 +25,8 @@ FIRST_WITH_SEVERAL_KEYS = 4
 def handle(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    waiting = context.broker.groups.ensure_topic() if request.key_type == GROUP else None
-    if waiting is None:
-        return respond(context, request)
-    return wait_and_respond(context, request, waiting)
-
-
-async def wait_and_respond(
-    context: RequestContext, request: FindCoordinatorRequest, topic_creation: Awaitable[None]
-) -> FindCoordinatorResponse:
-    try:
-        await topic_creation
-    except ApiError as error:
-        logger.error("%s cannot be created: %s", CONSUMER_OFFSETS_TOPIC, error.message)
+    if request.key_type == GROUP:
+        return respond_with_topic(context, request, respond)
     return respond(context, request)
 
 

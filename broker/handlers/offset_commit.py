@@ -17,6 +17,7 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from ..context import RequestContext
+from ..offsets_topic import respond_with_topic
 
 FIRST_WITH_TOPIC_IDS = 10
 
@@ -24,18 +25,10 @@ FIRST_WITH_TOPIC_IDS = 10
 def handle(
     context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
-    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
-    waiting = None if context.api_version else context.broker.groups.ensure_topic()
-    if waiting is None:
+    if context.api_version:
         return respond(context, request)
-    return wait_and_respond(context, request, waiting)
-
-
-async def wait_and_respond(
-    context: RequestContext, request: OffsetCommitRequest, topic_creation: Awaitable[None]
-) -> OffsetCommitResponse:
-    await topic_creation
-    return respond(context, request)
+    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    return respond_with_topic(context, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

@@ -19,6 +19,7 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from ..context import RequestContext
+from ..offsets_topic import respond_with_topic
 
 FIRST_WITH_GROUP_ERRORS = 2
 FIRST_WITH_SEVERAL_GROUPS = 8
@@ -29,18 +30,10 @@ NO_OFFSET = -1
 def handle(
     context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
-    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
-    waiting = None if context.api_version else context.broker.groups.ensure_topic()
-    if waiting is None:
+    if context.api_version:
         return respond(context, request)
-    return wait_and_respond(context, request, waiting)
-
-
-async def wait_and_respond(
-    context: RequestContext, request: OffsetFetchRequest, topic_creation: Awaitable[None]
-) -> OffsetFetchResponse:
-    await topic_creation
-    return respond(context, request)
+    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    return respond_with_topic(context, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:

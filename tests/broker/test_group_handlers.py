@@ -149,6 +149,25 @@ async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
     assert "segment.bytes is too small" in caplog.text
 
 
+async def test_clients_of_08_are_answered_when_the_offsets_topic_cannot_be_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> None:
+        raise ApiError(ErrorCode.INVALID_CONFIG, "segment.bytes is too small")
+
+    groups = Groups()
+    groups.open = refuse  # type: ignore[assignment,method-assign]  # its creation is refused
+    groups.coordinator = groups.closed_coordinator()
+    rig = Broker(groups)
+    answers = [
+        await offset_commit.handle(rig.context(0), commit_request((*TOPIC, (0,)))),
+        await offset_fetch.handle(rig.context(0), fetch_request(0)),
+    ]
+    codes = {p.error_code for answer in answers for t in answer.topics for p in t.partitions}
+    assert codes == {ErrorCode.NOT_COORDINATOR}
+    assert caplog.text.count("segment.bytes is too small") == len(answers)
+
+
 async def test_find_coordinator_waits_for_the_topic_where_making_it_takes_time() -> None:
     groups = Groups()
     groups.coordinator = groups.closed_coordinator()
