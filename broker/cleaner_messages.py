@@ -7,18 +7,14 @@
     process   CleanedGroup..., Moved...                    while it works on a task
               CleaningResult | SplitUp | CleaningFailed    that was the task
 
-Each message is its length in four bytes and a pickle: both sides are of the same program.
+How they are sent: process_pipe.py.
 """
 
 from __future__ import annotations
 
-import pickle
-import struct
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..storage.cleaning_task import CleanedGroup, CleaningResult, CleaningTask
-
-LENGTH = struct.Struct(">I")
 
 
 class CleanerSettings(NamedTuple):
@@ -71,22 +67,3 @@ class CleaningFailed(NamedTuple):
 ToProcess: TypeAlias = CleanerSettings | CleaningTask | Rate
 Ending: TypeAlias = CleaningResult | SplitUp | CleaningFailed
 FromProcess: TypeAlias = Ready | Unusable | CleanedGroup | Moved | Ending
-
-
-def pack(message: ToProcess | FromProcess) -> bytes:
-    """The bytes of a message."""
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(content)) + content
-
-
-def read_message(stream: BinaryIO) -> ToProcess:
-    """The next message of the broker; waits for it. Raises EOFError where the broker is gone."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        raise EOFError
-    (length,) = LENGTH.unpack(head)
-    content = stream.read(length)
-    if len(content) < length:
-        raise EOFError
-    message: ToProcess = pickle.loads(content)
-    return message

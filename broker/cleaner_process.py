@@ -3,11 +3,6 @@
 It walks records in Python, which would cost the broker's event loop its latency (see LogCleaner,
 which starts and ends it). It knows no more than its tasks tell, holds nothing worth keeping, and
 may be killed at any time. It gives way to everybody else on the machine.
-
-A thread listens to the broker and ends the process at once when the broker is gone, whatever the
-other one is doing: a broker that starts again on the same directory must not meet a stranger who
-still writes there. Signals that a terminal or a service manager sends to all are the broker's to
-answer.
 """
 
 from __future__ import annotations
@@ -15,7 +10,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import sys
 import time
 import traceback
@@ -23,7 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO
 
 from ..storage.batch_scan import CorruptBatchError
 from ..storage.cleaner import Cleaner, SegmentOverflowError
@@ -38,10 +31,10 @@ from .cleaner_messages import (
     Rate,
     Ready,
     SplitUp,
+    ToProcess,
     Unusable,
-    pack,
-    read_message,
 )
+from .process_pipe import listen, pipe_to_broker, read_message
 from .throttle import Throttle
 
 BEAT_SECONDS = 1.0
@@ -83,18 +76,8 @@ class Telling:
 
 def main() -> None:
     """Work for the broker at the other end of stdin until it goes."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    send = pipe_to_broker()
     give_way()
-    to_broker = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what is printed by mistake is no message
-
-    def send(message: FromProcess) -> None:
-        try:
-            _write_all(to_broker, pack(message))
-        except BrokenPipeError:
-            os._exit(0)
-
     logging.disable()  # what is worth a line is in the messages
     try:
         settings = read_message(sys.stdin.buffer)
@@ -108,7 +91,8 @@ def main() -> None:
         send(Unusable(str(error) or "there is not enough memory for the keys"))
         return
     tasks: SimpleQueue[CleaningTask] = SimpleQueue()
-    Thread(target=listen, args=(sys.stdin.buffer, tasks, telling.throttle), daemon=True).start()
+    take = sorted_out(tasks, telling.throttle)
+    Thread(target=listen, args=(sys.stdin.buffer, take), daemon=True).start()
     send(Ready())
     try:
         while True:
@@ -127,17 +111,16 @@ def give_way() -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def listen(stream: BinaryIO, tasks: SimpleQueue[CleaningTask], throttle: Throttle) -> None:
-    """Take in what the broker says; when it is gone, so are we."""
-    try:
-        while True:
-            message = read_message(stream)
-            if isinstance(message, Rate):
-                throttle.bytes_per_second = message.bytes_per_second
-            elif isinstance(message, CleaningTask):
-                tasks.put(message)
-    finally:
-        os._exit(0)
+def sorted_out(tasks: SimpleQueue[CleaningTask], throttle: Throttle) -> Callable[[ToProcess], None]:
+    """Where what the broker says goes."""
+
+    def take(message: ToProcess) -> None:
+        if isinstance(message, Rate):
+            throttle.bytes_per_second = message.bytes_per_second
+        elif isinstance(message, CleaningTask):
+            tasks.put(message)
+
+    return take
 
 
 def make_cleaner(settings: CleanerSettings, telling: Telling) -> Cleaner:
@@ -169,12 +152,6 @@ def work_on(task: CleaningTask, cleaner: Cleaner, send: Callable[[FromProcess], 
     except Exception as error:  # noqa: BLE001  the root of the process: the broker names it
         reason = f"{type(error).__name__}: {error}"
         return CleaningFailed(reason, traceback=traceback.format_exc())
-
-
-def _write_all(stream: BinaryIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[stream.write(view) :]
 
 
 if __name__ == "__main__":

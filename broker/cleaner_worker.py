@@ -1,31 +1,22 @@
-"""The broker's end of a cleaning process: start, give a task, hear of it, end.
-
-A process that is no longer wanted is killed, at whatever it is: it holds nothing. When the broker
-dies first, its pipes close, and that ends the process.
-"""
+"""The broker's end of a cleaning process: start, give a task, hear of it, end."""
 
 from __future__ import annotations
 
 import asyncio
 import pickle
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Sequence
-from contextlib import suppress
 
 from .cleaner_messages import (
-    LENGTH,
     CleanerSettings,
     CleaningFailed,
     FromProcess,
     Ready,
-    ToProcess,
     Unusable,
-    pack,
 )
+from .worker_process import WorkerProcess, command_of, start_process
 
-# -P: what lies in the current directory is not looked at when modules are imported.
-COMMAND = (sys.executable, "-P", "-m", f"{__package__}.cleaner_process")
+COMMAND = command_of("cleaner_process")
 
 START_SECONDS = 60.0
 
@@ -34,16 +25,12 @@ class WorkerLostError(Exception):
     """The process has ended, or no longer says anything; the message says how."""
 
 
-class CleanerWorker:
+class CleanerWorker(WorkerProcess):
     """A cleaning process. Made by `start`; `end` must be called."""
 
     def __init__(self, process: Process, settings: CleanerSettings) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        super().__init__(process)
         self.settings = settings
-        self._process = process
-        self._to = process.stdin
-        self._from = process.stdout
 
     @classmethod
     async def start(
@@ -51,7 +38,7 @@ class CleanerWorker:
     ) -> CleanerWorker:
         """It is ready for a task. Raises WorkerLostError: it did not start."""
         try:
-            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+            process = await start_process(command)
         except OSError as error:
             raise WorkerLostError(f"{command[0]} cannot be started: {error}") from error
         worker = cls(process, settings)
@@ -66,51 +53,18 @@ class CleanerWorker:
             await worker.end()
             raise
 
-    @property
-    def is_alive(self) -> bool:
-        return self._process.returncode is None
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def send(self, message: ToProcess) -> None:
-        """Say something; waits for nothing. To one who is gone nothing is said."""
-        if self.is_alive:
-            self._to.write(pack(message))
-
     async def receive(self, patience_seconds: float) -> FromProcess:
         """What it says next. Raises WorkerLostError, also after so long a silence."""
         try:
             async with asyncio.timeout(patience_seconds):
-                (length,) = LENGTH.unpack(await self._from.readexactly(LENGTH.size))
-                content = await self._from.readexactly(length)
+                content = await self.hear()
         except TimeoutError:
             reason = f"the cleaning process has been silent for {patience_seconds:g} seconds"
             raise WorkerLostError(reason) from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise WorkerLostError(f"the cleaning process {await self._how_it_ended()}") from None
+            raise WorkerLostError(f"the cleaning process {await self.how_it_ended()}") from None
         try:
             message: FromProcess = pickle.loads(content)
         except Exception as error:  # noqa: BLE001  unpickling may raise anything
             return CleaningFailed(f"the cleaning process made no sense: {error!r}")
         return message
-
-    async def _how_it_ended(self) -> str:
-        self.kill()  # it may only have closed its end
-        code = await self._process.wait()
-        return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-
-    def kill(self) -> None:
-        """End it at once; `end` waits for that."""
-        if self.is_alive:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-
-    async def end(self) -> None:
-        """It is gone when this returns. Twice is harmless."""
-        self.kill()
-        self._to.close()
-        await self._process.wait()
-        with suppress(ConnectionError):
-            await self._to.wait_closed()

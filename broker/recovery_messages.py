@@ -4,19 +4,14 @@
     process   Progress...                           while it works on it
               Recovered | RecoveryFailed            that was the task
 
-Each message is its length in four bytes and a pickle: both sides are of the same program.
+How they are sent: process_pipe.py.
 """
 
 from __future__ import annotations
 
-import pickle
-import struct
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from ..storage.found_log import RecoveryTask
 from ..storage.producer_recovery import RecentBatches
-
-LENGTH = struct.Struct(">I")
 
 
 class Progress(NamedTuple):
@@ -40,22 +35,3 @@ class RecoveryFailed(NamedTuple):
 
 Ending: TypeAlias = Recovered | RecoveryFailed
 FromProcess: TypeAlias = Progress | Ending
-
-
-def pack(message: RecoveryTask | FromProcess) -> bytes:
-    """The bytes of a message."""
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(content)) + content
-
-
-def read_task(stream: BinaryIO) -> RecoveryTask:
-    """The next message of the broker; waits for it. Raises EOFError where the broker is gone."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        raise EOFError
-    (length,) = LENGTH.unpack(head)
-    content = stream.read(length)
-    if len(content) < length:
-        raise EOFError
-    task: RecoveryTask = pickle.loads(content)
-    return task
