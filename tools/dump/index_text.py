@@ -6,6 +6,7 @@ Kafka: DumpLogSegments.dumpIndex and dumpTimeIndex, AbstractIndex.
 import struct
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -107,24 +108,13 @@ def dump_time_index(
     files: Files, file: JavaFile, options: IndexOptions, findings: Findings, write: Write
 ) -> None:
     """Print a `.timeindex` file. Raises OSError, UnreadableError, ValueError."""
-    base_offset = long_of(file.stem)
-    log = LogBytes(files, file.sibling(FileKind.LOG))
-    offsets_path = file.sibling(FileKind.OFFSET_INDEX).path
-    offsets = IndexEntries(files, offsets_path, base_offset, OffsetIndex)
-    times = IndexEntries(files, file.path, base_offset, TimeIndex)
+    walk = TimeIndexWalk(files, file)
     if options.sanity_only:
-        check_times(times)
+        check_times(walk.times)
         write(f"{file.text} passed sanity check.\n")
         return
-    walks = Walks(log)
     previous_ms = NO_TIMESTAMP
-    for slot in range(times.count):
-        timestamp_ms, relative = times.at(slot)
-        if relative == 0 and slot > 0:
-            return
-        offset = base_offset + relative
-        start = offsets.largest_at_most(offset)
-        batch = walks.first_that_reaches(offset, 0 if start is None else start[1])
+    for timestamp_ms, offset, batch in walk.entries():
         if batch is None or batch.last_offset != offset:
             found = -1 if batch is None else batch.last_offset
             findings.note_offset_not_found(file.absolute, offset, found)
@@ -138,6 +128,33 @@ def dump_time_index(
         if not options.verify_only:
             write(f"timestamp: {timestamp_ms} offset: {offset}\n")
         previous_ms = timestamp_ms
+
+
+class TimeIndexWalk:
+    """A time index with the batches of its log that it names."""
+
+    def __init__(self, files: Files, file: JavaFile) -> None:
+        """Raises OSError, ValueError."""
+        self._base_offset = long_of(file.stem)
+        self._log = LogBytes(files, file.sibling(FileKind.LOG))
+        offsets_path = file.sibling(FileKind.OFFSET_INDEX).path
+        self._offsets = IndexEntries(files, offsets_path, self._base_offset, OffsetIndex)
+        self.times = IndexEntries(files, file.path, self._base_offset, TimeIndex)
+
+    def entries(self) -> Iterator[tuple[int, int, RawBatch | None]]:
+        """Timestamp, offset, and the first batch that reaches the offset. Raises UnreadableError.
+
+        Ends at the unused part of an index that is still written to.
+        """
+        walks = Walks(self._log)
+        for slot in range(self.times.count):
+            timestamp_ms, relative = self.times.at(slot)
+            if relative == 0 and slot > 0:
+                return
+            offset = self._base_offset + relative
+            start = self._offsets.largest_at_most(offset)
+            batch = walks.first_that_reaches(offset, 0 if start is None else start[1])
+            yield timestamp_ms, offset, batch
 
 
 class Walks:

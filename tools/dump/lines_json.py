@@ -22,9 +22,8 @@ from ...storage.offset_index import OffsetIndex
 from ...storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 from ...storage.raw_message import RawMessage
 from ...storage.raw_scan import AnyRecord, RawBatch, RawRecord
-from ...storage.time_index import TimeIndex
 from .decoders import control_of, text_or_base64
-from .index_text import IndexEntries, IndexOptions, Walks, check_offsets, check_times
+from .index_text import IndexEntries, IndexOptions, TimeIndexWalk, check_offsets, check_times
 from .java_text import JavaFile, long_of
 from .kafka_json import Json
 from .log_text import INT_MAX, LogBytes, LogOptions, Write, opening_line
@@ -181,24 +180,13 @@ def _offset_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterat
 
 
 def _time_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterator[Line]:
-    base_offset = long_of(file.stem)
-    log = LogBytes(files, file.sibling(FileKind.LOG))
-    offsets_path = file.sibling(FileKind.OFFSET_INDEX).path
-    offsets = IndexEntries(files, offsets_path, base_offset, OffsetIndex)
-    times = IndexEntries(files, file.path, base_offset, TimeIndex)
-    check_times(times)
+    walk = TimeIndexWalk(files, file)
+    check_times(walk.times)
     if options.sanity_only:
         yield {"type": "sanityCheck", "passed": True}
         return
-    walks = Walks(log)
     previous_ms = NO_TIMESTAMP
-    for slot in range(times.count):
-        timestamp_ms, relative = times.at(slot)
-        if relative == 0 and slot > 0:
-            return
-        offset = base_offset + relative
-        start = offsets.largest_at_most(offset)
-        batch = walks.first_that_reaches(offset, 0 if start is None else start[1])
+    for timestamp_ms, offset, batch in walk.entries():
         found_ms = None
         if batch is not None and batch.last_offset == offset:
             found_ms = max((r.timestamp_ms for r in batch.records()), default=NO_TIMESTAMP)
