@@ -14,23 +14,28 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..coordinator.broker_registration import Endpoint
 from ..coordinator.classic_member import Now
+from ..coordinator.configs import ConfigResourceType
+from ..coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
+from ..coordinator.consumer_groups.topics_view import ClusterTopics
 from ..coordinator.controller import Controller
+from ..coordinator.features import GROUP_VERSION
 from ..coordinator.group_coordinator import GroupCoordinator
-from ..coordinator.group_settings import GroupSettings
+from ..coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from ..coordinator.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from ..coordinator.topic_settings import topic_rules
 from ..protocol.api_keys import ApiKey
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.primitives import random_uuid, uuid_text
 from ..protocol.schema import VersionRange
-from ..storage.cleaner_checkpoints import CleanerCheckpoints
+from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
-from ..storage.log_moves import LogMoves
+from ..storage.moving.log_moves import LogMoves
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .chores import chores_of, flush_after_roll
 from .cleaner_pool import CleanerPool
@@ -69,6 +74,7 @@ if TYPE_CHECKING:
     from ..config.topic_config import TopicConfig
     from ..coordinator.metadata_reading import MetadataReading
     from ..coordinator.topics import Topic
+    from ..storage.directories.data_directory import DataDirectory
     from ..storage.log import PartitionLog
 
 logger = logging.getLogger("odradek")
@@ -104,6 +110,7 @@ class Broker:
         self.disk = DiskExecutor(loop)
         self._ports = ports
         self._background: set[asyncio.Task[None]] = set()
+        self.is_closing = False
         survey = Survey(config, self.files)
         self.log_manager = LogManager.open(config, files=self.files, inspect=survey.look)
         self.log_moves = LogMoves(self.log_manager, self.files)
@@ -121,7 +128,7 @@ class Broker:
         self.config_in_force = ConfigInForce(config, self.metadata.configs, self.node_id)
         self.config_in_force.on_change.append(self._config_changed)
         self._config_changed(self.config_in_force.current)
-        self._open_logs()
+        registered = self._open_logs()
         self.log_recovery = LogRecovery(
             self.log_manager,
             topic_config=self._topic_config,
@@ -163,7 +170,7 @@ class Broker:
         )
         self.log_mover = LogMover(
             moves=self.log_moves,
-            config=lambda: self.config,
+            in_force=self.config_in_force,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             log_cleaner=self.log_cleaner,
@@ -171,19 +178,37 @@ class Broker:
             in_background=self.in_background,
             now_ms=now_ms,
         )
+        self.consumer_group_configs = ConsumerGroupConfigs(
+            ConsumerGroupSettings.of(self.config),
+            partial(self.metadata.configs.of, ConfigResourceType.GROUP),
+        )
+        for line in self.consumer_group_configs.complaints(
+            self.metadata.configs.names(ConfigResourceType.GROUP)
+        ):
+            logger.warning("%s", line)
         self.groups = GroupCoordinator(
             GroupSettings.of(config),
             loop=loop,
             clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
             new_uuid=lambda: str(uuid.uuid4()),
+            new_member_id=lambda: uuid_text(random_uuid()),
             ensure_offsets_topic=self.topic_admin.ensure_offsets_topic,
+            topics=ClusterTopics(self.metadata),
+            consumer_configs=self.consumer_group_configs,
         )
         if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
             self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
+            self.groups.forget_lost_topics(self.metadata.topics.by_id)
         self.log_mover.resume()
         self.log_manager.on_offline = lambda directory: loop.call_soon_threadsafe(
             directory_failed, self, directory
         )
+        self.config_in_force.on_change.append(self._cordon)
+        self.disk_space.on_space = self._space_again
+        self.config_in_force.on_change.append(self._group_settings_changed)
+        for directory in registered:
+            if not directory.is_online:  # it has failed since it was registered
+                directory_failed(self, directory)
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         now_ms = self.now_ms()
@@ -195,12 +220,8 @@ class Broker:
             lambda: topic_rules(
                 self.config,
                 self.node_id,
-                [directory.directory_id for directory in self.log_manager.directories],
-                [
-                    directory.directory_id
-                    for directory in self.log_manager.directories
-                    if directory.path in self.config.cordoned_directories
-                ],
+                [directory.directory_id for directory in self.log_manager.homes],
+                self._cordoned(),
             ),
         )
         self.metadata_log = self.controller.log
@@ -219,27 +240,32 @@ class Broker:
             self.controller, keeper, self.metadata_sync, self.disk, self.now_ms
         )
 
-    def _open_logs(self) -> None:
+    def _open_logs(self) -> list[DataDirectory]:
+        """Returns the directories that the broker has registered with."""
         now_ms = self.now_ms()
-        directories = self.log_manager.directories
         # Other processes know nothing of files that are not the system's own (tests have such).
         may_wait = type(self.files) is Files
         load_logs(self.config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait)
         settle_moves(self.config, self.log_moves, self.metadata, now_ms)
+        registered = self.log_manager.homes
         self.broker_epoch = self.controller.register_broker(
             incarnation_id=random_uuid(),
             endpoints=self._endpoints(),
-            directories=[directory.directory_id for directory in directories],
+            directories=[directory.directory_id for directory in registered],
+            cordoned=self._cordoned(),
             rack=self.config.broker_rack,
             now_ms=now_ms,
         )
         self.controller.take_over(
-            clean_shutdown=had_clean_shutdown(directories),
+            clean_shutdown=had_clean_shutdown(registered),
             directory_of=directories_of(self.log_manager),
+            any_offline=bool(self.log_manager.offline),
             now_ms=now_ms,
         )
         lead_logs(self.config, self.log_manager, self.metadata, now_ms)
+        self.controller.assign_directories(directories_of(self.log_manager), now_ms)
         self.metadata_log.flush(now_ms)
+        return registered
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -275,6 +301,7 @@ class Broker:
         await self.log_cleaner.close()
         if self._background:
             await asyncio.wait(self._background)
+        self.is_closing = True
         now_ms = self.now_ms()
         try:
             self.controller.fence_broker(now_ms)
@@ -314,11 +341,31 @@ class Broker:
         log = self.log_manager.find(topic, partition)
         return log is not None and log.is_online
 
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether the consumer protocol (KIP-848) is on: in the settings, and in the metadata."""
+        enabled = self.consumer_group_configs.broker.is_enabled
+        return enabled and self.metadata.features.level(GROUP_VERSION) > 0
+
     # -- what follows from a change of topics, or of settings -------------------------------------
 
     def _config_changed(self, config: BrokerConfig) -> None:
         self.config = config
         self.log_manager.update_config(config)
+
+    def _group_settings_changed(self, config: BrokerConfig) -> None:
+        self.consumer_group_configs.update(ConsumerGroupSettings.of(config))
+
+    def _cordoned(self) -> list[bytes]:
+        """Of the directories that are online, those that get no new partitions."""
+        cordoned = self.config.cordoned_directories
+        return [one.directory_id for one in self.log_manager.homes if one.path in cordoned]
+
+    def _cordon(self, _config: BrokerConfig) -> None:
+        try:
+            self.controller.cordon_directories(self._cordoned(), self.now_ms())
+        except ApiError as error:
+            logger.error("the metadata log does not name the cordoned directories: %s", error)
 
     def _topic_created(self, topic: Topic) -> None:
         if topic.name == CONSUMER_OFFSETS_TOPIC:
@@ -340,6 +387,20 @@ class Broker:
         topic = self.metadata.topics[log.topic]
         partition = topic.partitions[log.partition]
         lead_log(self.config, self.log_manager, topic, partition, log.config, self.now_ms())
+        if log.topic == CONSUMER_OFFSETS_TOPIC:
+            self.groups.partition_found(log)
+
+    def _space_again(self, directory: DataDirectory) -> None:
+        """Go on with the logs that a full disk has kept from being recovered, or made."""
+        found, unmade = self.log_manager.space_again(directory)
+        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, found)
+        for name, index in unmade:
+            topic = self.metadata.topics[name]
+            partition, config = topic.partitions[index], self._topic_config(name)
+            lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
+            log = self.log_manager.find(name, index)
+            if log is not None and name == CONSUMER_OFFSETS_TOPIC:
+                self.groups.partition_found(log)
 
     def _endpoints(self) -> list[Endpoint]:
         """The listeners, as the metadata log describes them to others."""
@@ -365,7 +426,7 @@ class RunningBroker:
     async def of(cls, broker: Broker, bound: list[BoundListener]) -> RunningBroker:
         """Begin to listen."""
         server = Server(broker, broker.loop)
-        await server.listen(bound)
+        server.listen(bound)
         for one in bound:
             host, port = broker.advertised(one.listener, "the address they reached us by")
             logger.info(

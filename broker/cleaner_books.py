@@ -24,7 +24,7 @@ from .cleaner_status import FinishedRound
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
     from ..storage.checkpoints import TopicPartition
-    from ..storage.cleaner_checkpoints import CleanerCheckpoints
+    from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
 

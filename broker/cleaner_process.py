@@ -19,8 +19,8 @@ from queue import SimpleQueue
 from threading import Thread
 
 from ..storage.batch_scan import CorruptBatchError
-from ..storage.cleaner import Cleaner, SegmentOverflowError
-from ..storage.cleaning_task import CleaningTask
+from ..storage.cleaning.cleaner import Cleaner, SegmentOverflowError
+from ..storage.cleaning.task import CleaningTask
 from ..storage.files import Files
 from .cleaner_messages import (
     CleanerSettings,

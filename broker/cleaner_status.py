@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ..config.topic_config import TopicConfig
     from ..storage.checkpoints import TopicPartition
-    from ..storage.cleaning_plan import LogToClean
-    from ..storage.cleaning_task import CleanerStats
+    from ..storage.cleaning.plan import LogToClean
+    from ..storage.cleaning.task import CleanerStats
 
 MB = 1 << 20
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ..storage.cleaning_plan import LogToClean, assess
+from ..storage.cleaning.plan import LogToClean, assess
 
 if TYPE_CHECKING:
-    from ..storage.cleaner_checkpoints import CleanerCheckpoints
+    from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
     from .cleaner_books import CleanerBooks

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ApiError
-from ..storage.cleaning_plan import task_for
-from ..storage.cleaning_task import CleanedGroup
+from ..storage.cleaning.plan import task_for
+from ..storage.cleaning.task import CleanedGroup
 from .cleaner_messages import Ending, Moved, Ready, Unusable
 from .cleaner_worker import WorkerLostError
 
 if TYPE_CHECKING:
-    from ..storage.cleaning_plan import LogToClean
+    from ..storage.cleaning.plan import LogToClean
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
     from .cleaner_worker import CleanerWorker

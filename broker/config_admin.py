@@ -7,7 +7,8 @@ and its loggers, whose levels are no records. What takes effect where:
     a topic's overrides     its logs; segments keep the shape that they were made with
     the broker's settings   ConfigInForce, and through it the logs of every topic, the connections'
                             limits, and whoever else listens there
-    groups, client metrics  kept and described
+    a group's               the coordinator looks them up whenever it needs one (group_configs.py)
+    client metrics          kept and described
 
 Kafka: ConfigAdminManager, DynamicConfigPublisher, TopicConfigHandler, DynamicLogConfig.
 """

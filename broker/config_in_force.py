@@ -17,6 +17,7 @@ from ..config.broker_config import SERVED_KEYS
 from ..config.describe import ConfigSource, Layers, merged
 from ..config.dynamic_settings import (
     OPENED_AT_START,
+    beyond_bounds,
     check_change,
     check_settings,
     in_force,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.config")
 
 ALL_BROKERS = ""
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # no file may have it
+NO_LIMIT = -1
 
 
 class ConfigInForce:
@@ -62,9 +65,17 @@ class ConfigInForce:
             logger.error("settings of the broker are not applied: %s", error)
             return
         self._report(merged(self.layers), merged(layers))
+        for name, bound in beyond_bounds(self.written, merged(layers)).items():
+            logger.warning("%s is beyond the bounds of the file, so %s counts", name, bound)
         self.layers, self.current = layers, current
         for tell in tuple(self.on_change):
             tell(current)
+
+    @property
+    def move_bytes_per_second(self) -> int:
+        """How fast logs may move between directories; below zero there is no limit."""
+        text = merged(self.layers).get(MOVE_RATE)
+        return NO_LIMIT if text is None else int(text)
 
     def check(self, name: str, settings: Mapping[str, str]) -> None:
         """ConfigError unless a layer may hold these settings: of the node, or ("") of all."""
@@ -90,7 +101,8 @@ class ConfigInForce:
             elif name not in after:
                 logger.info("%s is as the file says again", name)
             elif before.get(name) != after[name]:
-                use = "" if name in SERVED_KEYS else "; it is kept, odradek does not use it"
+                is_used = name in SERVED_KEYS or name == MOVE_RATE
+                use = "" if is_used else "; it is kept, odradek does not use it"
                 logger.info("%s is %s now%s", name, shown(name, after[name]), use)
 
 

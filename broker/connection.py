@@ -34,6 +34,7 @@ from ..protocol.framing import FrameError, check_frame_size, describe_foreign_by
 from ..protocol.schema import DecodeError, Splices
 from ..storage.log import RecordsSlice
 from .dispatch import Refusal
+from .group_turns import GIVES_WAY
 
 if TYPE_CHECKING:
     from ..config.listeners import Listener
@@ -84,6 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end = 0  # of the bytes that have arrived
         self._small_frames = 0
         self._waiting: asyncio.Future[object] | None = None
+        self._gave_way = False
         self._outgoing: deque[Piece] = deque()
         self._paused = False
         self._watching = False  # for room in the socket
@@ -96,7 +98,12 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         descriptor = transport.get_extra_info("socket").fileno()
-        self._socket = socket.socket(fileno=os.dup(descriptor))
+        try:
+            self._socket = socket.socket(fileno=os.dup(descriptor))
+        except OSError as error:  # it was let in with the last descriptor there was
+            logger.error("a connection is closed again: %s", error.strerror)
+            self._transport.abort()
+            return
         self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
         self.local_host, _ = _address(transport.get_extra_info("sockname"))
         self._server.opened(self)
@@ -115,14 +122,15 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
+        if self._socket is None:
+            return  # it was never open
         partial = self.partial_frame
         if partial is not None and not self._closed_by_us:
             logger.warning("%s went away after %d of %d bytes of a request", self.peer, *partial)
         if self._waiting is not None:
             self._waiting.cancel()
-        if self._socket is not None:
-            self._watch(False)
-            self._socket.close()
+        self._watch(False)
+        self._socket.close()
         self._outgoing.clear()
         self._server.closed(self)
 
@@ -131,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def busy(self) -> bool:
         """Whether a request waits or an answer is still leaving: the next one must not start."""
-        return self._waiting is not None or bool(self._outgoing)
+        return self._waiting is not None or self._gave_way or bool(self._outgoing)
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:
@@ -180,6 +188,10 @@ class Connection(asyncio.BufferedProtocol):
             end = start + size
             if end > self._end:
                 break
+            if size > 1 and buffer[start + 1] in GIVES_WAY and buffer[start] == 0:
+                self._gave_way = not self._server.group_turns.has_room_for(self)
+                if self._gave_way:
+                    break
             self._start = end
             self._request(self._view[start:end])
             if size + _SIZE.size > len(buffer) // 4:
@@ -187,6 +199,11 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._small_frames += 1
         self._after_serving()
+
+    def take_turn(self) -> None:
+        """Called by group_turns when the request that gave way may be served."""
+        self._gave_way = False
+        self._serve()
 
     def _after_serving(self) -> None:
         if self._start == self._end:
@@ -262,6 +279,10 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = self._server.now_ms()
         try:
             answer.response = done.result()
+            covering = self._server.dispatcher.cover(answer)
+            if covering is not None:
+                self._wait_for(answer, covering)
+                return
             if answer.response is not None:
                 self._send_answer(answer)
         except Exception as error:  # noqa: BLE001 # the root of every request that waited

@@ -7,7 +7,8 @@ that directory is refused; everything else goes on. When space is free again, so
 
 The refusal is KAFKA_STORAGE_ERROR: to every client it means "not now, look again", so a producer
 keeps its records, and sends them until delivery.timeout.ms is over. (A fatal code would lose them;
-NOT_ENOUGH_REPLICAS is retried too, but sends people to look for replicas.)
+NOT_ENOUGH_REPLICAS is retried too, but sends people to look for replicas.) Logs that could not be
+recovered or made for want of space are tried again then.
 
 Kafka has nothing of the kind: there a full disk ends the log directory, and with it the only node.
 """
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from ..protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from ..storage.data_directory import DataDirectory
+    from ..storage.directories.data_directory import DataDirectory
     from ..storage.files import Files
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
@@ -44,6 +45,7 @@ class DiskSpace:
         min_free_bytes: Callable[[], int],
     ) -> None:
         self.low: dict[DataDirectory, str] = {}
+        self.on_space: Callable[[DataDirectory], object] | None = None  # there is some again
         self._log_manager = log_manager
         self._files = files
         self._disk = disk
@@ -79,6 +81,8 @@ class DiskSpace:
                 logger.info(
                     "%s has %d bytes free: records are taken again", directory.path, free_bytes
                 )
+                if self.on_space is not None:
+                    self.on_space(directory)
         elif free_bytes < wanted:
             self._refuse(
                 directory,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -28,11 +28,14 @@ from .context import RequestContext
 if TYPE_CHECKING:
     from .broker import Broker
     from .connection import Connection
+    from .log_sync import Sync
 
 Handler = Callable[[RequestContext, Any], Any]
 
 _RESPONSE_HEADER = struct.Struct(">ii")
 _KEY_AND_VERSION = struct.Struct(">hh")
+# Whose answers are no coordinator's: what they wait for, they know themselves.
+_WAIT_FOR_THEIR_OWN = (ApiKey.PRODUCE, ApiKey.FETCH)
 
 
 class Refusal(Exception):  # noqa: N818 # it is what the broker does, not what went wrong in it
@@ -50,13 +53,24 @@ class Route(NamedTuple):
 
 
 class Answer:
-    """A response and what is needed to write it; `pending` where it is still to come."""
+    """A response and what is needed to write it; `pending` where it is still to come.
 
-    __slots__ = ("_correlation_id", "_flexible_header", "_version", "pending", "response")
+    `may_tell_of_writes`: a coordinator may have written what it tells, see Dispatcher.cover.
+    """
+
+    __slots__ = (
+        "_correlation_id",
+        "_flexible_header",
+        "_version",
+        "may_tell_of_writes",
+        "pending",
+        "response",
+    )
 
     def __init__(self, correlation_id: int, version: int, flexible_header: bool) -> None:
         self.pending: Awaitable[Message | None] | None = None
         self.response: Any = None
+        self.may_tell_of_writes = False
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header
@@ -96,6 +110,8 @@ class Dispatcher:
         if route is None:
             route = self._route(header.api_key, header.api_version)
         request, _ = route.decode(frame, position)
+        if self._broker.log_syncs.due:  # a timer's: no request waits for them
+            self._broker.log_syncs.due.clear()
         context = RequestContext(
             self._broker, connection, header.api_version, header.client_id, self._now_ms()
         )
@@ -106,24 +122,24 @@ class Dispatcher:
         if isinstance(result, Struct):  # to ask Message itself takes twice as long
             answer.response = result
             if self._broker.log_syncs.due:
-                answer.pending = self._when_synced(answer.response)
+                due = self._broker.log_syncs.take_due()
+                answer.pending = _when_synced(answer.response, list(due.values()))
         else:
             answer.pending = result
+            answer.may_tell_of_writes = header.api_key not in _WAIT_FOR_THEIR_OWN
         return answer
 
-    async def _when_synced(self, response: Message) -> Message:
-        """The answer of a handler that wrote to a log whose flush.messages is reached.
+    def cover(self, answer: Answer) -> Awaitable[Message] | None:
+        """What an answer that has come late must wait for besides; None: it may leave.
 
-        What that means for its API only Produce has words for: where the fsync fails, the others
-        close the connection, and their clients ask again.
+        It may tell of what a coordinator has written just now, on whosever behalf, to a log whose
+        flush.messages was reached by that.
         """
-        due = self._broker.log_syncs.take_due()
-        await asyncio.wait(due.values())
-        for sync in due.values():
-            error = sync.exception()
-            if error is not None:
-                raise Refusal(str(error))
-        return response
+        syncs = self._broker.log_syncs.coordinators
+        if not syncs or not answer.may_tell_of_writes:
+            return None
+        answer.may_tell_of_writes = False
+        return _when_synced(answer.response, list(syncs))
 
     def _route(self, api_key: int, version: int) -> Route:
         handle = self._handlers.get(api_key)  # type: ignore[call-overload] # an int finds its IntEnum
@@ -141,6 +157,20 @@ class Dispatcher:
             route = Route(key.name, version, codec.decode, handle, flexible)
         self._routes[api_key, version] = route
         return route
+
+
+async def _when_synced(response: Message, syncs: Sequence[Sync]) -> Message:
+    """The answer that tells of writes to logs whose flush.messages is reached, once they are safe.
+
+    What a failed fsync means for its API only Produce has words for: the others close the
+    connection, and their clients ask again.
+    """
+    await asyncio.wait(syncs)
+    for sync in syncs:
+        error = sync.exception()
+        if error is not None:
+            raise Refusal(str(error))
+    return response
 
 
 def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature

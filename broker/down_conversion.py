@@ -53,16 +53,11 @@ class DownConverter:
     async def convert(
         self, answer: FetchPartitionData, log: PartitionLog, first_offset: int, api_version: int
     ) -> FetchPartitionData:
-        """The same answer with its records as messages, or with the error that kept us from it."""
-        try:
-            data = await self._converted(answer, log, first_offset, magic_for(api_version))
-        except ApiError as error:
-            return FetchPartitionData(
-                partition_index=answer.partition_index,
-                error_code=error.code,
-                high_watermark=-1,
-                records=None,
-            )
+        """The same answer with its records as messages.
+
+        Raises ApiError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+        """
+        data = await self._converted(answer, log, first_offset, magic_for(api_version))
         return FetchPartitionData(
             partition_index=answer.partition_index,
             high_watermark=answer.high_watermark,

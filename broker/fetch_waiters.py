@@ -21,19 +21,24 @@ class FetchWaiters:
         self._loop = loop
         self._waiting: set[_Waiter] = set()
 
-    async def wait(
-        self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: int
-    ) -> bool:
-        """Whether so many bytes have been appended; False after `max_wait_ms`, or at the end."""
+    def wait(
+        self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: float
+    ) -> asyncio.Future[bool]:
+        """Whether so many bytes have been appended; False after `max_wait_ms`, or at the end.
+
+        It counts from this call on: who has read the logs in the same turn misses nothing.
+        """
         waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
         timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
         self._waiting.add(waiter)
-        try:
-            return await waiter.future
-        finally:
+
+        def ended(_: asyncio.Future[bool]) -> None:
             timer.cancel()
             waiter.leave()
             self._waiting.discard(waiter)
+
+        waiter.future.add_done_callback(ended)
+        return waiter.future
 
     def release_all(self) -> None:
         """The broker stops: everybody is answered with what there is."""

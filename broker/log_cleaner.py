@@ -21,8 +21,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ApiError
-from ..storage.cleaning_plan import LogToClean, assess
-from ..storage.cleaning_task import CleaningResult
+from ..storage.cleaning.plan import LogToClean, assess
+from ..storage.cleaning.task import CleaningResult
 from .cleaner_books import CleanerBooks
 from .cleaner_messages import CleaningFailed, Ending, SplitUp
 from .cleaner_status import CleanerStatus, FinishedRound, RoundUnderWay, why_not_due
@@ -33,8 +33,8 @@ from .cleaning_round import PATIENCE_SECONDS, CleaningRound, RoundCancelledError
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
     from ..storage.checkpoints import TopicPartition
-    from ..storage.cleaner_checkpoints import CleanerCheckpoints
-    from ..storage.data_directory import DataDirectory
+    from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+    from ..storage.directories.data_directory import DataDirectory
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
     from .cleaner_pool import CleanerPool

@@ -3,7 +3,8 @@
 Disk threads copy, a range of a file at a time; the loop only says which. When little is left, the
 metadata is told of the new directory and synced; then, in one turn of the loop, the last bytes are
 copied and the names change. Who asks for another directory meanwhile ends the move: for the one
-where the log is, that is all there is to do.
+where the log is, that is all there is to do. All moves together keep to the rate of
+replica.alter.log.dirs.io.max.bytes.per.second, but for the last mebibyte of each.
 
 A move that fails is given up, and the log stays where it is. One that a stop interrupts goes on at
 the next start. Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
@@ -17,22 +18,25 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ApiError, ErrorCode
-from ..storage.log_moves import future_name
+from ..storage.moving.future_log import COPY_BYTES
+from ..storage.moving.log_moves import future_name
+from .throttle import LONGEST_SLEEP_SECONDS, Pace
 
 if TYPE_CHECKING:
-    from ..config.broker_config import BrokerConfig
     from ..coordinator.controller import Controller
-    from ..storage.copy_plan import CopyPlan
-    from ..storage.data_directory import DataDirectory
-    from ..storage.future_log import FutureLog
+    from ..storage.directories.data_directory import DataDirectory
     from ..storage.log import PartitionLog
-    from ..storage.log_moves import LogMoves
+    from ..storage.moving.copy_plan import CopyPlan
+    from ..storage.moving.future_log import FutureLog
+    from ..storage.moving.log_moves import LogMoves
+    from .config_in_force import ConfigInForce
     from .disk_executor import DiskExecutor
     from .log_cleaner import LogCleaner
     from .log_sync import LogSync
 
 logger = logging.getLogger("odradek.moves")
 
+LEAST_BYTES = 64 << 10  # of one copy, however slow it is to be
 AT_A_TIME = 2  # moves that copy: they share the disk threads with everybody's fsyncs
 
 
@@ -47,7 +51,7 @@ class LogMover:
         self,
         *,
         moves: LogMoves,
-        config: Callable[[], BrokerConfig],
+        in_force: ConfigInForce,
         controller: Controller,
         metadata_sync: LogSync,
         log_cleaner: LogCleaner,
@@ -57,7 +61,7 @@ class LogMover:
     ) -> None:
         self._moves = moves
         self._manager = moves.manager
-        self._config = config
+        self._in_force = in_force
         self._controller = controller
         self._sync = metadata_sync
         self._cleaner = log_cleaner
@@ -65,7 +69,9 @@ class LogMover:
         self._in_background = in_background
         self._now_ms = now_ms
         self._slots = asyncio.Semaphore(AT_A_TIME)
-        self._is_closed = False
+        loop = asyncio.get_running_loop()
+        self._pace = Pace(in_force.move_bytes_per_second, now=loop.time)
+        self._closed: asyncio.Future[None] = loop.create_future()
 
     def resume(self) -> None:
         """Go on with what the last stop has interrupted."""
@@ -75,7 +81,8 @@ class LogMover:
 
     def close(self) -> None:
         """End at the next pause; what was copied stays for the next start."""
-        self._is_closed = True
+        if not self._closed.done():
+            self._closed.set_result(None)
 
     def alter(self, topic: str, index: int, path: str) -> None:
         """Have the partition in the directory of that name: when this returns it is on its way.
@@ -98,7 +105,7 @@ class LogMover:
             self._in_background(self._move(future))
 
     def _home(self, path: str) -> DataDirectory:
-        config = self._config()
+        config = self._in_force.current
         if path not in (str(one.absolute()) for one in config.data_directories):
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log directories")
         online = {str(directory.path): directory for directory in self._manager.directories}
@@ -138,8 +145,8 @@ class LogMover:
             await self._settle(future.log, source, future.home)
 
     async def _copy(self, future: FutureLog) -> None:
-        await self._cleaner.call_off([future.key])  # and it does not begin again until the end
         """Once the new directory holds all records, everything on the disk says so, too."""
+        await self._cleaner.call_off([future.key])  # and it does not begin again until the end
         await self._catch_up(future)
         await self._carry_out(future, future.reveal())
         await self._disk.run(self._manager.write_log_starts)
@@ -151,8 +158,10 @@ class LogMover:
     async def _catch_up(self, future: FutureLog) -> None:
         """Copy until little is left. On return nobody else has had a turn since it was looked."""
         while True:
+            await self._keep_to_the_rate(future)
             self._check(future)
-            plan = future.next_copy()
+            rate = self._pace.bytes_per_second
+            plan = future.next_copy(COPY_BYTES if rate < 0 else max(int(rate), LEAST_BYTES))
             if plan is None:
                 return
             await self._carry_out(future, plan)
@@ -160,13 +169,22 @@ class LogMover:
     async def _carry_out(self, future: FutureLog, plan: CopyPlan) -> None:
         await self._disk.run(plan.run)
         future.note(plan)
+        self._pace.note(plan.size_bytes)
+
+    async def _keep_to_the_rate(self, future: FutureLog) -> None:
+        """Wait until more may be copied; the rate may change meanwhile."""
+        self._pace.bytes_per_second = self._in_force.move_bytes_per_second
+        while self._goes_on(future) and (early := self._pace.early_seconds()) > 0:
+            await asyncio.wait([self._closed], timeout=min(early, LONGEST_SLEEP_SECONDS))
+            self._pace.bytes_per_second = self._in_force.move_bytes_per_second
+        self._pace.restart()
 
     def _check(self, future: FutureLog) -> None:
         if not self._goes_on(future):
             raise _EndedError
 
     def _goes_on(self, future: FutureLog) -> bool:
-        return not (self._is_closed or future.is_cancelled)
+        return not (self._closed.done() or future.is_cancelled)
 
     def _assign_to(self, log: PartitionLog, home: DataDirectory) -> None:
         """Tell the metadata where the replica is to be found."""

@@ -8,7 +8,8 @@ data directory has num.recovery.threads.per.data.dir processes, but together the
 processors. The smallest logs come first. One that a topic's deletion, or a failed directory, takes
 away is left alone at once: its process is gone before the files are touched.
 
-Internal topics do not come here: what is in them must be known before the broker listens.
+Internal topics come here only when a full disk has kept them from being opened: what is in them
+must be known before the broker listens.
 
 Kafka recovers all logs before it serves any: LogManager.loadLogs.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..protocol.batch_header import CorruptRecordError
@@ -27,8 +28,8 @@ from .recovery_worker import RecoveryWorker
 
 if TYPE_CHECKING:
     from ..config.topic_config import TopicConfig
-    from ..storage.data_directory import DataDirectory
-    from ..storage.found_log import FoundLog
+    from ..storage.directories.data_directory import DataDirectory
+    from ..storage.directories.found_log import FoundLog
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
 
@@ -54,9 +55,12 @@ class LogRecovery:
         self.at_work: dict[tuple[str, int], RecoveryWorker] = {}
         manager.on_abandoned = self._abandoned
 
-    def begin(self, processes_per_directory: int) -> None:
-        """Recover what waits, in the background."""
-        waiting = self._manager.waiting()
+    def begin(
+        self, processes_per_directory: int, waiting: Sequence[FoundLog] | None = None
+    ) -> None:
+        """Recover what waits, in the background: these logs, or (None) all."""
+        if waiting is None:
+            waiting = self._manager.waiting()
         if not waiting:
             return
         size = sum(log.unflushed_bytes for log in waiting)
@@ -67,7 +71,8 @@ class LogRecovery:
         for log in reversed(waiting):
             by_directory.setdefault(log.directory, []).append(log)
         processors = asyncio.Semaphore(os.cpu_count() or 1)
-        self._tasks = [
+        self._tasks = [task for task in self._tasks if not task.done()]
+        self._tasks += [
             asyncio.get_running_loop().create_task(self._work_through(logs, processors))
             for logs in by_directory.values()
             for _ in range(min(processes_per_directory, len(logs)))

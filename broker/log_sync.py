@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ..protocol.errors import ApiError, ErrorCode
+from ..storage.topic_names import is_internal
 
 if TYPE_CHECKING:
     from ..storage.log import PartitionLog
@@ -91,13 +92,16 @@ class LogSyncs:
     """The group commits of the partition logs whose flush.messages is reached.
 
     A log tells when an append left more unsynced than it may (`flush_due`); its fsync starts then.
-    `due` holds those begun by the request that is being served: its answer waits for them.
+    `due` holds those begun by the request that is being served: its answer waits for them. What a
+    coordinator writes may be the outcome of one request and the answer to another, that was parked,
+    or of a timer: `coordinators` holds those of the internal topics until they have ended.
     """
 
     def __init__(
         self, log_manager: LogManager, disk: DiskExecutor, now_ms: Callable[[], int]
     ) -> None:
         self.due: dict[PartitionLog, Sync] = {}
+        self.coordinators: set[Sync] = set()
         self._log_manager = log_manager
         self._disk = disk
         self._now_ms = now_ms
@@ -108,6 +112,9 @@ class LogSyncs:
         sync = self._of(log).start()
         if sync is not None:
             self.due[log] = sync
+            if is_internal(log.topic):
+                self.coordinators.add(sync)
+                sync.add_done_callback(self.coordinators.discard)
 
     def take_due(self) -> dict[PartitionLog, Sync]:
         """The fsyncs that the answer must wait for; they are its business from now on."""

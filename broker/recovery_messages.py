@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ..storage.producer_recovery import RecentBatches
+from ..storage.recovering.producer_recovery import RecentBatches
 
 
 class Progress(NamedTuple):

@@ -15,7 +15,7 @@ from threading import Thread
 
 from ..protocol.batch_header import CorruptRecordError
 from ..storage.files import Files
-from ..storage.found_log import RecoveryTask, recover
+from ..storage.recovering.task import RecoveryTask, recover
 from .process_pipe import listen, pipe_to_broker
 from .recovery_messages import Ending, FromProcess, Progress, Recovered, RecoveryFailed
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from ..storage.data_directory import DirectoryError
+from ..storage.directories.data_directory import DirectoryError
 from .broker import Broker
 from .server import ListenError
 from .survey import RefusedToStartError

@@ -14,9 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..config.listeners import Listener
+from .acceptor import Acceptor
 from .connection import Connection
 from .dispatch import Dispatcher
 from .frame_memory import FrameMemory
+from .group_turns import GroupTurns
 from .handlers import HANDLERS
 
 if TYPE_CHECKING:
@@ -45,23 +47,22 @@ class Server:
         self.now_ms = broker.now_ms
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self.frame_memory = FrameMemory(loop, broker.config.queued_bytes_limit)
+        self.group_turns = GroupTurns(loop)
         self.dispatcher = Dispatcher(broker, HANDLERS)
         self.connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
         self._all_gone = asyncio.Event()
         self._sweeper: asyncio.TimerHandle | None = None
 
-    async def listen(self, bound: Iterable[BoundListener]) -> None:
-        """Accept connections from now on. Raises ListenError."""
+    def listen(self, bound: Iterable[BoundListener]) -> None:
+        """Accept connections from now on. Raises OSError."""
         backlog = self.broker.config.socket_listen_backlog_size
         for one in bound:
             for sock in one.sockets:
                 self._size_buffers(sock)
-                server = await self.loop.create_server(
-                    partial(Connection, self, one.listener), sock=sock, backlog=backlog
-                )
-                self._servers.append(server)
+                make_connection = partial(Connection, self, one.listener)
+                self._acceptors.append(Acceptor(self.loop, sock, make_connection, backlog))
         self._sweeper = self.loop.call_later(SWEEP_EVERY_S, self._sweep)
 
     def _size_buffers(self, sock: socket.socket) -> None:
@@ -104,19 +105,27 @@ class Server:
             del self._per_host[connection.peer_host]
 
     def _sweep(self) -> None:
+        """Look at all connections; at one that was active lately only to see that it was."""
         self._sweeper = self.loop.call_later(SWEEP_EVERY_S, self._sweep)
         now_ms = self.now_ms()
+        is_short = self.frame_memory.is_short
+        shortest_ms = STALLED_UNDER_PRESSURE_MS if is_short else STALLED_FRAME_MS
+        max_idle_ms = self.broker.config.connections_max_idle_ms
+        if max_idle_ms >= 0:
+            shortest_ms = min(shortest_ms, max_idle_ms)
         for connection in list(self.connections):
-            if self.frame_memory.is_short:
+            if is_short:
                 connection.shrink()
-            self._end_what_stalls(connection, now_ms - connection.last_active_ms)
+            idle_ms = now_ms - connection.last_active_ms
+            if idle_ms >= shortest_ms:
+                self._end_what_stalls(connection, idle_ms, max_idle_ms)
 
-    def _end_what_stalls(self, connection: Connection, idle_ms: int) -> None:
+    def _end_what_stalls(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
         partial = connection.partial_frame
         if partial is not None and self._has_stalled(connection, idle_ms):
             have, announced = partial
             connection.close(f"its request of {announced} bytes stopped at {have} for {idle_ms} ms")
-        elif 0 <= self.broker.config.connections_max_idle_ms < idle_ms and not connection.busy:
+        elif 0 <= max_idle_ms < idle_ms and not connection.busy:
             connection.close(None)
 
     def _has_stalled(self, connection: Connection, idle_ms: int) -> bool:
@@ -130,8 +139,8 @@ class Server:
 
     def finish(self) -> None:
         """Stop accepting; each connection closes when what is in flight has been answered."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in list(self.connections):

@@ -19,8 +19,8 @@ from ..coordinator.metadata_format import controller_endpoint, format_metadata, 
 from ..coordinator.quorum import QuorumMember
 from ..protocol.errors import ApiError
 from ..protocol.primitives import METADATA_TOPIC_ID
-from ..storage.data_directory import DataDirectory
-from ..storage.log_moves import KnownPartition
+from ..storage.directories.data_directory import DataDirectory
+from ..storage.moving.log_moves import KnownPartition
 from ..storage.topic_names import is_internal
 from .survey import REASONS_TO_REFUSE, RefusedToStartError
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ..coordinator.cluster_metadata import ClusterMetadata
     from ..coordinator.metadata_reading import MetadataReading
     from ..coordinator.topics import Partition, Topic
+    from ..storage.directories.found_log import FoundLog
     from ..storage.files import Files
-    from ..storage.found_log import FoundLog
     from ..storage.log_manager import LogManager
-    from ..storage.log_moves import LogMoves
+    from ..storage.moving.log_moves import LogMoves
 
 logger = logging.getLogger("odradek.startup")
 
@@ -195,8 +195,12 @@ def lead_log(
     topic_config: TopicConfig,
     now_ms: int,
 ) -> None:
-    """Make the log if it is missing, and tell it its leader epoch, if this node leads it."""
-    if partition.leader != config.node_id:
+    """Make the log if it is missing, and tell it its leader epoch, if this node leads it.
+
+    One that may lie in a directory that is offline is not made, and answers KAFKA_STORAGE_ERROR.
+    """
+    is_missing = log_manager.find(topic.name, partition.index) is None
+    if partition.leader != config.node_id and not (is_missing and log_manager.offline):
         return
     try:
         log_manager.create(

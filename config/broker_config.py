@@ -23,6 +23,12 @@ from .key import (
     keys_of,
     parse_all,
 )
+from .keys_consumer_group import (
+    ConsumerGroupKeys,
+    check_assignors,
+    check_intervals,
+    check_protocols,
+)
 from .keys_group import GroupKeys
 from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
@@ -38,7 +44,9 @@ from .listeners import (
 from .topic_config import TopicConfig
 
 
-class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, MetadataKeys, defer_build=False):
+class BrokerConfig(
+    NodeKeys, SocketKeys, LogKeys, GroupKeys, ConsumerGroupKeys, MetadataKeys, defer_build=False
+):
     """The configuration of a broker. Make it with `from_texts`, or by attribute names in Python."""
 
     odradek_validate_records: Annotated[Literal["headers", "full"], ConfigType.STRING] = key(
@@ -77,7 +85,13 @@ class BrokerConfig(NodeKeys, SocketKeys, LogKeys, GroupKeys, MetadataKeys, defer
         for name in ("default_replication_factor", "offsets_topic_replication_factor"):
             # One node has one replica of anything. `texts` still says what was written.
             object.__setattr__(self, name, min(getattr(self, name), 1))
-        for check in (_check_node, _check_log, _check_connections, _check_listeners):
+        for check in (
+            _check_node,
+            _check_log,
+            _check_connections,
+            _check_listeners,
+            _check_consumer_groups,
+        ):
             check(self)
         return self
 
@@ -230,6 +244,12 @@ def _check_connections(config: BrokerConfig) -> None:
     if is_written and 0 < limit < config.socket_request_max_bytes:
         least = f"socket.request.max.bytes ({config.socket_request_max_bytes})"
         raise invalid_value("queued.max.request.bytes", limit, f"must be at least {least}, or -1")
+
+
+def _check_consumer_groups(config: BrokerConfig) -> None:
+    check_protocols(config.group_coordinator_rebalance_protocols)
+    check_assignors(config.group_consumer_assignors)
+    check_intervals("consumer", lambda name: int(getattr(config, field_name(name))))
 
 
 def _check_listeners(config: BrokerConfig) -> None:

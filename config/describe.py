@@ -16,7 +16,7 @@ from .broker_config import BrokerConfig
 from .broker_keys import broker_keys, without_listener
 from .client_metrics_config import CLIENT_METRICS_KEYS
 from .dynamic_keys import ONLY_DYNAMIC
-from .dynamic_settings import in_force, is_dynamic
+from .dynamic_settings import beyond_bounds, in_force, is_dynamic
 from .group_config import GROUP_KEYS, GROUP_SYNONYMS, group_values
 from .key import Key, Value, field_name, parse_all
 from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
@@ -92,7 +92,8 @@ def describe_group(
     broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
 ) -> Iterator[ConfigEntry]:
     """Every key of a group on which `overrides` are set."""
-    values = group_values(broker, overrides)
+    settings = merged(dynamic)
+    values = group_values(broker, overrides, settings | beyond_bounds(broker, settings))
     layers = (*dynamic, *_static_layers(broker))
     for name, key in GROUP_KEYS.items():
         if name in GROUP_SYNONYMS:

@@ -53,6 +53,10 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
+# Bounded by keys of the file.
+_INTERVALS = frozenset(
+    f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
+)
 _INVALID = "Invalid dynamic configuration"
 
 
@@ -145,9 +149,23 @@ def shown(name: str, text: str) -> str:
 
 def in_force(written: BrokerConfig, settings: Texts) -> BrokerConfig:
     """The configuration under both layers together. Raises ConfigError."""
-    return written.under(
-        {name: text for name, text in settings.items() if name not in OPENED_AT_START}
-    )
+    usable = {name: text for name, text in settings.items() if name not in OPENED_AT_START}
+    return written.under(usable | beyond_bounds(written, usable))
+
+
+def beyond_bounds(written: BrokerConfig, settings: Texts) -> dict[str, str]:
+    """The settings beyond the bounds that the file sets them, each with the bound that counts.
+
+    They were within when they were made; the file has changed since. Kafka: clampDynamicConfigs.
+    """
+    texts = {**written.texts, **settings}
+    nearest = {}
+    for name in sorted(_INTERVALS & settings.keys()):
+        least, most = _bounds_of(name, texts)
+        value = max(least, min(_number(name, texts), most))
+        if value != _number(name, texts):
+            nearest[name] = str(value)
+    return nearest
 
 
 def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
@@ -168,6 +186,7 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         *_thread_jumps(before, after),
         *_too_small(before, after),
         *_local_beyond_all(new),
+        *_new_intervals(before, after),
         *_unknown_directories(new, after),
     ):
         raise ConfigError(f"{_INVALID}: {problem}")
@@ -191,6 +210,21 @@ def _too_small(before: Texts, after: Texts) -> Iterator[ConfigError]:
     for name in _AT_LEAST_ONE:
         if _number(name, after) != _number(name, before) and _number(name, after) < 1:
             yield invalid_value(name, _number(name, after), "must be at least 1")
+
+
+def _new_intervals(before: Texts, after: Texts) -> Iterator[ConfigError]:
+    for name in sorted(_INTERVALS):
+        value, (least, most) = _number(name, after), _bounds_of(name, after)
+        if value != _number(name, before) and not least <= value <= most:
+            yield invalid_value(name, value, f"must be from {least} to {most}, as the file says")
+
+
+def _bounds_of(interval: str, texts: Texts) -> tuple[int, int]:
+    """`group.x.assignment.interval.ms`: by `group.x.min.assignment.interval.ms`, and max."""
+    head, rest = interval.split(".assignment.")
+    return _number(f"{head}.min.assignment.{rest}", texts), _number(
+        f"{head}.max.assignment.{rest}", texts
+    )
 
 
 def _local_beyond_all(new: BrokerConfig) -> Iterator[ConfigError]:

@@ -1,9 +1,8 @@
 """Every configuration key of a group, and the bounds that the broker sets them (KIP-848, KIP-1043).
 
 A group's value is what was set on the group, else the broker's value under the broker's name of the
-key. The assignment intervals are the exception: their broker key may change while the broker runs,
-so here they have Kafka's default until they are set. Kafka: GroupConfig, and GroupCoordinatorConfig
-and ShareGroupConfig for the bounds.
+key. Of these the assignment intervals may change while the broker runs. Kafka: GroupConfig, and
+GroupCoordinatorConfig and ShareGroupConfig for the bounds.
 """
 
 import re
@@ -56,7 +55,11 @@ _WITHOUT_SYNONYM = frozenset(
 )
 # group key -> the broker's name of it
 GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM}
-_OWN_DEFAULT = frozenset(name for name in GROUP_KEYS if name.endswith(".assignment.interval.ms"))
+_INHERITED_WHILE_RUNNING = frozenset(
+    name for name in GROUP_KEYS if name.endswith(".assignment.interval.ms")
+)
+
+NO_SETTINGS: Mapping[str, str] = {}
 
 _BOUNDED = (
     "consumer.heartbeat.interval.ms",
@@ -78,19 +81,25 @@ _DURATION = re.compile(
 )
 
 
-def group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
+def group_values(
+    broker: BrokerConfig, overrides: Mapping[str, str], settings: Mapping[str, str] = NO_SETTINGS
+) -> dict[str, Value]:
     """The value of each key for a group on which `overrides` are set; unknown names don't count.
 
-    Raises ConfigError for a value that is none of its key's.
+    `settings` are those of the running broker: they come before its file. Raises ConfigError for a
+    value that is none of its key's.
     """
-    values = {name: _inherited(broker, name) for name in GROUP_KEYS}
+    values = {name: _inherited(broker, settings, name) for name in GROUP_KEYS}
     return values | parse_all(GROUP_KEYS, overrides)
 
 
-def _inherited(broker: BrokerConfig, name: str) -> Value:
-    if name in GROUP_SYNONYMS and name not in _OWN_DEFAULT:
-        return broker_value(broker, GROUP_SYNONYMS[name])
-    return GROUP_KEYS[name].default
+def _inherited(broker: BrokerConfig, settings: Mapping[str, str], name: str) -> Value:
+    synonym = GROUP_SYNONYMS.get(name)
+    if synonym is None:
+        return GROUP_KEYS[name].default
+    if synonym in settings:
+        return GROUP_KEYS[name].parse(settings[synonym])
+    return broker_value(broker, synonym)
 
 
 def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
@@ -101,7 +110,7 @@ def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
     values = group_values(broker, overrides)
     _check_offset_reset(str(values["share.auto.offset.reset"]))
     for name in _BOUNDED:
-        if name in overrides or name not in _OWN_DEFAULT:
+        if name in overrides or name not in _INHERITED_WHILE_RUNNING:
             _check_bounds(broker, name, _int(values[name]))
     standby = "streams.num.standby.replicas"
     _check_most(broker, standby, _int(values[standby]), "group.streams.max.standby.replicas")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 INT_MAX = (1 << 31) - 1
@@ -50,6 +50,9 @@ Text = Annotated[str, ConfigType.STRING]
 OptionalText = Annotated[str | None, ConfigType.STRING]
 Csv = Annotated[tuple[str, ...], ConfigType.LIST]
 OptionalCsv = Annotated[tuple[str, ...] | None, ConfigType.LIST]
+
+# In an annotation with choices: they may be written in any case, and are kept in lower case.
+ANY_CASE = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -256,6 +259,7 @@ def _key_of_field(name: str, type_: ConfigType, info: FieldInfo) -> Key:
         ge=rules.get("ge"),
         le=rules.get("le"),
         one_of=_choices(info.annotation),
+        any_case=ANY_CASE in info.metadata,
         not_empty="min_length" in rules,
         internal=bool(info.json_schema_extra),
     )

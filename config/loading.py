@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import broker_keys
+from . import broker_keys, other_group_bounds
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .key import ConfigError
 from .properties import parse_properties
@@ -66,6 +66,7 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     others = [name for name in texts if name not in SERVED_KEYS]
     config = BrokerConfig.from_texts(texts)
     _check_others(texts, others)
+    other_group_bounds.check(config, others)
     refuse_unserved_protection(config)
     warnings += [*_warn_of_replica_counts(texts), *_warn_of_others(others)]
     return LoadedConfig(config, tuple(warnings))

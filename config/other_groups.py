@@ -1,12 +1,9 @@
-"""Kafka's keys for the newer kinds of groups and for transactions, not used yet.
+"""Kafka's keys for share and streams groups and for transactions, not used yet.
 
 The form is explained in key_table.py.
 """
 
 TABLE = """\
-group.coordinator.rebalance.protocols LIST \
-    classic,consumer,streams consumer|classic|share|streams not-empty
-    Which group protocols are served.
 group.coordinator.threads INT 4 1..
     Threads of the group coordinator.
 group.coordinator.background.threads INT 2 1..
@@ -19,33 +16,6 @@ offsets.load.buffer.size INT 5242880 1..
     Read size when __consumer_offsets is loaded.
 offsets.commit.timeout.ms INT 5000 1..
     How long an offset commit may take to be written.
-group.consumer.session.timeout.ms INT 45000 1..
-    Session timeout of a consumer group's member.
-group.consumer.min.session.timeout.ms INT 45000 1..
-    Lower bound of a consumer group's session timeout.
-group.consumer.max.session.timeout.ms INT 60000 1..
-    Upper bound of a consumer group's session timeout.
-group.consumer.heartbeat.interval.ms INT 5000 1..
-    Heartbeat interval of a consumer group's member.
-group.consumer.min.heartbeat.interval.ms INT 5000 1..
-    Lower bound of a consumer group's heartbeat interval.
-group.consumer.max.heartbeat.interval.ms INT 15000 1..
-    Upper bound of a consumer group's heartbeat interval.
-group.consumer.max.size INT 2147483647 1..
-    Most members of one consumer group.
-group.consumer.assignors LIST uniform,range not-empty
-    Assignors on the broker's side, the default one first.
-group.consumer.migration.policy STRING \
-    bidirectional bidirectional|disabled|downgrade|upgrade any-case
-    Which moves between classic and consumer protocol a group may make.
-group.consumer.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a consumer group.
-group.consumer.min.assignment.interval.ms INT 0 0..
-    Lower bound of a consumer group's assignment interval.
-group.consumer.max.assignment.interval.ms INT 15000 0..
-    Upper bound of a consumer group's assignment interval.
-group.consumer.regex.refresh.interval.ms INT 600000 10000.. internal
-    How often subscriptions by pattern are resolved again.
 group.streams.session.timeout.ms INT 45000 1..
     Session timeout of a streams group's member.
 group.streams.min.session.timeout.ms INT 45000 1..

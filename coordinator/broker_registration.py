@@ -22,6 +22,11 @@ SUPPORTED_FEATURES = tuple(
     if name != KRAFT_VERSION
 )
 
+# What the metadata names where it names no directory. In the log: never renumber.
+MIGRATING_DIRECTORY = bytes(16)
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
+LOST_DIRECTORY = bytes(15) + b"\x02"
+
 
 class Endpoint(NamedTuple):
     """An advertised listener; `security_protocol` is Kafka's number (0: PLAINTEXT)."""
@@ -99,6 +104,16 @@ class BrokerRegistration:
                 None if self.cordoned_log_dirs is None else list(self.cordoned_log_dirs)
             ),
         )
+
+    def has_online(self, directory_id: bytes | None) -> bool:
+        """Whether a replica that lies in this directory can be used; None: nobody knows where.
+
+        Kafka: DirectoryId.isOnline.
+        """
+        if directory_id == LOST_DIRECTORY:
+            return False
+        unknown = directory_id in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        return unknown or not self.log_dirs or directory_id in self.log_dirs
 
     def changed_by(self, change: BrokerRegistrationChangeRecord) -> "BrokerRegistration":
         """The registration after the change; a zero or an empty list means no change."""

@@ -17,17 +17,15 @@ assignments, or of one without members. `replay` applies it, in life as after a 
 leads straight from one end of a rebalance to the next. Everything between (who is joining, pending
 member ids, deadlines, parked replies) is soft, and a restart forgets it.
 
-How a group moves: classic_join.py and classic_sync.py. Kafka: ClassicGroup, ClassicGroupState.
+How a group moves: classic_join.py, classic_rebalance.py, classic_sync.py; who is in it:
+classic_roster.py. Kafka: ClassicGroup, ClassicGroupState.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
 from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.messages.join_group import JoinGroupResponse
-from ..protocol.messages.sync_group import SyncGroupResponse
 from ..protocol.records.consumer_offsets import (
     GroupMemberMetadata,
     GroupMetadataKey,
@@ -39,11 +37,11 @@ from .classic_member import (
     ClassicMember,
     Expiry,
     ExpiryKind,
-    Protocols,
     metadata_of,
-    names_of,
     session_deadline,
 )
+from .classic_roster import ClassicRoster
+from .group import Committer, GroupType
 from .outcome import JournalRecord
 from .timers import Deadline
 
@@ -89,10 +87,9 @@ class ClassicGroup:
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader_id: str | None = None
-        self.members: dict[str, ClassicMember] = {}
+        self.roster = ClassicRoster()
         self.subscribed_topics: frozenset[str] | None = None
         # From here on soft.
-        self.static_member_ids: dict[str, str] = {}
         self.pending_joins: dict[str, Deadline[Expiry]] = {}
         self.pending_syncs: set[str] = set()
         self.join_deadline = Deadline(Expiry(ExpiryKind.JOIN, group_id))
@@ -101,7 +98,16 @@ class ClassicGroup:
         self.initial_delay_ms: tuple[int, int] | None = None
         self.new_member_added = False
         self.rebalance_reason = ""
-        self._supporters: Counter[str] = Counter()
+
+    @property
+    def members(self) -> Mapping[str, ClassicMember]:
+        """By id."""
+        return self.roster.by_id
+
+    @property
+    def static_member_ids(self) -> Mapping[str, str]:
+        """The ids of static members, by instance."""
+        return self.roster.id_of_instance
 
     # -- states ----------------------------------------------------------------------------------
 
@@ -122,15 +128,37 @@ class ClassicGroup:
     def begin_generation(self, now_ms: int) -> None:
         """All who will join have joined: elect the protocol, and wait for the leader's sync."""
         self.generation_id += 1
-        self.protocol_name = elect_protocol([names_of(m.protocols) for m in self.members.values()])
+        self.protocol_name = self.roster.elected_protocol()
         self.subscribed_topics = self._subscribed_topics()
         self._become(ClassicState.COMPLETING_REBALANCE, now_ms)
         self.pending_syncs = set(self.members)
 
     def die(self) -> None:
-        """The group has been deleted."""
+        """The group has been deleted, or replaced: none of its deadlines falls any more."""
         if self.state is not ClassicState.DEAD:
             self._become(ClassicState.DEAD, self.state_since_ms)
+        sessions = (member.session for member in self.members.values())
+        ends = (self.join_deadline, self.sync_deadline, *self.pending_joins.values(), *sessions)
+        for deadline in ends:
+            deadline.at_ms = None
+
+    @property
+    def group_type(self) -> GroupType:
+        return GroupType.CLASSIC
+
+    @property
+    def state_name(self) -> str:
+        """The state, by the name that clients are shown."""
+        return self.state.value
+
+    @property
+    def listed_protocol_type(self) -> str:
+        """What ListGroups says; empty for a group that nobody has joined."""
+        return self.protocol_type or ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is ClassicState.EMPTY
 
     @property
     def can_rebalance(self) -> bool:
@@ -156,18 +184,19 @@ class ClassicGroup:
             self.leader_id,
         )
 
-    def renamed_value(self, old_id: str, new_id: str, protocols: Protocols) -> GroupMetadataValue:
-        """This generation, with a static member under a new id; its assignment stays the same."""
+    def replaced_value(self, old_id: str, successor: ClassicMember) -> GroupMetadataValue:
+        """This generation with a static member under a new id, doing what it did as the old one."""
         members = [
-            member.renamed(self.group_id, new_id, protocols)
-            if member.member_id == old_id
-            else member
-            for member in self.members.values()
+            successor if member.member_id == old_id else member for member in self.members.values()
         ]
         return self._value(
             [member.as_record(self.protocol_name, member.assignment) for member in members],
-            new_id if self.is_leader(old_id) else self.leader_id,
+            successor.member_id if self.is_leader(old_id) else self.leader_id,
         )
+
+    def tombstones(self) -> list[JournalRecord]:
+        """What forgets the group."""
+        return [JournalRecord(None, 0, GroupMetadataKey(group=self.group_id))]
 
     def _value(self, members: list[GroupMemberMetadata], leader: str | None) -> GroupMetadataValue:
         return GroupMetadataValue(
@@ -196,15 +225,10 @@ class ClassicGroup:
         self.protocol_name = value.protocol
         self.generation_id = value.generation
         self.leader_id = value.leader
-        before = list(self.members.values())
-        by_id = {member.member_id: member for member in before}
-        by_instance = {m.group_instance_id: m for m in before if m.is_static}
-        self.members = {}
-        self.static_member_ids = {}
-        self._supporters.clear()
+        before, self.roster = self.roster, ClassicRoster()
         for entry in value.members:
-            known = by_id.get(entry.member_id) or by_instance.get(entry.group_instance_id)
-            self._insert(_restored(self.group_id, value, entry, known))
+            known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
+            self.roster.add(_restored(self.group_id, value, entry, known))
         self.pending_syncs.intersection_update(self.members)
         self.subscribed_topics = self._subscribed_topics()
         since = value.current_state_timestamp
@@ -238,14 +262,8 @@ class ClassicGroup:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self._insert(member)
+        self.roster.add(member)
         self.pending_joins.pop(member.member_id, None)
-
-    def _insert(self, member: ClassicMember) -> None:
-        self.members[member.member_id] = member
-        self._supporters.update(names_of(member.protocols))
-        if member.group_instance_id is not None:
-            self.static_member_ids[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
         """A member, or a pending one, is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
@@ -253,44 +271,14 @@ class ClassicGroup:
         if pending is not None:
             pending.at_ms = None
         self.pending_syncs.discard(member_id)
-        member = self.members.pop(member_id, None)
-        if member is None:
-            return
-        member.session.at_ms = None
-        self._supporters.subtract(names_of(member.protocols))
-        if member.group_instance_id is not None:
-            del self.static_member_ids[member.group_instance_id]
+        self.roster.remove(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if self.is_leader(member_id):
             self.leader_id = next(iter(self.members), None)
-        gone = ErrorCode.UNKNOWN_MEMBER_ID
-        member.answer_join(JoinGroupResponse(error_code=gone))
-        member.answer_sync(SyncGroupResponse(error_code=gone))
-
-    def update(
-        self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int
-    ) -> None:
-        """A member joins again, and may have changed its mind."""
-        self._supporters.subtract(names_of(member.protocols))
-        member.protocols = protocols
-        self._supporters.update(names_of(member.protocols))
-        member.rebalance_timeout_ms = rebalance_ms
-        member.session_timeout_ms = session_ms
 
     def rename_static(self, old_id: str, new_id: str) -> ClassicMember:
         """A static member came back without its id: it gets a new one, and the old is fenced."""
-        old = self.members[old_id]
-        fenced = ErrorCode.FENCED_INSTANCE_ID
-        old.answer_join(JoinGroupResponse(member_id=old_id, error_code=fenced))
-        old.answer_sync(SyncGroupResponse(error_code=fenced))
-        old.session.at_ms = None
-        member = old.renamed(self.group_id, new_id, old.protocols)
-        self.members = {
-            kept.member_id: kept
-            for kept in (member if known is old else known for known in self.members.values())
-        }
+        member = self.roster.rename(self.group_id, old_id, new_id)
         self.pending_syncs.discard(old_id)
-        if member.group_instance_id is not None:
-            self.static_member_ids[member.group_instance_id] = new_id
         if self.is_leader(old_id):
             self.leader_id = new_id
         return member
@@ -299,18 +287,9 @@ class ClassicGroup:
         return self.leader_id == member_id
 
     @property
-    def joined(self) -> int:
-        """How many members have a join parked."""
-        return sum(member.awaits_join for member in self.members.values())
-
-    @property
     def all_have_joined(self) -> bool:
-        return not self.pending_joins and all(m.awaits_join for m in self.members.values())
-
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """The most patient member decides."""
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+        """Whether nobody is missing, nor was promised an id and has not come back with it."""
+        return not self.pending_joins and self.roster.all_have_joined
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -345,55 +324,67 @@ class ClassicGroup:
                 f"group {self.group_id} is at generation {self.generation_id}, not {generation_id}",
             )
 
-    def check_commit(
-        self, member_id: str, group_instance_id: str | None, generation_id: int
-    ) -> None:
+    def check_commit(self, committer: Committer) -> None:
         """Whether offsets may be committed in this name. Raises ApiError.
 
-        Without member and generation (a simple consumer, an admin client) only to an empty group.
+        Without member and generation (a simple consumer, an admin client) only to an empty group,
+        but for transactions, whose older clients do not say on whose behalf they commit.
         """
-        empty = self.state is ClassicState.EMPTY
-        if generation_id < 0 and empty:
+        member_id, instance_id, generation_id, _, transactional = committer
+        if self.state is ClassicState.DEAD:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id} is dead")
+        if generation_id < 0 and self.state is ClassicState.EMPTY:
             return
-        if generation_id < 0 and not member_id and group_instance_id is None:
+        if generation_id >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            self.check_generation(generation_id)
+        elif not transactional:
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has members: who commits?"
             )
-        self.check_member(member_id, group_instance_id)
-        self.check_generation(generation_id)
-        if self.state is ClassicState.COMPLETING_REBALANCE:
+        if self.state is ClassicState.COMPLETING_REBALANCE and not transactional:
             raise ApiError(
                 ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id} awaits its assignment"
             )
 
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may read the offsets of a classic group."""
+
+    def check_offset_deletion(self) -> None:
+        """Raises ApiError NON_EMPTY_GROUP where it cannot be known what members consume."""
+        if self.protocol_type != PROTOCOL_TYPE:
+            self.check_deletable()
+
     def check_deletable(self) -> None:
-        """Raises ApiError NON_EMPTY_GROUP."""
-        if self.state is not ClassicState.EMPTY:
+        """Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        if self.state is ClassicState.DEAD:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {self.group_id} is dead")
+        if not self.is_empty:
             raise ApiError(
                 ErrorCode.NON_EMPTY_GROUP,
                 f"group {self.group_id} has {len(self.members)} members ({self.state.value})",
             )
 
+    def retention_counts_from(self, commit_timestamp_ms: int) -> int | None:
+        """See Group; None in the middle of a rebalance, and while subscriptions are unknown."""
+        if self.protocol_type is None:
+            return commit_timestamp_ms
+        if self.is_empty:
+            return commit_timestamp_ms if self.state_since_ms is None else self.state_since_ms
+        knows = self.state is ClassicState.STABLE and self.subscribed_topics is not None
+        return commit_timestamp_ms if knows else None
+
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether a member with these protocols fits in: of the same type, one that all have."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
-        return self.protocol_type == protocol_type and any(
-            self._supporters[name] == len(self.members) for name in names
-        )
+        return self.protocol_type == protocol_type and self.roster.support_one_of(names)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member consumes the topic; when in doubt, consumers do."""
         if self.subscribed_topics is None:
             return self.protocol_type == PROTOCOL_TYPE
         return topic in self.subscribed_topics
-
-
-def elect_protocol(preferences: Sequence[Sequence[str]]) -> str:
-    """The protocol with the most votes: each votes for the first of its own that all support."""
-    common = set(preferences[0]).intersection(*preferences)
-    votes = Counter(next(name for name in names if name in common) for names in preferences)
-    return votes.most_common(1)[0][0]
 
 
 def _restored(

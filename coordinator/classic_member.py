@@ -69,6 +69,11 @@ class ExpiryKind(Enum):
     JOIN = "join"
     SYNC = "sync"
     RETENTION = "retention"
+    # Of members of consumer groups: see consumer_groups/deadlines.py.
+    MEMBER_SESSION = "member session"
+    MEMBER_REBALANCE = "member rebalance"
+    MEMBER_JOIN = "member join"
+    MEMBER_SYNC = "member sync"
 
 
 class Expiry(NamedTuple):
@@ -116,14 +121,6 @@ class ClassicMember:
         """
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def answer_join(self, response: JoinGroupResponse) -> bool:
-        """Release the parked join; False when there is none."""
-        reply, self.join_reply = self.join_reply, None
-        if reply is None:
-            return False
-        reply(response)
-        return True
-
     def answer_sync(self, response: SyncGroupResponse) -> bool:
         """Release the parked sync; False when there is none."""
         reply, self.sync_reply = self.sync_reply, None
@@ -166,8 +163,8 @@ class ClassicMember:
             assignment=assignment,
         )
 
-    def renamed(self, group_id: str, new_id: str, protocols: Protocols) -> "ClassicMember":
-        """The same member under another id and with other protocols, waiting for nothing."""
+    def renamed(self, group_id: str, new_id: str) -> "ClassicMember":
+        """The same member under another id, waiting for nothing."""
         return ClassicMember(
             member_id=new_id,
             group_instance_id=self.group_instance_id,
@@ -176,7 +173,7 @@ class ClassicMember:
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             session_timeout_ms=self.session_timeout_ms,
             protocol_type=self.protocol_type,
-            protocols=protocols,
+            protocols=self.protocols,
             session=session_deadline(group_id, new_id),
             assignment=self.assignment,
         )

@@ -15,7 +15,6 @@ from ..protocol.messages.heartbeat import HeartbeatRequest
 from ..protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupMemberResponse
 from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from .classic_group import ClassicGroup, ClassicState
-from .classic_join import ClassicJoin
 from .classic_member import (
     NOTHING_TO_WRITE,
     ClassicMember,
@@ -24,17 +23,20 @@ from .classic_member import (
     Now,
     SyncReply,
 )
+from .classic_rebalance import ClassicRebalance
 from .outcome import Outcome
 from .timers import DeadlineQueue
 
 logger = logging.getLogger("odradek.groups")
 
+MOST_NAMES = 5
+
 
 class ClassicSync:
     """Syncs, heartbeats, leaves and expiries, for all groups."""
 
-    def __init__(self, joins: ClassicJoin, deadlines: DeadlineQueue[Expiry]) -> None:
-        self._joins = joins
+    def __init__(self, rebalances: ClassicRebalance, deadlines: DeadlineQueue[Expiry]) -> None:
+        self._rebalances = rebalances
         self._deadlines = deadlines
 
     # -- the assignment ----------------------------------------------------------------------------
@@ -67,13 +69,13 @@ class ClassicSync:
     def _stored(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
         """The assignment is written down (then `replay` has made the group stable), or not."""
         if error is not ErrorCode.NONE:
-            self._joins.refuse_syncs(group, error, now)
+            self._rebalances.refuse_syncs(group, error, now)
             reason = f"{error.name} on writing the assignment"
-            self._joins.rebalance_or_complete(group, reason, now)
+            self._rebalances.rebalance_or_complete(group, reason, now)
             return
         for member in group.members.values():
             if member.answer_sync(assigned(group, member)):
-                self._joins.extend_session(member, now)
+                self._rebalances.extend_session(member, now)
         logger.info(
             "group %s: generation %d stable with %d %s, protocol %s, leader %s (%s)",
             group.group_id,
@@ -92,7 +94,7 @@ class ClassicSync:
             return NOTHING_TO_WRITE
         for member_id in late:
             group.remove(member_id)
-        return self._joins.rebalance(group, f"{', '.join(late)} did not sync in time", now)
+        return self._rebalances.rebalance(group, f"{some_of(late)} did not sync in time", now)
 
     # -- signs of life -----------------------------------------------------------------------------
 
@@ -103,7 +105,7 @@ class ClassicSync:
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        self._joins.extend_session(member, now)
+        self._rebalances.extend_session(member, now)
         if group.state is ClassicState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -112,7 +114,7 @@ class ClassicSync:
         """A commit that was allowed is a sign of life too, except while syncs are awaited."""
         member = group.members.get(member_id)
         if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
-            self._joins.extend_session(member, now)
+            self._rebalances.extend_session(member, now)
 
     def expire_session(self, group: ClassicGroup, member_id: str, now: Now) -> GroupOutcome:
         """A member, or one that was only promised an id, has not been heard of for too long."""
@@ -125,11 +127,11 @@ class ClassicSync:
         group.remove(member_id)
         if group.state is ClassicState.PREPARING_REBALANCE:
             return self._complete_without(group, now)
-        return self._joins.rebalance_or_complete(group, f"{member_id} timed out", now)
+        return self._rebalances.rebalance_or_complete(group, f"{member_id} timed out", now)
 
     def _complete_without(self, group: ClassicGroup, now: Now) -> GroupOutcome:
         if group.state is ClassicState.PREPARING_REBALANCE and group.all_have_joined:
-            return self._joins.complete(group, now)
+            return self._rebalances.complete(group, now)
         return NOTHING_TO_WRITE
 
     # -- leaving -----------------------------------------------------------------------------------
@@ -144,11 +146,14 @@ class ClassicSync:
         if group.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
         answers = [_leave_one(group, identity) for identity in leaving]
-        gone = [answer.member_id for answer in answers if answer.error_code == ErrorCode.NONE]
+        gone = [
+            _farewell(identity)
+            for identity, answer in zip(leaving, answers, strict=True)
+            if answer.error_code == ErrorCode.NONE
+        ]
         if not gone or group.state is ClassicState.EMPTY:
             return NOTHING_TO_WRITE, answers
-        reason = f"{', '.join(gone)} left"
-        return self._joins.rebalance_or_complete(group, reason, now), answers
+        return self._rebalances.rebalance_or_complete(group, f"{some_of(gone)} left", now), answers
 
 
 def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> LeaveGroupMemberResponse:
@@ -157,7 +162,8 @@ def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> Leave
     member_id, instance = identity.member_id, identity.group_instance_id
     try:
         if not member_id:
-            member_id = group.static_member_ids.get(instance or "", "")
+            static = group.roster.of_instance(instance)
+            member_id = static.member_id if static else ""
         if member_id not in group.pending_joins:
             group.check_member(member_id, instance)
         group.remove(member_id)
@@ -166,6 +172,18 @@ def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> Leave
     return LeaveGroupMemberResponse(
         member_id=identity.member_id, group_instance_id=instance, error_code=error
     )
+
+
+def _farewell(identity: LeaveGroupMemberIdentity) -> str:
+    """Who leaves, and why in the client's words where it has any (KIP-800)."""
+    who = identity.member_id or identity.group_instance_id or ""
+    return f"{who} ({identity.reason})" if identity.reason else who
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are: a line of the log stays a line."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_protocol(asked: str | None, has: str | None) -> None:

@@ -110,6 +110,9 @@ class ClusterMetadata:
 
     # -- replay ---------------------------------------------------------------------------------
 
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """No producer writes this log; its own transactions are records of it."""
+
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
         self.last_offset, self.last_timestamp_ms = context.offset, context.timestamp_ms

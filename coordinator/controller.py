@@ -5,7 +5,7 @@ them waits: what a caller owes besides (the fsync of `log` before the answer lea
 deleting partition logs) is the caller's. Kafka: QuorumController.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..protocol.errors import ApiError, ErrorCode
@@ -18,10 +18,11 @@ from .config_changes import Alteration, ConfigResource, ConfigRules, alter_confi
 from .elections import ElectionType, TopicPartition, elect_leaders, take_over
 from .feature_updates import FeatureUpdate, update_features
 from .kraft_log import KraftLog
+from .log_directories import directories_cordoned, directories_offline
 from .outcome import Outcome
 from .producer_ids import ProducerIds, take_block
 from .quorum import sole_quorum, sole_voter
-from .reassignments import assign_directory
+from .reassignments import assign_directories, assign_directory
 from .topic_creation import (
     CreatedTopic,
     MorePartitions,
@@ -59,6 +60,7 @@ class Controller:
         incarnation_id: bytes,
         endpoints: Sequence[Endpoint],
         directories: Sequence[bytes],
+        cordoned: Sequence[bytes] = (),
         rack: str | None,
         now_ms: int,
     ) -> int:
@@ -70,6 +72,7 @@ class Controller:
             broker_epoch=broker_epoch,
             endpoints=tuple(endpoints),
             log_dirs=tuple(directories),
+            cordoned_log_dirs=tuple(cordoned),
             rack=rack,
             fenced=False,
         )
@@ -87,13 +90,36 @@ class Controller:
         self._journal.commit(Outcome(reply=None, records=(record,)), now_ms)
 
     def take_over(
-        self, *, clean_shutdown: bool, directory_of: Mapping[TopicPartition, bytes], now_ms: int
+        self,
+        *,
+        clean_shutdown: bool,
+        directory_of: Mapping[TopicPartition, bytes],
+        any_offline: bool = False,
+        now_ms: int,
     ) -> list[TopicPartition]:
         """Lead what can be led from this start on; returns the partitions that nobody leads."""
         outcome = take_over(
-            self.metadata, self.node_id, clean_shutdown=clean_shutdown, directory_of=directory_of
+            self.metadata,
+            self.node_id,
+            clean_shutdown=clean_shutdown,
+            directory_of=directory_of,
+            any_offline=any_offline,
         )
         return self._journal.commit(outcome, now_ms)
+
+    def directories_offline(
+        self,
+        failed: Collection[bytes],
+        lies_in: Mapping[TopicPartition, bytes],
+        now_ms: int,
+    ) -> list[TopicPartition]:
+        """Log directories have failed; returns the partitions that nobody leads because of it."""
+        outcome = directories_offline(self.metadata, self.node_id, failed, lies_in)
+        return self._journal.commit(outcome, now_ms)
+
+    def cordon_directories(self, cordoned: Sequence[bytes], now_ms: int) -> None:
+        """These log directories get no new partitions from now on, and no others."""
+        self._journal.commit(directories_cordoned(self.metadata, self.node_id, cordoned), now_ms)
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -140,6 +166,10 @@ class Controller:
         """This node's replica lies in that directory now. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         outcome = assign_directory(self.metadata, self.node_id, name, index, directory_id)
         self._journal.commit(outcome, now_ms)
+
+    def assign_directories(self, lies_in: Mapping[TopicPartition, bytes], now_ms: int) -> None:
+        """This node's replicas lie in those directories."""
+        self._journal.commit(assign_directories(self.metadata, self.node_id, lies_in), now_ms)
 
     def update_features(
         self, updates: Mapping[str, FeatureUpdate], now_ms: int, *, validate_only: bool

@@ -6,17 +6,19 @@ so), or the last known leader. Only the last two change the ISR.
 
 At start the broker takes over what it can lead. A partition that it already leads gets a new leader
 epoch only after an unclean shutdown: then the end of its log may be gone, and consumers notice that
-by the epoch (KIP-320). Kafka: PartitionChangeBuilder, ReplicationControlManager.electLeader.
+by the epoch (KIP-320). One that lies in a directory that is offline has no leader, and nobody can
+be elected, until the directory is back.
+
+Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLeader.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-import msgspec
-
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.cluster_metadata import PartitionChangeRecord
 from .cluster_metadata import ClusterMetadata
+from .log_directories import leader_lost, placed_in
 from .outcome import JournalRecord, Outcome
 from .topics import NO_LEADER, NO_RECOVERY_CHANGE, LeaderRecoveryState, Partition, Topic
 
@@ -36,18 +38,23 @@ def take_over(
     *,
     clean_shutdown: bool,
     directory_of: Mapping[TopicPartition, bytes],
+    any_offline: bool = False,
 ) -> Outcome[list[TopicPartition]]:
     """Lead, from this start on, every partition that has a replica here.
 
-    `directory_of`: the directory.id of the log of each partition that has one on disk. The reply
-    names partitions that nobody leads now.
+    `directory_of`: the directory.id of the log of each partition that has one on disk; where
+    directories are offline, the others' logs may lie there. The reply names partitions that nobody
+    leads now. The broker has registered with the directories that are online.
     """
     records: list[JournalRecord] = []
     leaderless: list[TopicPartition] = []
     for topic in metadata.topics.values():
         for partition in topic.partitions.values():
             place = directory_of.get((topic.name, partition.index))
-            change = _change_at_start(topic, partition, node_id, place, not clean_shutdown)
+            if _is_out_of_reach(metadata, partition, node_id, place, any_offline):
+                change = _change_out_of_reach(metadata, topic, partition, node_id)
+            else:
+                change = _change_at_start(topic, partition, node_id, place, not clean_shutdown)
             if change is not None:
                 records.append(metadata.features.versioned(change))
             if (partition if change is None else partition.changed_by(change)).leader != node_id:
@@ -68,11 +75,36 @@ def _change_at_start(
             )
     if place is None or partition.directory_of(node_id) in (place, None):
         return change
-    directories = list(partition.directories)
-    directories[partition.replicas.index(node_id)] = place
     if change is None:
         change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
-    return msgspec.structs.replace(change, directories=directories)  # type: ignore[type-var] # schema.py hides the base
+    return placed_in(change, partition, node_id, place)
+
+
+def _change_out_of_reach(
+    metadata: ClusterMetadata, topic: Topic, partition: Partition, node_id: int
+) -> PartitionChangeRecord | None:
+    """Its log lies in a directory that is offline."""
+    if partition.leader != node_id:
+        return None
+    return leader_lost(metadata, topic, partition, node_id)
+
+
+def _is_out_of_reach(
+    metadata: ClusterMetadata,
+    partition: Partition,
+    node_id: int,
+    place: bytes | None,
+    any_offline: bool,
+) -> bool:
+    """Whether the log lies in a directory that is offline, as far as one can know."""
+    if place is None:
+        return any_offline and not _is_online(metadata, node_id, partition.directory_of(node_id))
+    return not _is_online(metadata, node_id, place)
+
+
+def _is_online(metadata: ClusterMetadata, node_id: int, directory_id: bytes | None) -> bool:
+    registration = metadata.brokers.get(node_id)
+    return registration is None or registration.has_online(directory_id)
 
 
 def elect_leaders(
@@ -122,7 +154,8 @@ def _elect(
             ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
         )
     change = None
-    if not preferred or partition.replicas[0] == node_id:
+    may_lead = not preferred or partition.replicas[0] == node_id
+    if may_lead and _is_online(metadata, node_id, partition.directory_of(node_id)):
         change = _election(topic, partition, node_id, unclean=not preferred)
     if change is None and preferred:
         text = f"The preferred leader, broker {partition.replicas[0]}, was not available."

@@ -23,7 +23,6 @@ _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 _KAFKAS = frozenset(
     {
         "eligible.leader.replicas.version",
-        "group.version",
         "share.version",
         "streams.version",
         "transaction.version",

@@ -26,6 +26,12 @@ from .outcome import JournalRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+ELR_VERSION = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"
+
+# metadata.version 3.7-IV2 and 4.3-IV0: what brokers tell of their log directories.
+FIRST_VERSION_WITH_DIRECTORIES = 17
+FIRST_VERSION_WITH_CORDONED = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,8 @@ SERVED = {
     METADATA_VERSION: ServedFeature(lowest=7, highest=30, at_format=30),
     # Written as a control record, see kraft_log.py.
     KRAFT_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: the consumer protocol (KIP-848).
+    GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
 }
 
 # From which metadata.version on a record is written in which version, highest first.
@@ -49,7 +57,8 @@ _RECORD_VERSIONS: dict[type[Message], tuple[tuple[int, int], ...]] = {
     RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
     PartitionRecord: ((23, 2), (17, 1)),
     PartitionChangeRecord: ((23, 2), (17, 1)),
-    # Kafka takes the lowest version that has the fields in use; ours use `fenced` only.
+    # Kafka takes the lowest version that has the fields in use: with others than `fenced`, the
+    # decision names it.
     BrokerRegistrationChangeRecord: (),
 }
 

@@ -3,10 +3,12 @@
     request -> the group's shard -> a decision (classic_join, classic_sync, group_state)
             -> journal.commit: append, replay -> what is left to do: parked replies are released
 
-All of that runs to its end without an await. What is parked is a future; a client that goes away
-cancels it, and the group hears nothing of that: its member expires like any silent one. One timer
-of the event loop is set for the earliest deadline; when it fires, or another request finds that
-something is due, `tick` lets the groups expire what has ended.
+All of that runs to its end without an await. What is parked is a future (parked_replies.py); a
+client that goes away cancels it, and the group hears nothing of that: its member expires like any
+silent one. One timer of the event loop is set for the earliest deadline; when it fires, `tick` lets
+the groups expire what has ended. What is due at once waits for the loop's next turn, as an event of
+Kafka's waits for those before it: so members who come together begin one generation even where no
+delay is configured.
 
 Kafka: GroupCoordinatorService, CoordinatorRuntime.
 """
@@ -15,10 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ..protocol.messages.delete_groups import DeleteGroupsResult
 from ..protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -32,33 +38,36 @@ from ..protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponseTopic,
 )
-from ..protocol.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchResponseTopic
+from ..protocol.messages.offset_delete import OffsetDeleteRequestTopic, OffsetDeleteResponseTopic
+from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponseTopic,
+)
 from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..storage.log import PartitionLog
 from .classic_group import ClassicGroup
 from .classic_join import ClassicJoin, JoinCall
 from .classic_member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
+from .classic_rebalance import ClassicRebalance
 from .classic_sync import ClassicSync
+from .consumer_group_service import ConsumerGroupService
+from .consumer_groups.deadlines import KINDS as CONSUMER_GROUP_KINDS
+from .consumer_groups.group import ConsumerGroup
+from .consumer_groups.group_configs import ConsumerGroupConfigs
+from .consumer_groups.topics_view import ClusterTopics
+from .group import Group
+from .group_commits import APPEND_ERRORS, commit
 from .group_settings import GroupSettings
 from .group_shards import OFFSETS_TOPIC, GroupShard, GroupShards
 from .outcome import Outcome
+from .parked_replies import Parked, ReleaseQueue
 from .timers import Deadline, DeadlineQueue
 
 logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
-# What a failed append means to a member of a group. Kafka: CoordinatorOperationExceptionHelper.
-APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
 # A join that is refused for these does not name the member.
 NAMELESS = frozenset(
     {
@@ -68,29 +77,6 @@ NAMELESS = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-
-
-class Parked(Generic[R]):
-    """A reply: given at once it is a plain value, else a future that waits for it."""
-
-    __slots__ = ("_future", "_response")
-
-    def __init__(self) -> None:
-        self._response: R | None = None
-        self._future: asyncio.Future[R] | None = None
-
-    def __call__(self, response: R) -> None:
-        if self._future is None:
-            self._response = response
-        elif not self._future.done():  # the client may have gone
-            self._future.set_result(response)
-
-    def result(self, loop: asyncio.AbstractEventLoop) -> R | Awaitable[R]:
-        """The response, or what to wait for."""
-        if self._response is not None:
-            return self._response
-        self._future = loop.create_future()
-        return self._future
 
 
 class GroupCoordinator:
@@ -103,20 +89,39 @@ class GroupCoordinator:
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
         new_uuid: Callable[[], str],
+        new_member_id: Callable[[], str],
         ensure_offsets_topic: Callable[[], Awaitable[None] | None],
+        topics: ClusterTopics,
+        consumer_configs: ConsumerGroupConfigs,
     ) -> None:
-        """`ensure_offsets_topic` creates `__consumer_offsets` and calls `open_topic`."""
+        """`new_member_id` names a consumer group's member that has no id; `ensure_offsets_topic`
+        creates `__consumer_offsets` and calls `open_topic`.
+
+        Raises ConfigError for an assignor that there is not.
+        """
         self._settings = settings
         self._loop = loop
+        self._releases = ReleaseQueue(loop)
         self._clock = clock
         self._ensure_offsets_topic = ensure_offsets_topic
         self._deadlines: DeadlineQueue[Expiry] = DeadlineQueue()
-        self._joins = ClassicJoin(settings, self._deadlines, new_uuid)
-        self._syncs = ClassicSync(self._joins, self._deadlines)
+        self._rebalances = ClassicRebalance(settings, self._deadlines)
+        self._joins = ClassicJoin(self._rebalances, settings, self._deadlines, new_uuid)
+        self._syncs = ClassicSync(self._rebalances, self._deadlines)
         self._retention = Deadline(Expiry(ExpiryKind.RETENTION))
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at_ms = 0
         self.shards = GroupShards(settings)
+        self.consumer_groups = ConsumerGroupService(
+            shards=self.shards,
+            deadlines=self._deadlines,
+            topics=topics,
+            configs=consumer_configs,
+            loop=loop,
+            clock=clock,
+            new_member_id=new_member_id,
+            classic_rebalance=self._rebalances,
+        )
 
     # -- the offsets topic -------------------------------------------------------------------------
 
@@ -143,12 +148,13 @@ class GroupCoordinator:
     def _loaded(self, shard: GroupShard) -> None:
         """Sessions begin anew; a group that is over a lowered limit must rebalance."""
         now = self._clock()
+        self.consumer_groups.loaded(shard, now)
         for group in shard.state.groups.values():
             for member in group.members.values():
-                self._joins.extend_session(member, now)
+                self._rebalances.extend_session(member, now)
             if len(group.members) > self._settings.max_size:
                 reason = f"{len(group.members)} members are more than group.max.size"
-                self._carry_out(shard, self._joins.rebalance(group, reason, now), now)
+                self._carry_out(shard, self._rebalances.rebalance(group, reason, now), now)
 
     def close(self) -> None:
         """Stop: whoever waits is told to look for another coordinator."""
@@ -165,26 +171,37 @@ class GroupCoordinator:
         for group in self.shards.unavailable(partition):
             _send_away(group)
 
+    def partition_found(self, log: PartitionLog) -> None:
+        """The log of a partition can be read at last: its groups are served from now on."""
+        shard = self.shards.load(log)
+        if shard is not None:
+            self._loaded(shard)
+        self._set_alarm(self._clock())
+
     # -- membership --------------------------------------------------------------------------------
 
     def join_group(
         self, request: JoinGroupRequest, caller: Caller
     ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
         """Serve a JoinGroup; what is parked waits for the other members."""
-        parked: Parked[JoinGroupResponse] = Parked()
+        parked: Parked[JoinGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
             self._check_join(request)
             shard = self.shards.of(request.group_id)
-            group = self._group_to_join(shard, request, now)
-            outcome = self._joins.join(group, JoinCall(request, caller, parked), now)
-            self._carry_out(shard, outcome, now)
+            call = JoinCall(request, caller, parked)
+            consumers = shard.state.consumer_groups.get(request.group_id)
+            if consumers is not None and not consumers.is_empty:
+                parked(self.consumer_groups.join_classic(shard, consumers, call, now))
+            else:
+                group = self._group_to_join(shard, request, now)
+                self._carry_out(shard, self._joins.join(group, call, now), now)
         except ApiError as error:
             code = APPEND_ERRORS.get(error.code, error.code)
             member_id = "" if code in NAMELESS else request.member_id
             parked(JoinGroupResponse(error_code=code, member_id=member_id))
-        self.tick(now)
-        return parked.result(self._loop)
+        self._set_alarm(now)
+        return parked.result()
 
     def _check_join(self, request: JoinGroupRequest) -> None:
         if not request.group_id:
@@ -216,28 +233,33 @@ class GroupCoordinator:
         self, request: SyncGroupRequest
     ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
         """Serve a SyncGroup; what is parked waits for the leader's assignment."""
-        parked: Parked[SyncGroupResponse] = Parked()
+        parked: Parked[SyncGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
             shard, group = self._group_of_member(request.group_id)
-            outcome = self._syncs.sync(group, request, parked, now)
-            self._carry_out(shard, outcome, now)
+            if isinstance(group, ConsumerGroup):
+                parked(self.consumer_groups.classic_members.sync(group, request, now))
+            else:
+                self._carry_out(shard, self._syncs.sync(group, request, parked, now), now)
         except ApiError as error:
             parked(SyncGroupResponse(error_code=error.code))
-        self.tick(now)
-        return parked.result(self._loop)
+        self._set_alarm(now)
+        return parked.result()
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Serve a Heartbeat; while the group is being loaded, any is welcome."""
         now = self._clock()
         try:
             _, group = self._group_of_member(request.group_id)
-            code = self._syncs.heartbeat(group, request, now)
+            if isinstance(group, ConsumerGroup):
+                code = self.consumer_groups.classic_members.heartbeat(group, request, now)
+            else:
+                code = self._syncs.heartbeat(group, request, now)
         except ApiError as error:
             code = error.code
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 code = ErrorCode.NONE
-        self.tick(now)
+        self._set_alarm(now)
         return HeartbeatResponse(error_code=code)
 
     def leave_group(
@@ -247,25 +269,47 @@ class GroupCoordinator:
         now = self._clock()
         try:
             shard, group = self._group_of_member(group_id)
-            outcome, answers = self._syncs.leave(group, leaving, now)
-            error = self._carry_out(shard, outcome, now)
-            response = LeaveGroupResponse(
-                error_code=error, members=[] if error is not ErrorCode.NONE else answers
-            )
+            if isinstance(group, ConsumerGroup):
+                left = self.consumer_groups.classic_members.leave(group, leaving, now)
+                response = self.consumer_groups.carry_out(shard, left, now)
+            else:
+                response = self._leave_classic(shard, group, leaving, now)
         except ApiError as refusal:
             response = _nobody_left(leaving, refusal.code)
-        self.tick(now)
+        self._set_alarm(now)
         return response
 
-    def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup]:
+    def _leave_classic(
+        self,
+        shard: GroupShard,
+        group: ClassicGroup,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        now: Now,
+    ) -> LeaveGroupResponse:
+        outcome, answers = self._syncs.leave(group, leaving, now)
+        error = self._carry_out(shard, outcome, now)
+        members = [] if error is not ErrorCode.NONE else answers
+        return LeaveGroupResponse(error_code=error, members=members)
+
+    def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """The group that a member speaks of. Raises ApiError, UNKNOWN_MEMBER_ID if none."""
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
         shard = self.shards.of(group_id)
-        group = shard.state.groups.get(group_id)
+        state = shard.state
+        group = state.groups.get(group_id) or state.consumer_groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
         return shard, group
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Serve a ConsumerGroupHeartbeat; it is answered at once."""
+        now = self._clock()
+        response = self.consumer_groups.heartbeat(request, caller, now)
+        self._set_alarm(now)
+        return response
 
     # -- offsets -----------------------------------------------------------------------------------
 
@@ -279,18 +323,34 @@ class GroupCoordinator:
         now = self._clock()
         shard = self.shards.of(request.group_id)
         outcome = shard.state.commit(request, topics, api_version, now.wall_ms)
-        answers = self._commit(shard, outcome, now)
         group = shard.state.groups.get(request.group_id)
         if group is not None:
             self._syncs.committed(group, request.member_id, now)
-        self.tick(now)
+        answers = self._commit(shard, outcome, now)
+        self._set_alarm(now)
         return answers
 
     def fetch_offsets(
-        self, group_id: str, topics: Sequence[OffsetFetchRequestTopic] | None
+        self,
+        wanted: OffsetFetchRequestGroup,
+        topics: Sequence[OffsetFetchRequestTopic] | None,
+        *,
+        stable: bool = False,
     ) -> list[OffsetFetchResponseTopic]:
-        """The committed offsets of some topics, or (None) of all. Raises ApiError."""
-        return self.shards.of(group_id).state.fetch(group_id, topics)
+        """The group's offsets in some topics, with names and ids, or (None) in all.
+
+        Raises ApiError.
+        """
+        return self.shards.of(wanted.group_id).state.fetch(wanted, topics, stable=stable)
+
+    def delete_offsets(
+        self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
+    ) -> list[OffsetDeleteResponseTopic]:
+        """Forget offsets in topics that exist. Raises ApiError for all."""
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+        shard = self.shards.of(group_id)
+        return self._commit(shard, shard.state.delete_offsets(group_id, topics), self._clock())
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
         """Topics (name, id) are no more: nor are offsets in them."""
@@ -299,6 +359,12 @@ class GroupCoordinator:
         now = self._clock()
         for shard in self.shards.serving():
             self._clean_up(shard, shard.state.on_topics_deleted(deleted), now)
+
+    def forget_lost_topics(self, topic_ids: Container[bytes]) -> None:
+        """At start: these are the topics there are; what others were deleted, offsets forget."""
+        now = self._clock()
+        for shard in self.shards.serving():
+            self._clean_up(shard, shard.state.forget_lost_topics(topic_ids), now)
 
     def expire_offsets(self, now: Now) -> None:
         """Forget what has expired, in all groups."""
@@ -311,9 +377,13 @@ class GroupCoordinator:
         """A group to look at. Raises ApiError, GROUP_ID_NOT_FOUND where there is none."""
         return self.shards.of(group_id).state.group(group_id)
 
-    def groups(self) -> Iterator[ClassicGroup]:
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A consumer group to look at. Raises ApiError, GROUP_ID_NOT_FOUND where there is none."""
+        return self.shards.of(group_id).state.consumer_group(group_id)
+
+    def groups(self) -> Iterator[Group]:
         """All groups. Raises ApiError while some are still being loaded."""
-        return (group for shard in self.shards.all() for group in shard.state.groups.values())
+        return (group for shard in self.shards.all() for group in shard.state.all())
 
     def delete_groups(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
         """Delete groups that are empty; each gets its answer."""
@@ -344,11 +414,7 @@ class GroupCoordinator:
     @staticmethod
     def _commit(shard: GroupShard, outcome: Outcome[R], now: Now) -> R:
         """Write a decision that leaves nothing to do. Raises ApiError."""
-        try:
-            return shard.journal.commit(outcome, now.wall_ms)
-        except ApiError as error:
-            code = APPEND_ERRORS.get(error.code, error.code)
-            raise ApiError(code, error.message) from error
+        return commit(shard, outcome, now)
 
     @staticmethod
     def _clean_up(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
@@ -373,6 +439,9 @@ class GroupCoordinator:
             self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
             self.expire_offsets(now)
             return
+        if expiry.kind in CONSUMER_GROUP_KINDS:
+            self.consumer_groups.expire(expiry, now)
+            return
         try:
             shard = self.shards.of(expiry.group_id)
             group = shard.state.group(expiry.group_id)
@@ -381,7 +450,7 @@ class GroupCoordinator:
         if expiry.kind is ExpiryKind.SESSION:
             outcome = self._syncs.expire_session(group, expiry.member_id, now)
         elif expiry.kind is ExpiryKind.JOIN:
-            outcome = self._joins.expire_join(group, now)
+            outcome = self._rebalances.expire_join(group, now)
         else:
             outcome = self._syncs.expire_sync(group, now)
         self._carry_out(shard, outcome, now)
@@ -404,7 +473,8 @@ class GroupCoordinator:
 def _send_away(group: ClassicGroup) -> None:
     """Tell every member that waits to look for another coordinator."""
     for member in group.members.values():
-        member.answer_join(JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+        answer = JoinGroupResponse(member_id=member.member_id, error_code=ErrorCode.NOT_COORDINATOR)
+        group.roster.answer_join(member, answer)
         member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
 

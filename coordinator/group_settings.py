@@ -1,10 +1,15 @@
-"""What the group coordinator is told: the keys of server.properties that concern classic groups."""
+"""What the group coordinator is told: the keys of server.properties that concern groups.
+
+What may be set on a single group besides: see consumer_groups/group_configs.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..config.keys_consumer_group import assignor_name
 from ..protocol.compression import CompressionType
 
 if TYPE_CHECKING:
@@ -40,4 +45,84 @@ class GroupSettings:
             offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             offsets_topic_compression=CompressionType(config.offsets_topic_compression_codec),
+        )
+
+
+class MigrationPolicy(StrEnum):
+    """Between which protocols a group that has members may move (ConsumerGroupMigrationPolicy)."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """From the classic protocol to the consumer protocol."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """From the consumer protocol to the classic protocol."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+class Bounds(NamedTuple):
+    """From where to where a value may lie, both ends included."""
+
+    least: int
+    most: int
+
+    def nearest(self, value: int) -> int:
+        """The value, or the bound that it is beyond."""
+        return max(self.least, min(value, self.most))
+
+
+_SESSION_TIMEOUT = Bounds(45_000, 60_000)
+_HEARTBEAT_INTERVAL = Bounds(5_000, 15_000)
+_ASSIGNMENT_INTERVAL = Bounds(0, 15_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupSettings:
+    """The keys group.consumer.*, with Kafka's defaults: what counts for all consumer groups."""
+
+    is_enabled: bool = True
+    """Whether the protocol is served at all (group.coordinator.rebalance.protocols)."""
+    session_timeout_ms: int = 45_000
+    session_timeout_bounds: Bounds = _SESSION_TIMEOUT
+    heartbeat_interval_ms: int = 5_000
+    heartbeat_interval_bounds: Bounds = _HEARTBEAT_INTERVAL
+    assignment_interval_ms: int = 1_000
+    assignment_interval_bounds: Bounds = _ASSIGNMENT_INTERVAL
+    max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ("uniform", "range")
+    """By name; the first is used where no member asks for another."""
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    regex_refresh_interval_ms: int = 10 * MINUTE_MS
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> ConsumerGroupSettings:
+        """The settings that a broker's configuration says."""
+        return cls(
+            is_enabled="consumer" in config.group_coordinator_rebalance_protocols,
+            session_timeout_ms=config.group_consumer_session_timeout_ms,
+            session_timeout_bounds=Bounds(
+                config.group_consumer_min_session_timeout_ms,
+                config.group_consumer_max_session_timeout_ms,
+            ),
+            heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_bounds=Bounds(
+                config.group_consumer_min_heartbeat_interval_ms,
+                config.group_consumer_max_heartbeat_interval_ms,
+            ),
+            assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+            assignment_interval_bounds=Bounds(
+                config.group_consumer_min_assignment_interval_ms,
+                config.group_consumer_max_assignment_interval_ms,
+            ),
+            max_size=config.group_consumer_max_size,
+            assignors=tuple(map(assignor_name, config.group_consumer_assignors)),
+            migration_policy=MigrationPolicy(config.group_consumer_migration_policy),
+            regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         )

@@ -6,8 +6,9 @@ anything: the first FindCoordinator has it made.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.consumer_offsets import RECORD_TYPES
@@ -15,12 +16,16 @@ from ..storage.log import PartitionLog
 from .classic_group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState
+from .java_hash import java_hash
 from .journal import CorruptJournalError, Journal
 from .record_codec import CoordinatorRecordCodec
 
 logger = logging.getLogger("odradek.groups")
 
 OFFSETS_TOPIC = "__consumer_offsets"
+# How many groups' partitions are known without hashing the name, and how long a name may be.
+PLACES_REMEMBERED = 16384
+REMEMBERED_UP_TO = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class GroupShards:
             {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF}
         )
         self._shards: list[GroupShard | ErrorCode] = []
+        self._place_of = _places(1)
 
     @property
     def is_open(self) -> bool:
@@ -50,6 +56,7 @@ class GroupShards:
     def prepare(self, partition_count: int) -> None:
         """The topic exists; none of its partitions has been loaded yet."""
         self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
+        self._place_of = _places(partition_count)
 
     def load(self, log: PartitionLog) -> GroupShard | None:
         """Replay a partition; None when it cannot be read: its groups are then out of service."""
@@ -81,7 +88,7 @@ class GroupShards:
 
     def is_served(self, group_id: str) -> bool:
         """Whether the group has a coordinator, be it one that is still loading."""
-        partition = partition_of(group_id, len(self._shards)) if self._shards else -1
+        partition = self._place_of(group_id) if self._shards else -1
         return partition >= 0 and self._shards[partition] is not ErrorCode.NOT_COORDINATOR
 
     def of(self, group_id: str) -> GroupShard:
@@ -91,7 +98,7 @@ class GroupShards:
         """
         if not self._shards:
             raise ApiError(ErrorCode.NOT_COORDINATOR, f"{OFFSETS_TOPIC} does not exist yet")
-        partition = partition_of(group_id, len(self._shards))
+        partition = self._place_of(group_id)
         shard = self._shards[partition]
         if isinstance(shard, ErrorCode):
             raise ApiError(shard, f"{OFFSETS_TOPIC}-{partition} is not served now")
@@ -108,16 +115,21 @@ class GroupShards:
         return (shard for shard in self._shards if isinstance(shard, GroupShard))
 
 
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, signed 32 bits."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
 def partition_of(group_id: str, partition_count: int) -> int:
     """Kafka's choice: abs(hash) % count, where abs of the smallest int is 0. Never change it."""
     value = java_hash(group_id)
     return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
+def _places(partition_count: int) -> Callable[[str], int]:
+    """`partition_of`, which walks through the whole name; usual names it does not forget."""
+    remembered = lru_cache(PLACES_REMEMBERED)(
+        partial(partition_of, partition_count=partition_count)
+    )
+
+    def place_of(group_id: str) -> int:
+        if len(group_id) <= REMEMBERED_UP_TO:
+            return remembered(group_id)
+        return partition_of(group_id, partition_count)
+
+    return place_of

@@ -2,30 +2,27 @@
 
 A group lives in the partition that its name hashes to, and all that is known of it is in that log.
 Here is what the records mean, and the decisions that concern offsets or whole groups; how a group's
-members come and go is in classic_join.py and classic_sync.py.
+members come and go is in classic_join.py and classic_sync.py, and in consumer_groups/. A name has
+one group: what makes a group of the other protocol ends the one that was there.
 
-Groups of other types (a directory that Apache Kafka has used may hold some) are known by name only:
+Share and streams groups (a directory that Apache Kafka has used may hold some) are known by name:
 nobody may join or commit under such a name, or the log would say two things at once; their offsets
 can be read, and never expire here. Kafka: GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.messages.delete_groups import DeleteGroupsResult
-from ..protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from ..protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from ..protocol.messages.offset_delete import OffsetDeleteRequestTopic
 from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
-    OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from ..protocol.records.consumer_group import ConsumerGroupMetadataKey
 from ..protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -36,12 +33,18 @@ from ..protocol.records.consumer_offsets import (
 )
 from ..protocol.records.share_group import ShareGroupMetadataKey
 from ..protocol.records.streams_group import StreamsGroupMetadataKey
-from .classic_group import ClassicGroup, ClassicState
+from ..protocol.schema import Message
+from .classic_group import ClassicGroup
+from .consumer_groups.group import ConsumerGroup
+from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
+from .consumer_groups.replay import replay as replay_consumer_group
+from .group import Committer, Group, PartitionCheck
 from .group_settings import GroupSettings
-from .offsets import NO_EXPIRY, CommittedOffset, Offsets, commit_record
+from .offset_expiry import expired
+from .offset_requests import Commit, Committed, Deleted, OffsetReader, delete_offsets
+from .offsets import Offsets
 from .outcome import JournalRecord, Outcome, ReplayContext
 
-NO_OFFSET = -1
 FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
 
@@ -51,6 +54,7 @@ class GroupState:
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = Offsets()
         self.of_other_types: set[str] = set()
 
@@ -68,16 +72,27 @@ class GroupState:
             if group is not None:
                 group.die()
             return
+        self.consumer_groups.pop(key.group, None)
         group = self.groups.get(key.group)
         if group is None:
             group = self.groups[key.group] = ClassicGroup(key.group)
         group.replay(value)
 
+    def _replay_consumer_group(
+        self, key: Any, value: Message | None, _context: ReplayContext
+    ) -> None:
+        if value is not None:
+            # A simple group that only its offsets had made: they were this group's.
+            classic = self.groups.pop(key.group_id, None)
+            if classic is not None:
+                classic.die()
+        replay_consumer_group(self.consumer_groups, key, value)
+
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         self.offsets.replay(key, value, context)
-        known = key.group in self.groups or key.group in self.of_other_types
+        known = self.find(key.group) is not None or key.group in self.of_other_types
         if value is not None and not known:
             self.groups[key.group] = ClassicGroup(key.group)
 
@@ -98,7 +113,7 @@ class GroupState:
 
     def _replay_other_type(
         self,
-        key: ConsumerGroupMetadataKey | ShareGroupMetadataKey | StreamsGroupMetadataKey,
+        key: ShareGroupMetadataKey | StreamsGroupMetadataKey,
         value: object,
         _context: ReplayContext,
     ) -> None:
@@ -114,22 +129,49 @@ class GroupState:
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
-        ConsumerGroupMetadataKey: _replay_other_type,
+        **dict.fromkeys(CONSUMER_GROUP_RECORDS, _replay_consumer_group),
         ShareGroupMetadataKey: _replay_other_type,
         StreamsGroupMetadataKey: _replay_other_type,
     }
 
     # -- groups ------------------------------------------------------------------------------------
 
-    def group(self, group_id: str) -> ClassicGroup:
-        """The group of this name. Raises ApiError GROUP_ID_NOT_FOUND."""
-        group = self.groups.get(group_id)
+    def find(self, group_id: str) -> Group | None:
+        """The group of this name, of whatever type; None where there is none."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
+    def all(self) -> Iterator[Group]:
+        """The groups of all types."""
+        return chain(self.groups.values(), self.consumer_groups.values())
+
+    def any_group(self, group_id: str) -> Group:
+        """The group of this name, of whatever type. Raises ApiError GROUP_ID_NOT_FOUND."""
+        group = self.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no classic group {group_id}")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def group(self, group_id: str) -> ClassicGroup:
+        """The classic group of this name. Raises ApiError GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group."
+            )
+        return group
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """The consumer group of this name. Raises ApiError GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
         return group
 
     def create(self, group_id: str, now_ms: int) -> Outcome[None]:
-        """Make an empty group."""
+        """Make an empty group; an empty consumer group of that name makes way for it."""
+        replaced = self.consumer_groups.get(group_id)
         value = GroupMetadataValue(
             protocol_type="",
             generation=0,
@@ -138,7 +180,8 @@ class GroupState:
             current_state_timestamp=now_ms,
             members=[],
         )
-        return Outcome(reply=None, records=(ClassicGroup(group_id).record(value),))
+        records = () if replaced is None else replaced.tombstones()
+        return Outcome(reply=None, records=(*records, ClassicGroup(group_id).record(value)))
 
     def delete(self, group_ids: Iterable[str]) -> Outcome[list[DeleteGroupsResult]]:
         """Forget groups and their offsets, or say why not."""
@@ -146,7 +189,8 @@ class GroupState:
         results = []
         for group_id in group_ids:
             try:
-                self.group(group_id).check_deletable()
+                group = self.any_group(group_id)
+                group.check_deletable()
             except ApiError as error:
                 results.append(
                     DeleteGroupsResult(
@@ -155,7 +199,7 @@ class GroupState:
                 )
                 continue
             records += self.offsets.tombstones(group_id)
-            records.append(_group_tombstone(group_id))
+            records += group.tombstones()
             results.append(DeleteGroupsResult(group_id=group_id))
         return Outcome(reply=results, records=tuple(records))
 
@@ -167,94 +211,67 @@ class GroupState:
         topics: Sequence[OffsetCommitRequestTopic],
         api_version: int,
         now_ms: int,
-    ) -> Outcome[list[OffsetCommitResponseTopic]]:
+    ) -> Committed:
         """Commit offsets of those topics that exist; each carries its name and its id.
 
         Raises ApiError when the group refuses the commit as a whole.
         """
-        self._check_commit(request, api_version)
-        expires_ms = NO_EXPIRY
-        if request.retention_time_ms != NO_EXPIRY:
-            expires_ms = now_ms + request.retention_time_ms
-        records: list[JournalRecord] = []
-        answers = []
-        for topic in topics:
-            answer, topic_records = self._commit_topic(request.group_id, topic, now_ms, expires_ms)
-            answers.append(answer)
-            records += topic_records
-        return Outcome(reply=answers, records=tuple(records))
-
-    def _check_commit(self, request: OffsetCommitRequest, api_version: int) -> None:
-        generation_id = request.generation_id_or_member_epoch
-        group = self.groups.get(request.group_id)
-        if group is not None:
-            group.check_commit(request.member_id, request.group_instance_id, generation_id)
-        elif request.group_id in self.of_other_types:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} is no classic group"
-            )
-        elif generation_id >= 0:
-            code = ErrorCode.ILLEGAL_GENERATION
-            if api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
-                code = ErrorCode.GROUP_ID_NOT_FOUND
-            raise ApiError(code, f"there is no group {request.group_id}")
-
-    def _commit_topic(
-        self, group_id: str, topic: OffsetCommitRequestTopic, now_ms: int, expires_ms: int
-    ) -> tuple[OffsetCommitResponseTopic, list[JournalRecord]]:
-        records = []
-        partitions = []
-        for wanted in topic.partitions:
-            error = ErrorCode.NONE
-            if _utf16_units(wanted.committed_metadata) > self._settings.offset_metadata_max_units:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                identity = (topic.name, topic.topic_id)
-                records.append(commit_record(group_id, identity, wanted, now_ms, expires_ms))
-            partitions.append(
-                OffsetCommitResponsePartition(
-                    partition_index=wanted.partition_index, error_code=error
-                )
-            )
-        answer = OffsetCommitResponseTopic(
-            name=topic.name, topic_id=topic.topic_id, partitions=partitions
+        committer = Committer(
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            api_version,
         )
-        return answer, records
+        check = self._check_commit(request.group_id, committer)
+        limit = self._settings.offset_metadata_max_units
+        return Commit(request, check, now_ms, limit).of(topics)
+
+    def _check_commit(self, group_id: str, committer: Committer) -> PartitionCheck | None:
+        group = self.find(group_id)
+        if group is not None:
+            return group.check_commit(committer)
+        if group_id in self.of_other_types:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} is no classic group")
+        if committer.generation_id >= 0:
+            code = ErrorCode.ILLEGAL_GENERATION
+            if committer.api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
+                code = ErrorCode.GROUP_ID_NOT_FOUND
+            raise ApiError(code, f"there is no group {group_id}")
+        return None  # a simple consumer: its commit makes the group
 
     def fetch(
-        self, group_id: str, topics: Sequence[OffsetFetchRequestTopic] | None
+        self,
+        wanted: OffsetFetchRequestGroup,
+        topics: Sequence[OffsetFetchRequestTopic] | None,
+        *,
+        stable: bool,
     ) -> list[OffsetFetchResponseTopic]:
-        """Committed offsets of the topics asked for, -1 where there is none; None: of all."""
-        known = self.offsets.of_group(group_id)
-        if topics is None:
-            return [
-                OffsetFetchResponseTopic(
-                    name=name,
-                    partitions=[_fetched(index, found) for index, found in partitions.items()],
-                )
-                for name, partitions in known.items()
-            ]
-        return [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    _fetched(index, known.get(topic.name, {}).get(index), topic.topic_id)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in topics
-        ]
+        """Committed offsets of the topics asked for, -1 where there is none; None: of all.
+
+        Raises ApiError when the group refuses to tell.
+        """
+        group = self.find(wanted.group_id)
+        if group is not None:
+            group.check_fetch(wanted.member_id, wanted.member_epoch)
+        reader = OffsetReader(self.offsets, wanted.group_id, stable=stable)
+        return reader.all() if topics is None else reader.of(topics)
+
+    def delete_offsets(self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]) -> Deleted:
+        """Forget offsets of a group. Raises ApiError when there is no group, or it has members."""
+        return delete_offsets(self.any_group(group_id), self.offsets, topics)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply the marker that ends a producer's transaction: its offsets count, or never were."""
+        self.offsets.end_transaction(producer_id, committed=committed)
 
     def expire(self, now_ms: int) -> Outcome[None]:
         """Forget offsets that have expired, and empty groups that have none left."""
-        records: list[JournalRecord] = []
-        for group in self.groups.values():
-            expired = self.offsets.expired(group, now_ms, self._settings.offsets_retention_ms)
-            records += expired
-            left = sum(len(p) for p in self.offsets.of_group(group.group_id).values())
-            if len(expired) == left and group.state is ClassicState.EMPTY:
-                records.append(_group_tombstone(group.group_id))
+        retention_ms = self._settings.offsets_retention_ms
+        records = [
+            record
+            for group in self.all()
+            for record in expired(group, self.offsets, now_ms, retention_ms)
+        ]
         return Outcome(reply=None, records=tuple(records), atomic=False)
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Outcome[None]:
@@ -262,28 +279,7 @@ class GroupState:
         records = tuple(self.offsets.tombstones_of_topics(deleted))
         return Outcome(reply=None, records=records, atomic=False)
 
-
-def _group_tombstone(group_id: str) -> JournalRecord:
-    return JournalRecord(None, 0, GroupMetadataKey(group=group_id))
-
-
-def _utf16_units(text: str | None) -> int:
-    """The length of a text as Java counts it."""
-    if text is None or text.isascii():
-        return len(text or "")
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _fetched(
-    index: int, found: CommittedOffset | None, topic_id: bytes | None = None
-) -> OffsetFetchResponsePartition:
-    if found is None or (topic_id is not None and not found.is_of(topic_id)):
-        return OffsetFetchResponsePartition(
-            partition_index=index, committed_offset=NO_OFFSET, metadata=""
-        )
-    return OffsetFetchResponsePartition(
-        partition_index=index,
-        committed_offset=found.offset,
-        committed_leader_epoch=found.leader_epoch,
-        metadata=found.metadata,
-    )
+    def forget_lost_topics(self, topic_ids: Container[bytes]) -> Outcome[None]:
+        """Forget the offsets of topics that were deleted just before the last life ended."""
+        records = tuple(self.offsets.tombstones_of_lost_topics(topic_ids))
+        return Outcome(reply=None, records=records, atomic=False)

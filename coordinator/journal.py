@@ -9,11 +9,10 @@ Whether the reply also waits for fsync is the caller's affair (`journal.log`): `
 is synced before its replies leave, the coordinators' logs as `flush.messages` says.
 
 Opening a journal replays its log, so a restart runs the same code as a life. Left out on the way:
-control batches, records of types and versions that we do not know (they stay in the log), and the
-records of transactions that were aborted or are still open. Records of a committed transaction are
-replayed when its commit marker comes, with their own offsets: a state machine that must not let an
-older transactional record win over a newer plain one compares `context.offset`, as Kafka's
-OffsetMetadataManager does.
+control batches other than transaction markers, and records of types and versions that we do not
+know (they stay in the log). Records of a transaction are replayed when they are met, under their
+producer's id, and its marker after them: what an open transaction may yet change is part of the
+state (offsets.py), as with Kafka.
 
 Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the metadata log.
 """
@@ -35,11 +34,11 @@ from ..protocol.record_batch import (
 from ..protocol.records.control import ControlRecordType, control_type
 from ..protocol.schema import DecodeError
 from ..storage.log import AppendOrigin, PartitionLog
-from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine
+from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
 from .record_codec import RecordCodec
 
 R = TypeVar("R")
-Replayable = tuple[JournalRecord, ReplayContext]
+Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
 Encoded = tuple[JournalRecord, bytes | None, bytes | None]
 
 logger = logging.getLogger(__name__)
@@ -120,42 +119,50 @@ class Journal:
 
 def stored_records(
     batches: Iterable[memoryview], codec: RecordCodec, log_name: str
-) -> Iterator[Replayable]:
-    """The typed records of stored batches that count, in the order in which they take effect.
+) -> Iterator[Stored]:
+    """The typed records of stored batches, and the ends of transactions, as they lie there.
 
     Raises CorruptJournalError; `log_name` is for its message.
     """
-    open_transactions: dict[int, list[Replayable]] = {}
     unknown = 0
     for batch in batches:
         header = read_any_header(batch)
         if header.is_control:
             if header.is_transactional and header.record_count:  # else the cleaner emptied it
-                ended = open_transactions.pop(header.producer_id, [])
-                marker = next(read_records(batch, header=header))
-                if control_type(marker.key) is ControlRecordType.COMMIT:
-                    yield from ended
+                yield from _transaction_end(batch, header)
             continue
-        typed = list(_typed_records(batch, header, codec, log_name))
+        read = 0
+        for record, context in _typed_records(batch, header, codec, log_name):
+            read += record.unread is None
+            yield record, context
         if header.magic == MAGIC_V2:  # the others do not count their records
-            unknown += header.record_count - sum(record.unread is None for record, _ in typed)
-        if header.is_transactional:
-            open_transactions.setdefault(header.producer_id, []).extend(typed)
-        else:
-            yield from typed
+            unknown += header.record_count - read
     if unknown:
         logger.warning("%s: carried along %d records of unknown type or version", log_name, unknown)
 
 
+def _transaction_end(batch: memoryview, header: BatchHeader) -> Iterator[Stored]:
+    marker = next(read_records(batch, header=header))
+    kind = control_type(marker.key)
+    if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+        end = TransactionEnd(header.producer_id, kind is ControlRecordType.COMMIT)
+        producer = (header.producer_id, header.producer_epoch)
+        yield end, ReplayContext(marker.offset, marker.timestamp_ms, *producer)
+
+
 def replay_stored(
-    stored: Iterable[Replayable], state: StateMachine, first_offset: int, log_name: str
+    stored: Iterable[Stored], state: StateMachine, first_offset: int, log_name: str
 ) -> None:
     """Replay the stored records from `first_offset` on.
 
     Raises CorruptJournalError for one that contradicts those before it.
     """
     for record, context in stored:
-        if context.offset >= first_offset:
+        if context.offset < first_offset:
+            continue
+        if isinstance(record, TransactionEnd):
+            state.end_transaction(record.producer_id, committed=record.committed)
+        else:
             try:
                 state.replay(record, context)
             except LookupError as error:
@@ -167,7 +174,7 @@ def replay_stored(
 
 def _typed_records(
     batch: memoryview, header: BatchHeader, codec: RecordCodec, log_name: str
-) -> Iterator[Replayable]:
+) -> Iterator[tuple[JournalRecord, ReplayContext]]:
     offset = header.base_offset
     try:
         for record in read_any_records(batch, header):

@@ -32,9 +32,8 @@ from ..storage.files import Files
 from ..storage.log import AppendOrigin, PartitionLog
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
-from .features import METADATA_VERSION, bootstrap_records
+from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
 from .journal import Journal, stored_records
-from .metadata_image import ELR_VERSION
 from .metadata_reading import MetadataReading, check_reading, read_metadata
 from .metadata_snapshot import read_snapshot
 from .outcome import JournalRecord, Outcome
@@ -134,7 +133,7 @@ def _first_records(files: Files, data_directory: Path) -> tuple[JournalRecord, .
     if not files.exists(path):
         return bootstrap_records()
     stored = stored_records(read_snapshot(files, path), MetadataRecordCodec.of_cluster(), str(path))
-    return tuple(record for record, _ in stored)
+    return tuple(record for record, _ in stored if isinstance(record, JournalRecord))
 
 
 def _activation(

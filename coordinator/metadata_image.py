@@ -18,12 +18,11 @@ from ..protocol.records.cluster_metadata import (
 )
 from .broker_registration import BrokerRegistration
 from .cluster_metadata import ClusterMetadata
-from .features import METADATA_VERSION, Features
+from .features import ELR_VERSION, METADATA_VERSION, Features
 from .kept_records import KeptRecords
 from .outcome import JournalRecord
 from .topics import Partition
 
-ELR_VERSION = "eligible.leader.replicas.version"
 NOBODY = -1
 
 

@@ -1,28 +1,23 @@
-"""The offsets that groups have committed, and when they expire.
+"""The offsets that groups have committed, and those that transactions may still commit.
 
-An offset lives until the group is deleted, its topic is deleted, or it expires: when nobody
-consumes the topic in that group any more and `offsets.retention.minutes` have passed, counted
+A plain commit counts as soon as it is in the log. One that a transaction writes is pending until
+the transaction's marker comes: its commit makes the pending offsets count, its abort forgets them.
+Which of two commits of a partition is the newer is told by where they lie in the log, not by when
+they came to count: a transaction that ends late does not undo a later plain commit. A tombstone
+takes both kinds away. While a partition has pending offsets, whoever wants stable ones is told to
+ask again.
 
-- for a group that has had members: from when it became empty, for all its offsets;
-- for topics which a stable group of consumers no longer subscribes to: from the commit;
-- for a simple consumer, which never joins: from the commit.
-
-A commit with a retention time of its own (OffsetCommit v2-4) carries its end with it. A group that
-is empty and has no offsets left is deleted too. Kafka: OffsetMetadataManager.
+Kafka: OffsetMetadataManager.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..protocol.messages.offset_commit import OffsetCommitRequestPartition
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
-from .classic_group import ClassicGroup, ClassicState
 from .outcome import JournalRecord, ReplayContext
 
-OFFSET_VERSION = 4
-OFFSET_VERSION_WITH_EXPIRY = 1
-NO_EXPIRY = -1
+NO_PRODUCER = -1
 
 
 class CommittedOffset(NamedTuple):
@@ -42,13 +37,25 @@ class CommittedOffset(NamedTuple):
 
 
 PartitionOffsets = dict[int, CommittedOffset]
+TopicPartition = tuple[str, int]
+
+
+class Place(NamedTuple):
+    """What an offset is committed for."""
+
+    group_id: str
+    topic: str
+    partition: int
 
 
 class Offsets:
-    """Committed offsets by group, topic and partition."""
+    """Committed and pending offsets of all groups."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, PartitionOffsets]] = {}
+        self._pending: dict[int, dict[Place, CommittedOffset]] = {}
+        # By group and partition: the producers whose transactions are open.
+        self._open: dict[str, dict[TopicPartition, set[int]]] = {}
 
     def __len__(self) -> int:
         return sum(
@@ -56,22 +63,33 @@ class Offsets:
         )
 
     def of_group(self, group_id: str) -> dict[str, PartitionOffsets]:
-        """The group's offsets by topic and partition; empty where it has none."""
+        """The group's committed offsets by topic and partition; empty where it has none."""
         return self._by_group.get(group_id, {})
+
+    def is_pending(self, place: Place) -> bool:
+        """Whether an open transaction has an offset for this partition."""
+        return (place.topic, place.partition) in self._open.get(place.group_id, {})
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether an open transaction has any offset for this group."""
+        return group_id in self._open
+
+    def is_known(self, place: Place) -> bool:
+        """Whether there is anything that a tombstone would take away."""
+        committed = self.of_group(place.group_id).get(place.topic, {})
+        return place.partition in committed or self.is_pending(place)
+
+    # -- replay ----------------------------------------------------------------------------------
 
     def replay(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         """Apply a commit, or (None) a tombstone."""
+        place = Place(key.group, key.topic, key.partition)
         if value is None:
-            self._remove(key)
+            self._forget(place)
             return
-        topics = self._by_group.setdefault(key.group, {})
-        partitions = topics.setdefault(key.topic, {})
-        known = partitions.get(key.partition)
-        if known is not None and known.record_offset > context.offset:
-            return  # a transaction ended after a later plain commit: the later one counts
-        partitions[key.partition] = CommittedOffset(
+        committed = CommittedOffset(
             value.offset,
             value.leader_epoch,
             value.metadata,
@@ -80,95 +98,98 @@ class Offsets:
             value.topic_id,
             context.offset,
         )
+        if context.producer_id == NO_PRODUCER:
+            self._put(place, committed)
+        else:
+            self._put_pending(place, committed, context.producer_id)
 
-    def _remove(self, key: OffsetCommitKey) -> None:
-        topics = self._by_group.get(key.group, {})
-        partitions = topics.get(key.topic, {})
-        partitions.pop(key.partition, None)
+    def _put(self, place: Place, committed: CommittedOffset) -> None:
+        topics = self._by_group.setdefault(place.group_id, {})
+        topics.setdefault(place.topic, {})[place.partition] = committed
+
+    def _put_pending(self, place: Place, committed: CommittedOffset, producer_id: int) -> None:
+        self._pending.setdefault(producer_id, {})[place] = committed
+        partitions = self._open.setdefault(place.group_id, {})
+        partitions.setdefault((place.topic, place.partition), set()).add(producer_id)
+
+    def _forget(self, place: Place) -> None:
+        topics = self._by_group.get(place.group_id, {})
+        partitions = topics.get(place.topic, {})
+        partitions.pop(place.partition, None)
         if not partitions:
-            topics.pop(key.topic, None)
+            topics.pop(place.topic, None)
         if not topics:
-            self._by_group.pop(key.group, None)
+            self._by_group.pop(place.group_id, None)
+        open_here = self._open.get(place.group_id, {})
+        for producer_id in tuple(open_here.get((place.topic, place.partition), ())):
+            self._pending[producer_id].pop(place)
+            self._close(place, producer_id)
 
-    # -- tombstones --------------------------------------------------------------------------------
+    def _close(self, place: Place, producer_id: int) -> None:
+        partitions = self._open[place.group_id]
+        producers = partitions[place.topic, place.partition]
+        producers.discard(producer_id)
+        if not producers:
+            del partitions[place.topic, place.partition]
+        if not partitions:
+            del self._open[place.group_id]
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply the marker that ends a producer's transaction."""
+        for place, pending in self._pending.pop(producer_id, {}).items():
+            self._close(place, producer_id)
+            known = self.of_group(place.group_id).get(place.topic, {}).get(place.partition)
+            if committed and (known is None or pending.record_offset > known.record_offset):
+                self._put(place, pending)
+
+    # -- tombstones ------------------------------------------------------------------------------
 
     def tombstones(self, group_id: str) -> list[JournalRecord]:
-        """What forgets all offsets of a group."""
-        return [
-            tombstone(group_id, topic, partition)
+        """What forgets all offsets of a group, each once."""
+        committed = (
+            Place(group_id, topic, partition)
             for topic, partitions in self.of_group(group_id).items()
             for partition in partitions
-        ]
+        )
+        pending = (Place(group_id, *partition) for partition in self._open.get(group_id, {}))
+        return tombstones_of((*committed, *pending))
 
     def tombstones_of_topics(self, deleted: Sequence[tuple[str, bytes]]) -> list[JournalRecord]:
         """What forgets the offsets of deleted topics (name, id), but not of their namesakes."""
-        return [
-            tombstone(group_id, name, partition)
-            for group_id, topics in self._by_group.items()
-            for name, topic_id in deleted
-            for partition, committed in topics.get(name, {}).items()
-            if committed.topic_id in (ZERO_UUID, topic_id)
-        ]
+        ids: dict[str, set[bytes]] = {}
+        for name, topic_id in deleted:
+            ids.setdefault(name, {ZERO_UUID}).add(topic_id)
+        return tombstones_of(
+            place
+            for place, committed in self._everything_in(ids)
+            if committed.topic_id in ids[place.topic]
+        )
 
-    def expired(self, group: ClassicGroup, now_ms: int, retention_ms: int) -> list[JournalRecord]:
-        """What forgets the offsets of a group that have expired."""
-        if not _may_expire(group):
-            return []
-        return [
-            tombstone(group.group_id, topic, partition)
-            for topic, partition, committed in self._unsubscribed(group)
-            if _has_expired(group, committed, now_ms, retention_ms)
-        ]
+    def tombstones_of_lost_topics(self, topic_ids: Container[bytes]) -> list[JournalRecord]:
+        """What forgets the offsets of topics that are not among these; where no id is kept, none.
 
-    def _unsubscribed(self, group: ClassicGroup) -> Iterator[tuple[str, int, CommittedOffset]]:
-        for topic, partitions in self.of_group(group.group_id).items():
-            if not group.is_subscribed_to(topic):
-                for partition, committed in partitions.items():
-                    yield topic, partition, committed
+        A topic's deletion is written to another log: a crash may have come between the two.
+        """
+        topics = {topic for known in self._by_group.values() for topic in known}
+        topics.update(place.topic for pending in self._pending.values() for place in pending)
+        return tombstones_of(
+            place
+            for place, committed in self._everything_in(topics)
+            if committed.topic_id != ZERO_UUID and committed.topic_id not in topic_ids
+        )
 
-
-def _may_expire(group: ClassicGroup) -> bool:
-    """Never in the middle of a rebalance, nor while it is not known what is subscribed to."""
-    if group.protocol_type is None or group.state is ClassicState.EMPTY:
-        return True
-    return group.state is ClassicState.STABLE and group.subscribed_topics is not None
-
-
-def _has_expired(
-    group: ClassicGroup, committed: CommittedOffset, now_ms: int, retention_ms: int
-) -> bool:
-    if committed.expire_timestamp_ms != NO_EXPIRY:
-        return now_ms >= committed.expire_timestamp_ms
-    counted_from_ms = committed.commit_timestamp_ms
-    had_members = group.protocol_type is not None
-    if had_members and group.state is ClassicState.EMPTY and group.state_since_ms is not None:
-        counted_from_ms = group.state_since_ms
-    return now_ms - counted_from_ms >= retention_ms
+    def _everything_in(self, topics: Collection[str]) -> Iterator[tuple[Place, CommittedOffset]]:
+        for group_id, known in self._by_group.items():
+            for topic in known.keys() & topics:
+                for partition, committed in known[topic].items():
+                    yield Place(group_id, topic, partition), committed
+        for pending in self._pending.values():
+            yield from ((place, at) for place, at in pending.items() if place.topic in topics)
 
 
-def commit_record(
-    group_id: str,
-    topic: tuple[str, bytes],
-    wanted: OffsetCommitRequestPartition,
-    now_ms: int,
-    expire_timestamp_ms: int,
-) -> JournalRecord:
-    """The record of one committed offset; `topic` is name and id."""
-    name, topic_id = topic
-    value = OffsetCommitValue(
-        offset=wanted.committed_offset,
-        leader_epoch=wanted.committed_leader_epoch,
-        metadata=wanted.committed_metadata or "",
-        # A client of Kafka 0.8 may say when (v1); from what time the offset expires, follows.
-        commit_timestamp=now_ms if wanted.commit_timestamp < 0 else wanted.commit_timestamp,
-        expire_timestamp=expire_timestamp_ms,
-        topic_id=topic_id,
-    )
-    version = OFFSET_VERSION if expire_timestamp_ms == NO_EXPIRY else OFFSET_VERSION_WITH_EXPIRY
-    key = OffsetCommitKey(group=group_id, topic=name, partition=wanted.partition_index)
-    return JournalRecord(value, version, key)
-
-
-def tombstone(group_id: str, topic: str, partition: int) -> JournalRecord:
-    """The record that forgets an offset."""
-    return JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+def tombstones_of(places: Iterable[Place]) -> list[JournalRecord]:
+    """The records that forget these offsets, each once."""
+    return [
+        JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+        for group_id, topic, partition in dict.fromkeys(places)
+    ]

@@ -37,11 +37,25 @@ class ReplayContext(NamedTuple):
     producer_epoch: int = -1
 
 
+class TransactionEnd(NamedTuple):
+    """A marker: a producer's transaction is committed, or aborted."""
+
+    producer_id: int
+    committed: bool
+
+
 class StateMachine(Protocol):
     """What a journal keeps: state that is the sum of the records of one log."""
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
-        """Apply one record. No refusals here: what is in the log has happened."""
+        """Apply one record. No refusals here: what is in the log has happened.
+
+        One of a transaction comes when it is met, under its producer's id; whether it counts, the
+        end of the transaction says.
+        """
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply the marker that ends a producer's transaction in this log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

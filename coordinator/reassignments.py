@@ -8,15 +8,15 @@ between the broker's directories; when its log has been copied, the metadata nam
 Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplicasToDirs.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.cluster_metadata import PartitionChangeRecord
 from .cluster_metadata import ClusterMetadata
-from .outcome import Outcome
+from .features import FIRST_VERSION_WITH_DIRECTORIES
+from .log_directories import placed_in
+from .outcome import JournalRecord, Outcome
 from .topics import Partition, Topic
-
-FIRST_VERSION_WITH_DIRECTORIES = 17  # metadata.version 3.7-IV2
 
 
 def check_reassignment(
@@ -79,14 +79,32 @@ def assign_directory(
     Raises UNKNOWN_TOPIC_OR_PARTITION.
     """
     topic, partition = find_partition(metadata, name, index)
+    change = _assignment(metadata, node_id, topic, partition, directory_id)
+    return Outcome(reply=None, records=() if change is None else (change,))
+
+
+def assign_directories(
+    metadata: ClusterMetadata, node_id: int, lies_in: Mapping[tuple[str, int], bytes]
+) -> Outcome[None]:
+    """The node's replicas lie where `lies_in` says, by topic and index; others stay as they are."""
+    changes = [
+        _assignment(metadata, node_id, topic, topic.partitions[index], directory_id)
+        for (name, index), directory_id in lies_in.items()
+        if (topic := metadata.topics.get(name)) and index in topic.partitions
+    ]
+    records = tuple(change for change in changes if change is not None)
+    return Outcome(reply=None, records=records, atomic=False)
+
+
+def _assignment(
+    metadata: ClusterMetadata, node_id: int, topic: Topic, partition: Partition, directory_id: bytes
+) -> JournalRecord | None:
     if metadata.features.metadata_version < FIRST_VERSION_WITH_DIRECTORIES:
-        return Outcome(reply=None)
+        return None
     if partition.directory_of(node_id) in (directory_id, None):
-        return Outcome(reply=None)
-    directories = list(partition.directories)
-    directories[partition.replicas.index(node_id)] = directory_id
-    change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=directories)
-    return Outcome(reply=None, records=(metadata.features.versioned(change),))
+        return None
+    change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
+    return metadata.features.versioned(placed_in(change, partition, node_id, directory_id))
 
 
 def _invalid(text: str) -> ApiError:

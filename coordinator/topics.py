@@ -7,7 +7,7 @@ A leader epoch rises with every PartitionChangeRecord that names a leader, even 
 partition epoch with every change. Kafka: PartitionRegistration.merge, TopicsImage.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -30,6 +30,15 @@ class LeaderRecoveryState(IntEnum):
 
     RECOVERED = 0
     RECOVERING = 1
+
+
+class TopicEvent(IntEnum):
+    """What happens to a topic, as far as others than its replicas care."""
+
+    CREATED = 1
+    DELETED = 2
+    REPLICAS_CHANGED = 3
+    """It has a partition more, or one has other replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +179,14 @@ class Topic:
 
 
 class Topics(Mapping[str, Topic]):
-    """All topics, by name; `by_id` the same by topic id."""
+    """All topics, by name; `by_id` the same by topic id.
+
+    Who is in `on_change` is told at each record, in the midst of replay: what hangs together with
+    the event may still be to come, so look at the topic later.
+    """
 
     def __init__(self) -> None:
+        self.on_change: list[Callable[[Topic, TopicEvent], object]] = []
         self.by_id: dict[bytes, Topic] = {}
         self._by_name: dict[str, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}
@@ -203,15 +217,20 @@ class Topics(Mapping[str, Topic]):
         self._by_name[record.name] = topic
         self.by_id[record.topic_id] = topic
         self._by_collision_key.setdefault(collision_key(record.name), set()).add(record.name)
+        self._tell(topic, TopicEvent.CREATED)
 
     def replay_partition(self, record: PartitionRecord) -> None:
         """A partition is born."""
-        self.by_id[record.topic_id].replay_put(Partition.from_record(record))
+        topic = self.by_id[record.topic_id]
+        topic.replay_put(Partition.from_record(record))
+        self._tell(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         """A partition's leader, replicas or directories change."""
         topic = self.by_id[record.topic_id]
         topic.replay_put(topic.partitions[record.partition_id].changed_by(record))
+        if record.replicas is not None:
+            self._tell(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_removal(self, record: RemoveTopicRecord) -> Topic:
         """A topic dies with its partitions; returns it."""
@@ -221,6 +240,7 @@ class Topics(Mapping[str, Topic]):
         self._by_collision_key[key].discard(topic.name)
         if not self._by_collision_key[key]:
             del self._by_collision_key[key]
+        self._tell(topic, TopicEvent.DELETED)
         return topic
 
     def replay_elr_removal(self, record: ClearElrRecord) -> None:
@@ -236,3 +256,7 @@ class Topics(Mapping[str, Topic]):
                         last_known_elr=[],
                     )
                     self.replay_partition_change(change)
+
+    def _tell(self, topic: Topic, event: TopicEvent) -> None:
+        for tell in self.on_change:
+            tell(topic, event)

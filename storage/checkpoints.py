@@ -14,6 +14,8 @@
 
 They are replaced as a whole (Files.atomic_write), so a crash leaves the old or the new one. A file
 that is missing or empty says nothing, as for Kafka; one that makes no sense is a CheckpointError.
+So is one whose last line has no end: some are written without a sync, a power cut may leave the
+head of them, and "1 10" cut to "1 1" still looks like an entry (Kafka takes it for one).
 
 Kafka: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,
 CleanShutdownFileHandler, MetaProperties.
@@ -98,7 +100,10 @@ def write_epochs(
 
 def _entries(files: Files, path: Path) -> list[tuple[int, str]]:
     """The lines behind version and count, with their numbers, as many as the count says."""
-    lines = _lines(files, path)
+    lines = _lines(files, path, keep_ends=True)
+    if lines and not lines[-1].endswith("\n"):
+        raise CheckpointError(path, len(lines), f"{lines[-1]!r} is cut off")
+    lines = [line.rstrip("\r\n") for line in lines]
     if len(lines) < 2:
         if lines:
             _check_version(path, lines[0])
@@ -111,13 +116,13 @@ def _entries(files: Files, path: Path) -> list[tuple[int, str]]:
     return entries
 
 
-def _lines(files: Files, path: Path) -> list[str]:
+def _lines(files: Files, path: Path, *, keep_ends: bool = False) -> list[str]:
     try:
         data = files.read(path)
     except FileNotFoundError:
         return []
     try:
-        return data.decode().splitlines()
+        return data.decode().splitlines(keepends=keep_ends)
     except UnicodeDecodeError as error:
         raise CheckpointError(path, data.count(b"\n", 0, error.start) + 1, str(error)) from None
 

@@ -26,9 +26,11 @@ from ..protocol.primitives import uuid_text
 from .append import AppendOrigin, AppendResult, PendingBatch
 from .batch_validator import AppendRules, check_client_batch, split_batches
 from .checkpoints import write_topic_id
-from .cleaning_task import CleanedSegment
+from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
+from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, committed_part
-from .filenames import PARTITION_METADATA, FileKind, FileState
+from .filenames import PARTITION_METADATA, FileKind
+from .flush_books import FlushBooks
 from .flush_plan import FlushPlan
 from .offset_lookup import (
     OffsetAtTime,
@@ -36,15 +38,16 @@ from .offset_lookup import (
     newest_record,
     offsets_written_before,
 )
-from .producer_recovery import (
+from .recovering.log_source import LoadedLog, LogSource
+from .recovering.producer_recovery import (
     end_transaction,
     rebuild_producer_state,
     recall_recent_batches,
 )
-from .recovery import LoadedLog, LogSource, load_log
+from .recovering.recovery import load_log
 from .segment import RollLimits, Segment
+from .segment_disposal import SegmentDisposal
 from .segment_shape import shape_of
-from .segment_swap import SegmentSwap, remove_leftovers
 from .slices import RecordsSlice, Slicer
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "RecordsSlice"]
@@ -86,14 +89,10 @@ class PartitionLog:
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
         self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self._files = source.files
-        self._deletions = source.deletions
+        self._disposal = SegmentDisposal(loaded.segments, loaded.producers, source.deletions)
+        self._books = FlushBooks(source.files, is_named_on_disk=loaded.is_named_on_disk)
         self._validate_records = validate_records
         self._offline_reason: str | None = None
-        # Small files to sync, by when they were written last; and the directory's own entry.
-        self._unsynced: dict[Path, int] = {}
-        self._small_writes = 0
-        self._is_named_on_disk = loaded.is_named_on_disk
-        self._cuts = 0  # how often the end of the log was taken back
         self._slicer = Slicer(loaded.segments)
         self.update_config(source.config)
 
@@ -160,7 +159,7 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("write its leader epochs", error) from error
         self.leader_epoch = leader_epoch
-        self._must_sync(self.epochs.path)
+        self._books.note(self.epochs.path)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Write down to which topic the log belongs. Raises ApiError: another is written there."""
@@ -177,7 +176,7 @@ class PartitionLog:
             except OSError as error:
                 raise self.failed("write its topic id", error) from error
             self.topic_id = topic_id
-            self._must_sync(path)
+            self._books.note(path)
 
     # --- append
 
@@ -277,7 +276,7 @@ class PartitionLog:
         buffers: list[Buffer] = []
         for base_offset, leader_epoch, header, parts in entries:
             if leader_epoch >= 0 and self.epochs.assign(leader_epoch, base_offset, sync=False):
-                self._must_sync(self.epochs.path)
+                self._books.note(self.epochs.path)
             buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
             buffers.extend(parts)
         file = segment.file
@@ -309,7 +308,7 @@ class PartitionLog:
         aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
         if aborted is not None:
             segment.note_aborted(aborted)
-            self._must_sync(segment.path(FileKind.TXN_INDEX))
+            self._books.note(segment.path(FileKind.TXN_INDEX))
 
     # --- roll
 
@@ -330,7 +329,7 @@ class PartitionLog:
         self.producers.update_map_end_offset(base_offset)
         snapshot = self.producers.take_snapshot(sync=False)
         if snapshot is not None:
-            self._must_sync(snapshot)
+            self._books.note(snapshot)
         # Last, for it cannot be undone: an empty segment that nobody knows of would be taken for
         # the log's end at the next start.
         new = Segment.create(
@@ -351,7 +350,7 @@ class PartitionLog:
         if self.recovery_point >= self.log_end_offset:
             # Its records are synced, and no flush would look at it again; its length is not.
             for path in segment.paths():
-                self._must_sync(path)
+                self._books.note(path)
 
     # --- flush
 
@@ -366,39 +365,16 @@ class PartitionLog:
         After a roll, `segments.active.base_offset` is the offset to flush up to.
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
-        if end_offset <= self.recovery_point and not self._unsynced:
-            return None
-        segments = self.segments.between(self.recovery_point, end_offset)
-        new_segments = any(segment.base_offset >= self.recovery_point for segment in segments)
         try:
-            open_files = [file for segment in segments for file in segment.sync_targets()]
+            return self._books.plan(self.segments, self.directory, self.recovery_point, end_offset)
         except OSError as error:
             raise self.failed("write its indexes", error) from error
-        return FlushPlan(
-            files=self._files,
-            up_to_offset=end_offset,
-            cuts=self._cuts,
-            open_files=open_files,
-            small_files=dict(self._unsynced),
-            directory=self.directory if new_segments or self._unsynced else None,
-            parent=None if self._is_named_on_disk else self.directory.parent,
-        )
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """`plan.run()` has returned: move the recovery point. Ignored if the log was cut since."""
         self.last_flush_ms = now_ms
-        if plan.cuts != self._cuts:
-            return
-        self.recovery_point = max(self.recovery_point, plan.up_to_offset)
-        for path, written in plan.small_files.items():
-            if self._unsynced.get(path) == written:
-                del self._unsynced[path]
-        if plan.parent is not None:
-            self._is_named_on_disk = True
-
-    def _must_sync(self, path: Path) -> None:
-        self._small_writes += 1
-        self._unsynced[path] = self._small_writes
+        if self._books.settle(plan):
+            self.recovery_point = max(self.recovery_point, plan.up_to_offset)
 
     def flush(self, now_ms: int) -> None:
         """Sync everything, now and here. Raises KAFKA_STORAGE_ERROR."""
@@ -545,14 +521,11 @@ class PartitionLog:
 
     def _delete(self, doomed: Sequence[Segment], now_ms: int) -> None:
         self._slicer.forget()
-        due_ms = now_ms + self.config.file_delete_delay_ms
-        for segment in doomed:
-            segment.rename(FileState.DELETED)  # if that fails, it is still there
-            self.segments.remove(segment)
-            self._deletions.add(segment.paths(), due_ms)
-            snapshot = self.producers.mark_snapshot_deleted(segment.base_offset)
-            if snapshot is not None:
-                self._deletions.add([snapshot], due_ms)
+        self._disposal.delete(doomed, self._due_ms(now_ms))
+
+    def _due_ms(self, now_ms: int) -> int:
+        """When to remove what is deleted now."""
+        return now_ms + self.config.file_delete_delay_ms
 
     # --- cleaned segments
 
@@ -561,7 +534,7 @@ class PartitionLog:
     ) -> None:
         """The segments that begin at `replaced` give way to finished `.cleaned` ones.
 
-        All steps of segment_swap.py here and now. Raises KAFKA_STORAGE_ERROR.
+        All steps of cleaning/segment_swap.py here and now. Raises KAFKA_STORAGE_ERROR.
         """
         swap = self.stage_replacement(cleaned, now_ms)
         try:
@@ -577,26 +550,10 @@ class PartitionLog:
         Raises KAFKA_STORAGE_ERROR: nothing has changed.
         """
         self.check_online()
-        new = [
-            Segment(
-                self._files,
-                self.directory,
-                base_offset,
-                shape_of(self.config, self.directory, base_offset),
-                size_bytes=size_bytes,
-                created_ms=now_ms,
-                state=FileState.CLEANED,
-            )
-            for base_offset, size_bytes in cleaned
-        ]
-        swap = SegmentSwap(self._files, new)
         try:
-            bases = [segment.base_offset for segment in new]
-            remove_leftovers(self._files, self.directory, bases[-1], keep=bases)
-            swap.stage()
+            return stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
         except OSError as error:
             raise self.failed("swap in cleaned segments", error) from error
-        return swap
 
     def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> None:
         """The last step; segments that went meanwhile are passed over, and if all did, so is this.
@@ -611,25 +568,10 @@ class PartitionLog:
                 return
             swap.complete(old)
             self._slicer.forget()
-            self._forget_segments(old, now_ms, kept=swap.new)
+            self._disposal.replace(old, swap.new, self._due_ms(now_ms))
         except OSError as error:
             self.take_offline(f"a swap stopped half way: {error}")
             raise self.failed("swap in cleaned segments", error) from error
-
-    def _forget_segments(
-        self, old: Sequence[Segment], now_ms: int, kept: Sequence[Segment]
-    ) -> None:
-        due_ms = now_ms + self.config.file_delete_delay_ms
-        for segment in old:
-            self.segments.remove(segment)
-            self._deletions.add(segment.paths(), due_ms)
-        for segment in kept:
-            self.segments.add(segment)
-        for segment in old:
-            if not self.segments.holds(segment.base_offset):
-                snapshot = self.producers.mark_snapshot_deleted(segment.base_offset)
-                if snapshot is not None:
-                    self._deletions.add([snapshot], due_ms)
 
     def discard_cleaned(self) -> None:
         """Remove what an abandoned round of cleaning has left. Raises KAFKA_STORAGE_ERROR."""
@@ -654,13 +596,13 @@ class PartitionLog:
         if offset < self.segments[0].base_offset:
             self._start_over_at(offset, now_ms)
             return
-        self._cuts += 1
+        self._books.note_cut()
         self._slicer.forget()
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         self._delete(doomed, now_ms)
         # And with it the directory, before anything new counts as synced: a power cut must not
         # bring these segments back behind it.
-        self._must_sync(self.epochs.path)
+        self._books.note(self.epochs.path)
         self.segments.active.truncate_to(offset)
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
@@ -679,7 +621,7 @@ class PartitionLog:
             raise self.failed("truncate", error) from error
 
     def _start_over_at(self, offset: int, now_ms: int) -> None:
-        self._cuts += 1
+        self._books.note_cut()
         self._delete(list(self.segments), now_ms)
         shape = shape_of(self.config, self.directory, offset)
         self.segments.add(Segment.create(self._files, self.directory, offset, shape, now_ms=now_ms))
@@ -702,7 +644,7 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("close", error) from error
         if snapshot is not None:
-            self._must_sync(snapshot)
+            self._books.note(snapshot)
         self.flush(now_ms)
         self.take_offline("it is closed")
 
@@ -720,7 +662,7 @@ class PartitionLog:
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
-        self._is_named_on_disk = False
+        self._books.note_rename()
         self.producers.directory = directory
         self.epochs.path = directory / self.epochs.path.name
         for segment in self.segments:
@@ -732,16 +674,12 @@ class PartitionLog:
         `small_files`, by their new paths, are still to be synced. A flush that is under way is of
         the old files, and so does not count.
         """
-        self._cuts += 1
         self.directory = directory
-        self._is_named_on_disk = False
         self.producers.directory = directory
         self.epochs.path = directory / self.epochs.path.name
         for segment in self.segments:
             segment.settle_in(directory)
-        for path in [*self._unsynced, *small_files]:
-            self._unsynced.pop(path, None)
-            self._must_sync(directory / path.name)
+        self._books.move_to(directory, small_files)
 
     def check_online(self) -> None:
         """Raises KAFKA_STORAGE_ERROR where its directory failed, or it was closed or deleted."""

@@ -71,6 +71,7 @@ def _served(process: BrokerProcess) -> Iterator[BrokerProcess]:
     """A broker from its start to its clean end, with what must hold of every such life."""
     try:
         yield process.start()
+        process.check_alive()
         assert process.crashes_in_log() == [], process.log_text()
         if process.is_running:
             assert process.terminate() in process.clean_exit_codes, process.log_text()[-4000:]

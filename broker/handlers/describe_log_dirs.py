@@ -1,12 +1,14 @@
 """DescribeLogDirs (key 35, v1-5).
 
 The log directories, and how much of each the asked partitions take. A log that is being moved here
-from another directory is told beside those that lie here, with how far it is behind. v4 total and
+from another directory is told beside those that lie here, with how far it is behind; one that is
+still to be recovered, or cannot be read, with lag -1: nobody knows. v4 total and
 usable bytes · v5 whether it is cordoned: gets no new partitions."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from ...coordinator.features import FIRST_VERSION_WITH_CORDONED
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -18,6 +20,8 @@ from ...protocol.messages.describe_log_dirs import (
 from ...storage.checkpoints import TopicPartition
 from ...storage.log_manager import LogManager
 from ..context import RequestContext
+
+UNKNOWN_LAG = -1
 
 
 def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -34,15 +38,18 @@ def describe(
     manager = context.broker.log_manager
     if path in manager.offline:
         return refused(path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
         total_bytes = context.broker.files.total_bytes(path)
         usable_bytes = context.broker.files.free_bytes(path)
+        for (topic, index), partition in partitions_in(manager, path):
+            if wanted is None or (topic, index) in wanted:
+                topics.setdefault(topic, []).append(partition)
     except OSError:
         return refused(path)
-    topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for (topic, index), partition in partitions_in(manager, path):
-        if wanted is None or (topic, index) in wanted:
-            topics.setdefault(topic, []).append(partition)
+    knows_cordoned = (
+        context.broker.metadata.features.metadata_version >= FIRST_VERSION_WITH_CORDONED
+    )
     return DescribeLogDirsResult(
         log_dir=str(path),
         topics=[
@@ -51,7 +58,7 @@ def describe(
         ],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
-        is_cordoned=path in context.broker.config.cordoned_directories,
+        is_cordoned=knows_cordoned and path in context.broker.config.cordoned_directories,
     )
 
 
@@ -73,6 +80,15 @@ def partitions_in(
                 is_future_key=False,
             )
             yield (log.topic, log.partition), partition
+    for found in manager.not_open():
+        if found.directory.path == path:
+            partition = DescribeLogDirsPartition(
+                partition_index=found.partition,
+                partition_size=manager.stored_bytes(found),
+                offset_lag=UNKNOWN_LAG,
+                is_future_key=False,
+            )
+            yield found.key, partition
     for future in manager.futures.values():
         if future.home.path == path:
             partition = DescribeLogDirsPartition(

@@ -47,27 +47,35 @@ def handle(
     answers, readable_bytes = read_all(context, request, plan)
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
-        return wait_and_respond(context, request, plan, request.min_bytes - readable_bytes)
+        missing_bytes = request.min_bytes - readable_bytes
+        waiting = begin_to_wait(context, plan, missing_bytes, request.max_wait_ms)
+        return wait_and_respond(context, request, plan, waiting)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return convert_and_respond(context, plan, answers)
     return respond(plan, answers)
 
 
+def begin_to_wait(
+    context: RequestContext, plan: FetchPlan, missing_bytes: int, left_ms: float
+) -> Awaitable[bool]:
+    """To be called in the turn in which the logs were read: so none of them is gone yet."""
+    logs = [find_log(context, key) for key in plan.wanted]
+    return context.broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
+
+
 async def wait_and_respond(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, missing_bytes: int
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, waiting: Awaitable[bool]
 ) -> FetchResponse:
-    broker = context.broker
-    left_ms = request.max_wait_ms
-    waits = True
-    while waits:
-        logs = [find_log(context, key) for key in plan.wanted]
-        has_news = await broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
+    while True:
+        has_news = await waiting
         answers, readable_bytes = read_all(context, request, plan)
         missing_bytes = request.min_bytes - readable_bytes
-        left_ms = context.now_ms + request.max_wait_ms - broker.now_ms()
+        left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
         # What was appended may lie behind a transaction that is open: nothing to be seen yet.
         waits = has_news and reads_committed(request) and missing_bytes > 0 and left_ms > 0
-        waits = waits and not any(is_urgent(answer) for answer in answers.values())
+        if not waits or any(is_urgent(answer) for answer in answers.values()):
+            break
+        waiting = begin_to_wait(context, plan, missing_bytes, left_ms)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return await convert_and_respond(context, plan, answers)
     return respond(plan, answers)
@@ -82,10 +90,15 @@ async def convert_and_respond(
 ) -> FetchResponse:
     convert = context.broker.down_converter.convert
     for key, answer in answers.items():
-        if answer.records:
-            offset = plan.wanted[key].fetch_offset
-            log = find_log(context, key)
-            answers[key] = await convert(answer, log, offset, context.api_version)
+        wanted = plan.wanted[key]
+        if not answer.records:
+            continue
+        try:
+            log = find_log(context, key)  # it may have been deleted since it was read
+            answers[key] = await convert(answer, log, wanted.fetch_offset, context.api_version)
+        except ApiError as error:
+            # What could not be converted is null, as Kafka has it.
+            answers[key] = refused(context, wanted, error, records=None)
     return respond(plan, answers)
 
 
@@ -164,13 +177,23 @@ def read_partition(
             records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=is_first)
         return describe(wanted.partition, log, records=records)
     except ApiError as error:
-        return FetchPartitionData(
-            partition_index=wanted.partition,
-            error_code=known_code(context, error.code),
-            high_watermark=UNKNOWN_OFFSET,
-            aborted_transactions=[] if error.code in NOTHING_TO_READ else None,
-            records=b"",
-        )
+        return refused(context, wanted, error)
+
+
+def refused(
+    context: RequestContext,
+    wanted: FetchPartition,
+    error: ApiError,
+    *,
+    records: bytes | None = b"",
+) -> FetchPartitionData:
+    return FetchPartitionData(
+        partition_index=wanted.partition,
+        error_code=known_code(context, error.code),
+        high_watermark=UNKNOWN_OFFSET,
+        aborted_transactions=[] if error.code in NOTHING_TO_READ else None,
+        records=records,
+    )
 
 
 def read_for_old_client(

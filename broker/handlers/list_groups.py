@@ -1,9 +1,10 @@
 """ListGroups (key 16, v0-5).
 
 Lists the groups of this broker.
-v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard to case."""
+v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard to case, and names
+that no group has match none."""
 
-from ...coordinator.classic_group import ClassicGroup
+from ...coordinator.group import Group
 from ...protocol.errors import ApiError
 from ...protocol.messages.list_groups import (
     ListGroupsGroup,
@@ -11,8 +12,6 @@ from ...protocol.messages.list_groups import (
     ListGroupsResponse,
 )
 from ..context import RequestContext
-
-CLASSIC = "classic"
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -26,16 +25,16 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
         groups=[
             listed(group)
             for group in groups
-            if (not states or group.state.value.lower() in states)
-            and (not types or CLASSIC in types)
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.group_type in types)
         ]
     )
 
 
-def listed(group: ClassicGroup) -> ListGroupsGroup:
+def listed(group: Group) -> ListGroupsGroup:
     return ListGroupsGroup(
         group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
-        group_state=group.state.value,
-        group_type=CLASSIC,
+        protocol_type=group.listed_protocol_type,
+        group_state=group.state_name,
+        group_type=group.group_type,
     )

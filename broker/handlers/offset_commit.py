@@ -2,8 +2,8 @@
 
 Stores a group's positions in `__consumer_offsets`, all partitions of a request in one batch. Topics
 and partitions must exist. v0, which once meant ZooKeeper, and v1 are for clients of Kafka 0.8.
-v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 unknown groups
-(KIP-848) · v10 topic ids (KIP-848).  Not done: member epochs of consumer groups."""
+v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 member epochs,
+unknown groups (KIP-848) · v10 topic ids (KIP-848)."""
 
 from collections.abc import Awaitable
 

@@ -2,9 +2,9 @@
 
 Says what groups have committed, for the topics asked for or (null) for all; -1 where nothing is.
 v0 is for clients of Kafka 0.8: what was never committed is an unknown partition to them.
-v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets (KIP-447) ·
-v8 several groups (KIP-709) · v10 topic ids.  Without transactions every offset is stable.
-Not done: member epochs of consumer groups."""
+v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets: what an open
+transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 several groups (KIP-709) · v9 member
+epochs (KIP-848) · v10 topic ids."""
 
 from collections.abc import Awaitable
 
@@ -37,28 +37,32 @@ def handle(
 
 
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    stable = request.require_stable
     if context.api_version >= FIRST_WITH_SEVERAL_GROUPS:
-        return OffsetFetchResponse(groups=[fetch_group(context, group) for group in request.groups])
+        groups = [fetch_group(context, group, stable=stable) for group in request.groups]
+        return OffsetFetchResponse(groups=groups)
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
-    group = fetch_group(context, wanted)
+    group = fetch_group(context, wanted, stable=stable)
     return OffsetFetchResponse(topics=group.topics, error_code=group.error_code)
 
 
 def fetch_group(
-    context: RequestContext, wanted: OffsetFetchRequestGroup
+    context: RequestContext, wanted: OffsetFetchRequestGroup, *, stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
         if wanted.topics is None:
-            topics = fetch_all(context, wanted.group_id)
+            topics = fetch_all(context, wanted, stable=stable)
         else:
-            topics = fetch_topics(context, wanted.group_id, wanted.topics)
+            topics = fetch_topics(context, wanted, wanted.topics, stable=stable)
     except ApiError as error:
         return refuse(context, wanted, error.code)
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
 
-def fetch_all(context: RequestContext, group_id: str) -> list[OffsetFetchResponseTopic]:
-    topics = context.broker.groups.fetch_offsets(group_id, None)
+def fetch_all(
+    context: RequestContext, wanted: OffsetFetchRequestGroup, *, stable: bool
+) -> list[OffsetFetchResponseTopic]:
+    topics = context.broker.groups.fetch_offsets(wanted, None, stable=stable)
     if context.api_version < FIRST_WITH_TOPIC_IDS:
         return topics
     # A topic that is gone has no id that it could be named by.
@@ -71,10 +75,15 @@ def fetch_all(context: RequestContext, group_id: str) -> list[OffsetFetchRespons
 
 
 def fetch_topics(
-    context: RequestContext, group_id: str, topics: list[OffsetFetchRequestTopic]
+    context: RequestContext,
+    wanted: OffsetFetchRequestGroup,
+    topics: list[OffsetFetchRequestTopic],
+    *,
+    stable: bool,
 ) -> list[OffsetFetchResponseTopic]:
+    groups = context.broker.groups
     if context.api_version < FIRST_WITH_TOPIC_IDS:
-        fetched = context.broker.groups.fetch_offsets(group_id, topics)
+        fetched = groups.fetch_offsets(wanted, topics, stable=stable)
         return [as_in_zookeeper(topic) for topic in fetched] if not context.api_version else fetched
     by_id = context.broker.metadata.topics.by_id
     found = [
@@ -87,7 +96,7 @@ def fetch_topics(
         if topic.topic_id in by_id
     ]
     missing = [topic for topic in topics if topic.topic_id not in by_id]
-    fetched = context.broker.groups.fetch_offsets(group_id, found)
+    fetched = groups.fetch_offsets(wanted, found, stable=stable)
     return [*fetched, *(unread(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in missing)]
 
 

@@ -50,11 +50,25 @@ def decode_versioned(message: type[M], data: bytes, *, highest: int | None = Non
 
     Raises DecodeError.
     """
+    version = _first_version(message, data)
+    newest = message.SPEC.versions.highest if highest is None else highest
+    return message.decode(data, min(version, newest), _VERSION.size)
+
+
+def version_for(message: type[Message], data: bytes) -> int:
+    """In which version to write a message to whoever wrote `data`. Raises DecodeError."""
+    version = _first_version(message, data)
+    versions = message.SPEC.versions
+    if version < versions.lowest:
+        raise DecodeError(f"{message.__name__} has no version {version}")
+    return min(version, versions.highest)
+
+
+def _first_version(message: type[Message], data: bytes) -> int:
     if len(data) < _VERSION.size:
         raise DecodeError(f"{message.__name__}: {len(data)} bytes hold no version")
     version: int = _VERSION.unpack_from(data)[0]
-    newest = message.SPEC.versions.highest if highest is None else highest
-    return message.decode(data, min(version, newest), _VERSION.size)
+    return version
 
 
 def encode_versioned(message: Message, version: int) -> bytes:

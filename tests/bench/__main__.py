@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench import compaction, in_process, over_the_wire, starting
+from tests.bench import assigning, compaction, groups, in_process, over_the_wire, starting
 from tests.support.broker_process import make_broker, running_broker
 from tests.support.compaction import LOOKS_SOON
 
@@ -30,12 +30,12 @@ def main() -> None:
     wanted = set(filter(None, options.only.split(",")))
     share = 5 if options.quick else 1
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        for name, work in in_process.WORKLOADS.items():
+        for name, work in {**in_process.WORKLOADS, **assigning.WORKLOADS}.items():
             if not wanted or name in wanted:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
-        for name, start in starting.WORKLOADS.items():
+        for name, compare in {**starting.WORKLOADS, **groups.WORKLOADS}.items():
             if name in wanted:  # they take minutes
-                report(name, [start(Path(scratch), options.rounds, share)])
+                report(name, [compare(Path(scratch), options.rounds, share)])
         if not wanted or wanted & {"start", *over_the_wire.WORKLOADS}:
             against_a_broker(Path(scratch), wanted, options.rounds, share)
         if "compaction" in wanted:  # likewise

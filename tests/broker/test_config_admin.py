@@ -174,6 +174,43 @@ async def test_a_broker_starts_on_settings_that_it_cannot_apply(
     assert rig.topic().retention_bytes == 5
 
 
+async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    def session_and_interval() -> tuple[int, int]:
+        configs = rig.broker.consumer_group_configs
+        return configs.session_timeout_ms("g"), configs.assignment_interval_ms("g")
+
+    group = ConfigResource(ConfigResourceType.GROUP, "g")
+    await rig.alter(ALL, ("group.consumer.assignment.interval.ms", SET, "7"))
+    await rig.alter(group, ("consumer.session.timeout.ms", SET, "60000"))
+    assert session_and_interval() == (60_000, 7)
+    await rig.restart()
+    assert session_and_interval() == (60_000, 7)
+    bound = {"group.consumer.max.session.timeout.ms": "50000"}
+    rig.config = BrokerConfig.from_texts({**rig.config.texts, **bound})
+    await rig.restart()
+    assert session_and_interval() == (50_000, 7)
+    assert "group g: consumer.session.timeout.ms=60000 is not within" in caplog.text
+
+
+async def test_a_setting_beyond_a_bound_of_the_file_counts_as_that_bound(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    interval = "group.consumer.assignment.interval.ms"
+    await rig.alter(ALL, (interval, SET, "9000"))
+    assert rig.broker.config.group_consumer_assignment_interval_ms == 9_000
+    bound = {"group.consumer.max.assignment.interval.ms": "8000"}
+    rig.config = BrokerConfig.from_texts({**rig.config.texts, **bound})
+    await rig.restart()
+    assert rig.broker.config.group_consumer_assignment_interval_ms == 8_000
+    assert f"{interval} is beyond the bounds of the file, so 8000 counts" in caplog.messages
+    assert await rig.alter(ALL, ("message.max.bytes", SET, "77")) is None
+    error = await rig.alter(ALL, (interval, SET, "8001"))
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REQUEST
+
+
 async def test_settings_that_contradict_each_other_leave_the_last_ones_in_force(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:

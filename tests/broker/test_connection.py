@@ -16,6 +16,8 @@ from odradek.broker.connection import START_BYTES, Connection
 from odradek.broker.disk_executor import DiskExecutor
 from odradek.broker.dispatch import Refusal
 from odradek.broker.frame_memory import FrameMemory
+from odradek.broker.group_turns import GroupTurns
+from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice
 
@@ -49,6 +51,8 @@ class FakeServer:
         self.loop = loop
         self.max_request_bytes = LIMIT
         self.frame_memory = FrameMemory(loop, memory_bytes)
+        self.group_turns = GroupTurns(loop, self.clock)
+        self.ticks = 0
         self.dispatcher = self
         self.broker = SimpleNamespace(disk=DiskExecutor(loop), files=Files())
         self.lost: asyncio.Event = asyncio.Event()
@@ -60,12 +64,20 @@ class FakeServer:
     def now_ms(self) -> int:
         return 0
 
+    def clock(self) -> float:
+        """Goes on by a millisecond whenever it is looked at."""
+        self.ticks += 1
+        return self.ticks / 1000
+
     def opened(self, connection: Connection) -> None:
         self.connections.append(connection)
 
     def closed(self, connection: Connection) -> None:
         self.frame_memory.forget(connection)
         self.lost.set()
+
+    def cover(self, answer: FakeAnswer) -> None:
+        """Nothing is left to wait for."""
 
     def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer | None:
         request = bytes(frame)
@@ -159,6 +171,45 @@ async def test_the_next_request_waits_until_the_one_before_is_answered(
     assert server.served == [b"slow"]
     pending.set_result(b"at last")
     assert [await client.receive(), await client.receive()] == [b"at last", b"quick"]
+
+
+def heartbeat(number: int) -> bytes:
+    return struct.pack(">hh", ApiKey.HEARTBEAT, 4) + b"%d" % number
+
+
+async def test_requests_that_give_way_keep_their_place_in_their_own_connection(
+    server: FakeServer, client: Client
+) -> None:
+    requests = [
+        heartbeat(number) if number % 5 else b"request %d" % number for number in range(300)
+    ]
+    client.send(*requests)
+    assert [await client.receive() for _ in requests] == requests
+
+
+async def test_other_requests_pass_those_that_give_way(server: FakeServer, client: Client) -> None:
+    address = client.writer.get_extra_info("peername")
+    other = Client(*await asyncio.open_connection(*address))
+    many = 500
+    client.send(*(heartbeat(number) for number in range(many)))
+    other.send(b"produce")
+    assert await other.receive() == b"produce"
+    assert len(server.served) < many // 2
+    assert [await client.receive() for _ in range(many)] == [heartbeat(n) for n in range(many)]
+    other.writer.close()
+
+
+async def test_a_connection_that_is_lost_while_it_gives_way_is_passed_over(
+    server: FakeServer, client: Client
+) -> None:
+    many = 500
+    client.send(*(heartbeat(number) for number in range(many)))
+    await asyncio.wait_for(server.has_served.wait(), 5)
+    server.connections[0].close(None)
+    served = len(server.served)
+    await asyncio.wait_for(server.lost.wait(), 5)
+    await asyncio.sleep(0.01)
+    assert len(server.served) == served < many
 
 
 async def test_what_a_client_waits_for_is_cancelled_when_it_goes(

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import resource
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 
+from odradek.coordinator.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+)
+from odradek.coordinator.configs import ConfigResourceType
 from odradek.coordinator.topic_creation import NewTopic
 from odradek.coordinator.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
@@ -172,6 +180,103 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
     async with broker_in_loop(directories, FaultyFiles()) as healed:
         assert [await fetch_code(healed, index) for index in range(PARTITIONS)] == [0] * PARTITIONS
         assert all(log.log_end_offset == 1 for log in logs_of(healed))
+
+
+def registered(served: BrokerInLoop) -> set[bytes]:
+    return set(served.broker.metadata.brokers[0].log_dirs)
+
+
+async def test_a_failed_directory_is_written_down_and_comes_back_in_a_new_epoch(
+    disk: Disk, tmp_path: Path
+) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, disk) as served:
+        broker = served.broker
+        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        hurt = [log.partition for log in logs_of(served) if log.directory.parent == directories[1]]
+        both = registered(served)
+        disk.fail(below(directories[1], "write"), error=errno.EIO)
+        await served.produce("t", batch_of(b"w"), range(PARTITIONS))
+        await until(lambda: len(registered(served)) == 1)
+        log = broker.metadata_log
+        await until(lambda: log.recovery_point == log.log_end_offset)
+        for index, now in broker.metadata.topics["t"].partitions.items():
+            assert (now.leader, now.leader_epoch) == ((-1, 1) if index in hurt else (0, 0))
+        told = await metadata(served)
+        assert [index for index in sorted(told) if told[index].leader_epoch == 1] == hurt
+        disk.heal()
+    async with broker_in_loop(directories, disk) as again:
+        assert registered(again) == both
+        for index in hurt:
+            led = again.broker.metadata.topics["t"].partitions[index]
+            assert (led.leader, led.leader_epoch) == (0, 2)
+            assert again.broker.log_manager.get("t", index).leader_epoch == 2
+        assert {one.error_code for one in (await metadata(again)).values()} == {0}
+
+
+async def test_a_start_with_a_broken_directory_is_written_down(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    disk = FaultyFiles()
+    disk.fail(below(directories[1]))
+    async with broker_in_loop(directories, disk) as served:
+        assert len(registered(served)) == 1
+        partitions = served.broker.metadata.topics["t"].partitions
+        assert {index for index in partitions if partitions[index].leader == -1} == hurt
+        disk.heal()
+
+
+async def test_a_directory_that_fails_while_the_broker_starts_is_told_too(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+        missing = min(hurt)
+    shutil.rmtree(directories[1] / f"t-{missing}")  # so that it must be made again
+    disk = FaultyFiles()
+    disk.fail(below(directories[1] / f"t-{missing}"), error=errno.EIO)
+    async with broker_in_loop(directories, disk) as served:
+        await until(lambda: len(registered(served)) == 1)
+        partitions = served.broker.metadata.topics["t"].partitions
+        assert {index for index in partitions if partitions[index].leader == -1} == hurt
+        disk.heal()
+
+
+async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    settings = {"cordoned_log_dirs": str(directories[1])}
+    async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
+        registration = served.broker.metadata.brokers[0]
+        [cordoned] = registration.cordoned_log_dirs or ()
+        [there] = [one for one in served.broker.log_manager.directories if one.path.name == "b"]
+        assert cordoned == there.directory_id
+        for text, count in (("*", 2), ("", 0)):
+            change = ConfigChange("cordoned.log.dirs", AlterOperation.SET, text)
+            resource = ConfigResource(ConfigResourceType.BROKER, "0")
+            alteration = Alteration(resource=resource, changes=(change,))
+            assert await served.broker.config_admin.alter([alteration], validate_only=False) == [
+                None
+            ]
+            registration = served.broker.metadata.brokers[0]
+            assert len(registration.cordoned_log_dirs or ()) == count
+            metadata_log = served.broker.metadata_log
+            assert metadata_log.recovery_point == metadata_log.log_end_offset
+
+
+async def test_a_directory_for_the_metadata_log_alone_gets_no_partitions(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    settings = {"metadata_log_dir": str(tmp_path / "m")}
+    async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
+        await served.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        assert {log.directory.parent for log in logs_of(served)} == set(directories)
+        assert len(registered(served)) == len(directories)
+    # What is there all the same is served.
+    (directories[1] / "t-1").rename(tmp_path / "m" / "t-1")
+    async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
+        assert len(registered(served)) == len(directories) + 1
+        assert {told.leader_id for told in (await metadata(served)).values()} == {0}
 
 
 # --- full disks

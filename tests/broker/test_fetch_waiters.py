@@ -84,3 +84,11 @@ async def test_a_client_that_goes_leaves_nothing_behind() -> None:
     waiting.cancel()
     assert await has_ended(waiting)
     assert not log.on_append
+
+
+async def test_what_comes_in_the_turn_in_which_the_waiting_begins_counts() -> None:
+    log = FakeLog()
+    waiters = FetchWaiters(asyncio.get_running_loop())
+    waiting = waiters.wait([log], 100, 60_000)
+    log.grow(100)
+    assert await has_ended(waiting)

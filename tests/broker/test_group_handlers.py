@@ -1,6 +1,7 @@
 """The handlers of the group APIs: what each version is told, and that it can be written."""
 
 import asyncio
+from collections.abc import Awaitable, Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from odradek.broker.handlers import (
     leave_group,
     list_groups,
     offset_commit,
+    offset_delete,
     offset_fetch,
     sync_group,
 )
@@ -31,6 +33,11 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -73,7 +80,19 @@ class Broker:
     def call(self, handler: Any, request: Any, version: int) -> Any:
         """The response, written in its version and read again: what the client sees."""
         response = handler.handle(self.context(version), request)
+        if isinstance(response, Awaitable):
+            self.clients.advance(0)  # it is due at the loop's next turn
+            response = next_of(response.__await__())
         return type(response).decode(response.encode(version), version)
+
+
+def next_of(waiting: Generator[Any, None, Any]) -> Any:
+    """What an awaitable that need not wait any more comes to."""
+    try:
+        next(waiting)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("still parked")
 
 
 def partition_record(index: int) -> PartitionRecord:
@@ -505,3 +524,72 @@ def test_groups_without_members_are_deleted_each_with_its_answer(version: int) -
         ("nobody", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
     assert broker.clients.committed(group_id="simple") is None
+
+
+# -- OffsetDelete --------------------------------------------------------------------------------
+
+
+def delete_request(*places: tuple[str, tuple[int, ...]]) -> OffsetDeleteRequest:
+    return OffsetDeleteRequest(
+        group_id=GROUP,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=one) for one in indexes],
+            )
+            for name, indexes in places
+        ],
+    )
+
+
+def deleted(broker: Broker, *places: tuple[str, tuple[int, ...]]) -> dict[str, list[Any]]:
+    answer = broker.call(offset_delete, delete_request(*places), 0)
+    assert answer.error_code == NONE
+    return {
+        topic.name: [(one.partition_index, one.error_code) for one in topic.partitions]
+        for topic in answer.topics
+    }
+
+
+def test_offsets_are_deleted_for_what_exists_and_the_rest_is_unknown_in_front_of_it() -> None:
+    broker = Broker()
+    broker.clients.commit(1)
+    broker.clients.commit(2, partition=1)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answers = deleted(broker, ("gone", (0,)), (TOPIC[0], (0, 9)), ("empty", ()))
+    assert answers == {
+        "gone": [(0, unknown)],
+        TOPIC[0]: [(9, unknown), (0, NONE)],
+        "empty": [],
+    }
+    assert (broker.clients.committed(), broker.clients.committed(partition=1)) == (None, 2)
+
+
+def test_a_refused_deletion_tells_one_error_and_nothing_else() -> None:
+    answer = Broker().call(offset_delete, delete_request(("gone", (0,)), (TOPIC[0], (0,))), 0)
+    assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+
+
+# -- while nobody coordinates --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR]
+)
+def test_every_administrative_request_says_why_there_is_no_coordinator(error: ErrorCode) -> None:
+    broker = Broker()
+    if error is ErrorCode.NOT_COORDINATOR:
+        broker.clients.coordinator.shards.unavailable(0)
+    else:
+        broker.clients.coordinator.shards.prepare(1)
+    assert broker.call(offset_delete, delete_request((TOPIC[0], (0,))), 0).error_code == error
+    described = broker.call(describe_groups, DescribeGroupsRequest(groups=[GROUP]), 6).groups[0]
+    assert (described.error_code, described.group_state) == (error, "")
+    gone = broker.call(delete_groups, DeleteGroupsRequest(groups_names=[GROUP]), 2).results[0]
+    assert gone.error_code == error
+    committed = broker.call(offset_commit, commit_request((*TOPIC, (0,))), 8)
+    assert committed.topics[0].partitions[0].error_code == error
+    assert broker.call(offset_fetch, fetch_request(8), 8).groups[0].error_code == error
+    listed = broker.call(list_groups, ListGroupsRequest(), 5)
+    # A partition that is not served has no groups; one that loads may have some.
+    assert listed.error_code == (NONE if error is ErrorCode.NOT_COORDINATOR else error)

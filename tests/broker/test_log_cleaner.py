@@ -11,8 +11,8 @@ import pytest
 
 from odradek.broker.cleaner_messages import CleaningFailed, Ending
 from odradek.storage.checkpoints import read_offsets
-from odradek.storage.cleaner_checkpoints import CleanerCheckpoints
-from odradek.storage.cleaning_task import CleaningTask
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.cleaning.task import CleaningTask
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from tests.support.cleaner_rig import (

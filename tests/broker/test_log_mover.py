@@ -1,13 +1,23 @@
 """Logs move between the directories of a broker that goes on serving them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from odradek.broker import log_mover
 from odradek.broker.broker import Broker
+from odradek.broker.config_in_force import MOVE_RATE
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+)
+from odradek.coordinator.configs import ConfigResourceType
 from odradek.coordinator.topic_creation import NewTopic
 from odradek.coordinator.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -63,6 +73,15 @@ class Rig:
         """Return when nothing moves any more, nor waits to be written down."""
         while self.broker._background:
             await asyncio.wait(self.broker._background)
+
+    async def limit(self, rate: str | None) -> None:
+        """Let all moves together copy so many bytes per second."""
+        operation = AlterOperation.DELETE if rate is None else AlterOperation.SET
+        alteration = Alteration(
+            resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.node_id)),
+            changes=(ConfigChange(MOVE_RATE, operation, rate),),
+        )
+        assert await self.broker.config_admin.alter([alteration], validate_only=False) == [None]
 
     def directories(self) -> list[str]:
         """Of the topic, with the suffixes of those that are not the log."""
@@ -137,6 +156,47 @@ async def test_a_stop_leaves_a_move_to_the_next_start(rig: Rig, tmp_path: Path) 
     assert (again.place, again.assigned) == (target, target)
     assert values_from(again.log) == [b"a"]
     rig.broker = again.broker
+
+
+async def test_moves_keep_to_the_rate_that_is_set(rig: Rig) -> None:
+    value = bytes(900 << 10)
+    for _ in range(3):
+        rig.put(value)
+    await rig.limit(str(4 << 20))
+    target, began = rig.elsewhere, time.monotonic()
+    rig.alter(target)
+    await rig.settled()
+    assert rig.place == target
+    assert time.monotonic() - began > 0.6  # all but the end of it had to wait
+    assert values_from(rig.log) == [value] * 3
+
+
+async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_mover, "LONGEST_SLEEP_SECONDS", 0.005)
+    caplog.set_level("INFO", "odradek.config")
+    rig.put(b"a")
+    await rig.limit("0")
+    source, target = rig.place, rig.elsewhere
+    rig.alter(target)
+    await asyncio.sleep(0.05)
+    assert rig.place == source
+    assert rig.broker.log_manager.futures[("t", 0)].size_bytes == 0
+    await rig.limit(None)
+    await rig.settled()
+    assert rig.place == target
+    assert not [line for line in caplog.messages if "does not use it" in line]
+
+
+async def test_a_move_that_is_held_back_ends_with_the_broker(rig: Rig) -> None:
+    await rig.limit("0")
+    rig.alter(rig.elsewhere)
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    rig.broker.log_mover.close()
+    await rig.settled()
+    assert time.monotonic() - began < log_mover.LONGEST_SLEEP_SECONDS / 2
 
 
 @pytest.mark.parametrize(

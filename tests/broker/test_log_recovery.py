@@ -1,24 +1,32 @@
 """A broker that serves while large logs are still being recovered by other processes."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.broker import recovery_worker
 from odradek.broker.broker import Broker
+from odradek.broker.context import RequestContext
+from odradek.broker.handlers import describe_log_dirs
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.topic_creation import NewTopic
 from odradek.coordinator.topic_deletion import TopicRef
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage import found_log
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.storage.checkpoints import read_offsets
+from odradek.storage.directories import found_log
 from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
@@ -195,3 +203,93 @@ async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuc
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     await broker.log_recovery.close()
     broker.disk.close()
+
+
+async def described(broker: Broker) -> dict[int, tuple[int, int]]:
+    """Size and lag of each partition of `t`, as DescribeLogDirs tells them."""
+    context = RequestContext(broker, None, 4, "test", NOW_MS)  # type: ignore[arg-type] # it does not look at its connection
+    answer = describe_log_dirs.handle(context, DescribeLogDirsRequest(topics=None))
+    [found] = [topic for topic in answer.results[0].topics if topic.name == "t"]
+    return {one.partition_index: (one.partition_size, one.offset_lag) for one in found.partitions}
+
+
+async def test_logs_that_wait_are_described_with_a_lag_that_nobody_knows(
+    root: Path, stuck: None
+) -> None:
+    async with restarted(root) as broker:
+        await at_work(broker)
+        size = (root / "data" / "t-0" / "00000000000000000000.log").stat().st_size
+        assert size > 0
+        assert await described(broker) == dict.fromkeys(range(PARTITIONS), (size, -1))
+
+
+async def test_what_a_full_disk_kept_from_being_recovered_is_recovered_when_there_is_room(
+    root: Path,
+) -> None:
+    broker = open_broker(root)
+    first, *others = broker.log_manager.waiting()
+    broker.log_manager.give_up(first, OSError(errno.ENOSPC, "no space left"))
+    broker.log_recovery.begin(2)
+    await broker.log_recovery.finished()
+    assert not broker.is_served(*first.key)
+    with pytest.raises(ApiError, match="no space left") as refusal:
+        broker.log_manager.get(*first.key)
+    assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    await broker.disk_space.look()
+    await broker.log_recovery.finished()
+    assert all(broker.is_served(*log.key) for log in (first, *others))
+    assert values_from(broker.log_manager.get(*first.key)) == [b"%d" % first.partition]
+    assert {lag for _, lag in (await described(broker)).values()} == {0}
+    await broker.close()
+    assert (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_a_log_that_another_error_kept_is_not_tried_again(root: Path) -> None:
+    broker = open_broker(root)
+    damaged, full, *_ = broker.log_manager.waiting()
+    broker.log_manager.give_up(damaged, CorruptRecordError("it is not a log"))
+    broker.log_manager.give_up(full, OSError(errno.ENOSPC, "no space left"))
+    await broker.topic_admin.delete([TopicRef(name="t")])
+    await broker.disk_space.look()
+    assert broker.log_manager.waiting() == []
+    await broker.close()
+
+
+async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = open_broker(tmp_path, **{"offsets.topic.num.partitions": "1"})
+    await broker.topic_admin.ensure_offsets_topic()
+    await broker.close()
+    opened = LogManager.open_found
+
+    def no_space(*args: Any, **kwargs: Any) -> Any:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(LogManager, "open_found", no_space)
+    broker = open_broker(tmp_path)
+    monkeypatch.setattr(LogManager, "open_found", opened)
+    assert not broker.groups.shards.is_served("g")
+    await asyncio.sleep(0)  # the broker hears of the full disk
+    await broker.disk_space.look()
+    await broker.log_recovery.finished()
+    assert broker.groups.shards.is_served("g")
+    await broker.close()
+
+
+async def test_a_log_that_could_not_be_made_is_made_when_there_is_room(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    config = BrokerConfig.from_texts(
+        {"log.dirs": f"{tmp_path}/data", "listeners": "PLAINTEXT://localhost:9092"}
+    )
+    loop = asyncio.get_running_loop()
+    broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
+    files.fail(below(tmp_path / "data" / "t-0"), error=errno.ENOSPC)
+    await broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
+    files.heal()
+    assert [broker.is_served("t", index) for index in range(2)] == [False, True]
+    await broker.disk_space.look()
+    log = broker.log_manager.get("t", 0)
+    assert log.append(batch_of(b"v"), now_ms=NOW_MS).base_offset == 0
+    assert log.topic_id == broker.metadata.topics["t"].id
+    await broker.close()

@@ -25,7 +25,7 @@ from odradek.protocol.records.cluster_metadata import (
     TopicRecord,
 )
 from odradek.protocol.schema import Message
-from odradek.storage.data_directory import DirectoryError
+from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.log import AppendOrigin
 from tests.support.partition_logs import UnsyncedFiles, open_log
 

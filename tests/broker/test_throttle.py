@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cleaner_messages import FromProcess, Moved
 from odradek.broker.cleaner_process import Telling
-from odradek.broker.throttle import Throttle
+from odradek.broker.throttle import Pace, Throttle
 
 
 class Clock:
@@ -87,3 +87,20 @@ def test_the_broker_hears_every_second_how_much_was_moved_also_from_a_sleeper(
     clock.now += 0.5
     telling.moved(0)
     assert told[1:] == [Moved(30), Moved(0)]
+
+
+def test_a_pace_tells_how_long_to_wait_and_saves_nothing_up(clock: Clock) -> None:
+    pace = Pace(1000, now=lambda: clock.now)
+    pace.note(500)
+    assert pace.early_seconds() == pytest.approx(0.5)
+    pace.bytes_per_second = 250
+    assert pace.early_seconds() == pytest.approx(2)
+    clock.now += 3600
+    assert pace.early_seconds() < 0
+    pace.restart()
+    pace.note(250)
+    assert pace.early_seconds() == pytest.approx(1)
+    pace.bytes_per_second = -1
+    assert pace.early_seconds() <= 0
+    pace.bytes_per_second = 0
+    assert pace.early_seconds() == float("inf")

@@ -19,8 +19,7 @@ def test_a_group_inherits_from_its_broker() -> None:
     assert values["consumer.session.timeout.ms"] == 50_000
     assert values["consumer.heartbeat.interval.ms"] == 5_000
     assert values["share.delivery.count.limit"] == 7
-    # Its broker key may change at any time, so Kafka does not look at it here.
-    assert values["consumer.assignment.interval.ms"] == 1_000
+    assert values["consumer.assignment.interval.ms"] == 9
     assert "key.of.the.future" not in values
 
 
@@ -63,13 +62,18 @@ def test_where_a_share_group_may_begin(text: str) -> None:
 
 
 def test_a_group_is_described_with_where_its_values_come_from() -> None:
-    dynamic = [(ConfigSource.DYNAMIC_BROKER, {"group.share.assignment.interval.ms": "3"})]
+    settings = {
+        "group.share.assignment.interval.ms": "3",
+        "group.consumer.assignment.interval.ms": "15001",  # beyond the file's upper bound
+    }
+    dynamic = [(ConfigSource.DYNAMIC_BROKER, settings)]
     entries = describe_group(BROKER, {"share.isolation.level": "read_committed"}, dynamic)
     found = {entry.name: (entry.value, entry.source) for entry in entries}
     assert list(found) == list(GROUP_KEYS)
     assert found["share.isolation.level"] == ("read_committed", ConfigSource.GROUP)
     assert found["consumer.session.timeout.ms"] == ("50000", ConfigSource.STATIC_BROKER)
-    assert found["share.assignment.interval.ms"] == ("1000", ConfigSource.DYNAMIC_BROKER)
+    assert found["share.assignment.interval.ms"] == ("3", ConfigSource.DYNAMIC_BROKER)
+    assert found["consumer.assignment.interval.ms"] == ("15000", ConfigSource.DYNAMIC_BROKER)
     assert found["share.auto.offset.reset"] == ("latest", ConfigSource.DEFAULT)
 
 

@@ -1,10 +1,12 @@
 """Fixtures of the conformance tests."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.conformance.clients import CLIENTS
 from tests.conformance.clients.client import Client
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess, running_broker, why_no_broker
 from tests.support.topics import create_topic
 
 
@@ -19,3 +21,25 @@ def three_partitions(broker: BrokerProcess, topic: str) -> str:
     """A new topic of three partitions."""
     create_topic(broker.bootstrap, topic, 3)
     return topic
+
+
+# Members of consumer groups speak five times a second, and are out after three.
+QUICK_GROUPS = {
+    "group.consumer.min.session.timeout.ms": "3000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "100",
+}
+
+
+@pytest.fixture(scope="session")
+def quick_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker whose consumer groups notice soon what happens to them."""
+    reason = why_no_broker()
+    if reason:
+        pytest.skip(reason)
+    with running_broker(tmp_path_factory.mktemp("quick"), QUICK_GROUPS) as process:
+        yield process
+        assert process.crashes_in_log() == [], process.log_text()

@@ -1,193 +1,115 @@
-"""Watches the members of a group from outside, and judges what they did with its records.
+"""A group of real clients, watched from outside: by what its members say, and its broker.
 
-A member is a process that writes events as Kafka's VerifiableConsumer does. The verdict rests on
-one notion: a member has *settled* an offset when it read it and then, in the same assignment, had
-a commit behind it accepted. In a sound group every offset is read, and none is settled twice: what
-is read again must be what nobody had committed.
+with Group(KAFKA_PYTHON, broker.bootstrap, topic, name, tmp_path) as group:
+    group.add()
+    group.add(JAVA)
+    group.wait_until_shared(3, 3)
+    ...
+    group.assert_sound(ends)
 """
 
-import json
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-from tests.support.java_tools import JAVA_TOOLS
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-PATIENCE_SECONDS = 60.0
-ROOT = Path(__file__).parents[2]
+from tests.conformance import group_verdict
+from tests.conformance.group_described import STABLE, GroupWatch
+from tests.conformance.group_member import PATIENCE_SECONDS, Member, Partition, Place
+from tests.conformance.member_kinds import MemberKind
 
-Place = tuple[int, int]  # partition, offset
-
-
-class Member:
-    """A process of a group, and what it has said so far."""
-
-    def __init__(self, name: str, command: Sequence[str]) -> None:
-        self.name = name
-        self.events: list[dict[str, Any]] = []
-        self.noise: list[str] = []
-        self._process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                try:
-                    event = json.loads(line)
-                except json.JSONDecodeError:
-                    self.noise.append(line)
-                else:
-                    self.events.append(event)
-
-    def kill(self) -> None:
-        """SIGKILL: it leaves nothing, and its group must find out."""
-        self._process.kill()
-        self.wait()
-
-    def leave(self) -> None:
-        """SIGTERM: it leaves its group and ends."""
-        self.ask_to_leave()
-        self.assert_left()
-
-    def assert_left(self) -> None:
-        """It was asked to leave: wait until it has said that it did."""
-        self.wait()
-        assert self.heard("shutdown_complete"), self.story()
-
-    def ask_to_leave(self) -> None:
-        """SIGTERM, without waiting for the end."""
-        self._process.terminate()
-
-    def end(self) -> None:
-        """End it, however it is."""
-        if self._process.poll() is None:
-            self.kill()
-
-    def wait(self) -> None:
-        """Wait for its end, and until all that it said has been heard."""
-        self._process.wait(PATIENCE_SECONDS)
-        self._listener.join(PATIENCE_SECONDS)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process still lives."""
-        return self._process.poll() is None
-
-    def heard(self, name: str) -> list[dict[str, Any]]:
-        """Its events of one kind."""
-        return [event for event in list(self.events) if event["name"] == name]
-
-    @property
-    def partitions(self) -> set[int]:
-        """What it owns, as far as it has said."""
-        owned: set[int] = set()
-        for event in list(self.events):
-            if event["name"] == "partitions_assigned":
-                owned |= {place["partition"] for place in event["partitions"]}
-            elif event["name"] == "partitions_revoked":
-                owned -= {place["partition"] for place in event["partitions"]}
-        return owned
-
-    @property
-    def records_read(self) -> int:
-        """How many records it read, those twice that it read twice."""
-        return sum(event["count"] for event in self.heard("records_consumed"))
-
-    def read(self) -> Counter[Place]:
-        """How often it read each offset."""
-        return Counter(
-            place for event in self.heard("records_consumed") for place in _places_of(event)
-        )
-
-    def settled(self) -> Counter[Place]:
-        """How often it read an offset and then committed behind it, in one assignment."""
-        settled: Counter[Place] = Counter()
-        pending: set[Place] = set()
-        for event in list(self.events):
-            if event["name"] == "records_consumed":
-                pending.update(_places_of(event))
-            elif event["name"] in {"partitions_assigned", "partitions_revoked"}:
-                pending.clear()
-            elif event["name"] == "offsets_committed" and event["success"]:
-                for commit in event["offsets"]:
-                    done = {
-                        place
-                        for place in pending
-                        if place[0] == commit["partition"] and place[1] < commit["offset"]
-                    }
-                    settled.update(done)
-                    pending -= done
-        return settled
-
-    def story(self) -> str:
-        """What to print when something is wrong with it."""
-        last = "\n".join(json.dumps(event) for event in self.events[-15:])
-        return f"{self.name}: owns {self.partitions}\n{last}\n{''.join(self.noise[-30:])}"
-
-
-def _places_of(event: dict[str, Any]) -> list[Place]:
-    places: list[Place] = []
-    for summary in event["partitions"]:
-        first, last = summary["minOffset"], summary["maxOffset"]
-        assert summary["count"] == last - first + 1, f"a gap in {summary}"
-        places += [(summary["partition"], offset) for offset in range(first, last + 1)]
-    return places
+LIMIT_SECONDS = 30.0
 
 
 class Group:
     """The members of one group on one topic, dead ones included."""
 
-    def __init__(self, kind: str, bootstrap: str, topic: str, name: str, scratch: Path) -> None:
-        self._make = _MAKERS[kind]
-        self._arguments = (bootstrap, topic, name)
+    def __init__(
+        self, kind: MemberKind, bootstrap: str, topic: str, name: str, scratch: Path
+    ) -> None:
+        self._kind = kind
+        self._bootstrap = bootstrap
+        self._topic = topic
         self._scratch = scratch
+        self.name = name
         self.members: list[Member] = []
+        self.watch = GroupWatch(bootstrap, name)
 
-    def __enter__(self) -> "Group":
+    def __enter__(self) -> Self:
+        self.watch.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         for member in self.members:
             member.end()
+        self.watch.__exit__(None, None, None)
 
-    def add(self, instance: str | None = None) -> Member:
-        """Start one more member."""
-        name = f"member {len(self.members)}"
-        command = self._make(*self._arguments, instance, self._scratch)
-        self.members.append(Member(name, command))
+    def add(
+        self,
+        kind: MemberKind | None = None,
+        *,
+        instance: str | None = None,
+        topic: str | None = None,
+    ) -> Member:
+        """Start one more member: of the group's kind and topic, if nothing else is said."""
+        kind = kind or self._kind
+        command = kind.command(
+            self._bootstrap, topic or self._topic, self.name, instance, self._scratch
+        )
+        self.members.append(Member(f"member {len(self.members)}, {kind}", command))
         return self.members[-1]
 
     def leave(self) -> None:
         """All members leave, and end."""
-        living = [member for member in self.members if member.is_running]
+        living = self.living
         for member in living:
             member.ask_to_leave()
         for member in living:
             member.assert_left()
 
+    @property
+    def living(self) -> list[Member]:
+        """The members whose processes run."""
+        return [member for member in self.members if member.is_running]
+
+    # -- waiting -----------------------------------------------------------------------------------
+
     def wait_until_shared(self, *sizes: int) -> None:
-        """Wait until the living members own disjoint parts of these sizes, in any order."""
+        """Wait until the living members own disjoint parts of these sizes, in any order.
+
+        They say so, and their broker: it has the same members, and calls the group stable.
+        """
 
         def shared() -> bool:
-            owned = [member.partitions for member in self.members if member.is_running]
+            owned = [member.partitions for member in self.living]
             disjoint = len(set().union(*owned)) == sum(map(len, owned))
-            return disjoint and sorted(map(len, owned)) == sorted(sizes)
+            if not disjoint or sorted(map(len, owned)) != sorted(sizes):
+                return False
+            told = self.watch.look()
+            return (
+                told is not None
+                and told.state == STABLE
+                and Counter(told.shares.values()) == Counter(map(frozenset, owned))
+            )
 
         self.wait_until(shared, f"shares of {sizes}")
+
+    def wait_until_read(self, ends: Mapping[Partition, int]) -> None:
+        """Wait until the members have read so many records, and their last commits are answered."""
+        total = sum(ends.values())
+
+        def is_done() -> bool:
+            if sum(member.records_read for member in self.members) < total:
+                return False
+            return group_verdict.committed_in_the_end(self.members) == {
+                at: end for at, end in ends.items() if end
+            }
+
+        self.wait_until(is_done, "everything read and committed")
 
     def wait_until(
         self, condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_SECONDS
@@ -196,54 +118,44 @@ class Group:
         deadline = time.monotonic() + patience_s
         while not condition():
             stories = "\n".join(member.story() for member in self.members)
-            assert time.monotonic() < deadline, f"no {what}:\n{stories}"
+            fallen = [member.name for member in self.members if member.fell]
+            in_time = time.monotonic() < deadline and not fallen
+            assert in_time, f"no {what}, ended: {fallen}\n{self.watch.last}\n{stories}"
             time.sleep(0.05)
+
+    # -- judging -----------------------------------------------------------------------------------
 
     def read(self) -> Counter[Place]:
         """How often each offset was read."""
-        return sum((member.read() for member in self.members), Counter())
+        return sum((member.read() for member in self.members), Counter[Place]())
 
-    def settled(self) -> Counter[Place]:
-        """How often each offset was settled."""
-        return sum((member.settled() for member in self.members), Counter())
+    def assert_sound(self, ends: Mapping[Partition, int]) -> None:
+        """All was read, and nothing twice that was committed; see group_verdict."""
+        group_verdict.assert_sound(self.members, ends)
+        self.watch.assert_sound()
 
-    def assert_sound(self, ends: dict[int, int]) -> None:
-        """Every offset below the partitions' ends was read, none was settled twice."""
-        wanted = {(partition, offset) for partition, end in ends.items() for offset in range(end)}
-        assert set(self.read()) == wanted
-        twice = [place for place, times in self.settled().items() if times > 1]
-        assert twice == [], f"committed, and read again: {sorted(twice)[:10]}"
-
-
-def _python_member(module: str) -> Callable[..., list[str]]:
-    def command(
-        bootstrap: str, topic: str, group: str, instance: str | None, scratch: Path
-    ) -> list[str]:
-        name = f"tests.conformance.members.{module}"
-        options = ["--instance", instance] if instance else []
-        return [sys.executable, "-W", "ignore", "-m", name, bootstrap, topic, group, *options]
-
-    return command
+    def assert_lag(self, ends: Mapping[Partition, int]) -> None:
+        """Offsets and lag by the admin API are what the members were told."""
+        told = group_verdict.committed_in_the_end(self.members)
+        found = committed(self._bootstrap, self.name)
+        assert found == told
+        assert lag(self._bootstrap, found) == {at: ends[at] - told[at] for at in told}
 
 
-def _java_member(
-    bootstrap: str, topic: str, group: str, instance: str | None, scratch: Path
-) -> list[str]:
-    settings = scratch / "verifiable-consumer.properties"
-    settings.write_text("heartbeat.interval.ms=300\n")
-    options = ["--group-instance-id", instance] if instance else []
-    return JAVA_TOOLS.command(
-        "VerifiableConsumer",
-        *("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group),
-        *("--session-timeout", "3000", "--command-config", str(settings)),
-        *("--reset-policy", "earliest"),
-        *options,
-    )
+def committed(bootstrap: str, group: str) -> dict[Partition, int]:
+    """The group's committed offsets, as an admin client gets them."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    answer = asked[group].result(LIMIT_SECONDS)
+    return {(each.topic, each.partition): each.offset for each in answer.topic_partitions}
 
 
-_MAKERS: dict[str, Callable[..., list[str]]] = {
-    "kafka-python": _python_member("kafka_python_member"),
-    "aiokafka": _python_member("aiokafka_member"),
-    "confluent-kafka": _python_member("confluent_member"),
-    "java": _java_member,
-}
+def lag(bootstrap: str, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+    """How far each partition's end is behind the offset, as an admin client gets it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    latest = {TopicPartition(*at): OffsetSpec.latest() for at in offsets}
+    ends = admin.list_offsets(latest)
+    return {
+        (at.topic, at.partition): end.result(LIMIT_SECONDS).offset - offsets[at.topic, at.partition]
+        for at, end in ends.items()
+    }

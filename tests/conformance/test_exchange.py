@@ -75,12 +75,12 @@ def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path:
         snapshots = set(house.metadata.glob("*.checkpoint"))
         with house.lived_in(name, killed=killed) as broker:
             if left:
-                same(left, seen(broker.port, history.groups))
+                same(left, seen(broker.port, history.groups, history.classic))
             if name == "kafka" and told_by_kafka:
                 same(told_by_kafka, kept(broker.port, *history.newer_groups))
             history.write(broker)
             assert committed_values(broker.bootstrap) == history.decided
-            left = seen(broker.port, history.groups)
+            left = seen(broker.port, history.groups, history.classic)
             if name == "kafka":
                 told_by_kafka = kept(broker.port, *history.newer_groups)
             wait_until(lambda old=snapshots: set(house.metadata.glob("*.checkpoint")) > old)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.clients import CLIENTS
 from tests.conformance.group_watch import Group
+from tests.conformance.member_kinds import KAFKA_PYTHON
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
 from tests.support.lengths import by_length
@@ -66,7 +67,7 @@ def test_consumer_perf_reads_all_of_them(
 def test_a_group_of_three_reads_each_once_and_in_order(
     broker: BrokerProcess, ends: dict[int, int], tmp_path: Path
 ) -> None:
-    with Group("kafka-python", broker.bootstrap, TOPIC, "many-readers", tmp_path) as group:
+    with Group(KAFKA_PYTHON, broker.bootstrap, TOPIC, "many-readers", tmp_path) as group:
         for _ in range(3):
             group.add()
         group.wait_until(
@@ -75,7 +76,7 @@ def test_a_group_of_three_reads_each_once_and_in_order(
             patience_s=300,
         )
         group.leave()
-        group.assert_sound(ends)
+        group.assert_sound({(TOPIC, partition): end for partition, end in ends.items()})
 
 
 def test_values_come_back_in_the_order_they_were_sent(

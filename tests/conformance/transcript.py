@@ -31,6 +31,8 @@ from odradek.protocol.primitives import ZERO_UUID
 
 # A member's id is what the client calls itself, a dash, and a random UUID.
 MEMBER_ID = re.compile(r".+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# The broker draws this for a member of a consumer group that has no id.
+DRAWN_MEMBER_ID = re.compile(r"[\w-]{22}")
 DRAWN_IDS = frozenset(
     {"cluster_id", "log_dir", "producer_id", "replica_directory_id", "session_id", "topic_id"}
 )
@@ -42,6 +44,7 @@ NO_ID = (-1, 0, "", None, ZERO_UUID)
 UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("AlterReplicaLogDirsResponse", "results"): lambda topic: topic["topic_name"],
     ("AlterReplicaLogDirTopicResult", "partitions"): lambda one: one["partition_index"],
+    ("ConsumerGroupHeartbeatAssignment", "topic_partitions"): lambda topic: repr(topic),
     ("CreateTopicsResponse", "topics"): lambda topic: topic["name"],
     ("CreatePartitionsResponse", "results"): lambda topic: topic["name"],
     ("DeleteRecordsResponse", "topics"): lambda topic: topic["name"],
@@ -114,6 +117,9 @@ class Transcript:
     def _plain_field(self, name: str, value: Any) -> Any:
         if name in DRAWN_IDS:
             return value if value in NO_ID else self._name(name, value)
+        names_member = name in ("member_id", "leader") and isinstance(value, str)
+        if names_member and DRAWN_MEMBER_ID.fullmatch(value):
+            return self._name("member", value)
         if name in FREE_TEXT:
             return value if value in (None, "") else WORDS
         if name in CLOCK_FIELDS:

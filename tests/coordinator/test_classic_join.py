@@ -2,9 +2,17 @@
 
 import pytest
 
-from odradek.coordinator.classic_group import ClassicState, elect_protocol
+from odradek.coordinator.classic_group import ClassicState
+from odradek.coordinator.classic_roster import elect_protocol
 from odradek.protocol.errors import ApiError, ErrorCode
-from tests.support.groups import GROUP, REBALANCE_MS, SESSION_MS, Groups, Waiting, subscription
+from tests.support.groups import (
+    GROUP,
+    REBALANCE_MS,
+    SESSION_MS,
+    Groups,
+    Waiting,
+    subscription,
+)
 
 NEW_MEMBER_MS = 5 * 60_000
 
@@ -65,6 +73,10 @@ def test_an_id_that_was_promised_to_a_dynamic_member_is_not_for_a_static_one() -
         ([["range", "sticky"], ["sticky", "range"], ["sticky", "range"]], "sticky"),
         ([["range", "sticky"], ["sticky"]], "sticky"),
         ([["a", "b", "c"], ["c", "b"], ["b", "c", "a"]], "b"),
+        # As many votes for the one as for the other: whoever votes first, Kafka elects these.
+        ([["range", "sticky"], ["sticky", "range"]], "sticky"),
+        ([["sticky", "range"], ["range", "sticky"]], "sticky"),
+        ([["b", "a"], ["a", "b"]], "a"),
     ],
 )
 def test_members_vote_for_the_first_of_their_protocols_that_all_support(
@@ -336,6 +348,15 @@ def test_the_new_id_of_a_static_member_survives_a_restart() -> None:
     after = groups.restarted()
     assert after.group().static_member_ids["i2"] == new_id
     assert after.sync(new_id, 2, instance="i2").assignment == b"2"
+
+
+def test_the_timeouts_with_which_a_static_member_came_back_survive_a_restart() -> None:
+    groups = Groups()
+    static_group(groups)
+    new_id = groups.join(instance="i2", session_ms=20_000, rebalance_ms=90_000).member_id
+    for life in (groups, groups.restarted()):
+        member = life.group().members[new_id]
+        assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (20_000, 90_000)
 
 
 def test_a_static_member_whose_protocols_would_change_the_election_starts_a_rebalance() -> None:

@@ -1,8 +1,9 @@
 """Random members in one group: they join, sync, leave, crash, come back late, and commit.
 
-What must hold whatever they do: one generation at a time, every member of a stable generation was
-given its part by that generation's leader, nobody outside the generation commits, everybody who
-waits is answered in the end, and replaying the log gives the same group.
+What must hold whatever they do: one generation at a time, with at most one leader; every partition
+has exactly one owner in a stable generation, and it is the one whom that generation's leader gave
+it; nobody outside the generation commits; everybody who waits is answered in the end; and replaying
+the log gives the same group.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from odradek.coordinator.journal import Journal
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from tests.support.groups import GROUP, SESSION_MS, Groups, Waiting, subscription
@@ -37,6 +39,11 @@ PROTOCOLS: tuple[Mapping[str, bytes], ...] = (
     {"range": subscription("a", "b"), "sticky": b""},
     {"sticky": b"", "range": subscription("a")},
 )
+# v3 does not ask a new member back; to v8 a leader that came back is told that its old id leads.
+VERSIONS = (3, 8, 9)
+PARTITIONS = range(6)
+# Of a third of a session each: longer than a join of a newcomer that gave up may stay parked.
+ROUNDS_OF_PEACE = 200
 storage_error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")
 
 
@@ -50,6 +57,8 @@ class Client:
 
     instance: str | None
     protocols: Mapping[str, bytes]
+    version: int = 9
+    life: int = 0
     member_id: str = ""
     generation_id: int = -1
     leads: bool = False
@@ -58,20 +67,28 @@ class Client:
     waits_for: str = ""
     must_join: bool = True
     assigned: bool = False
+    assignment: bytes = b""
     alive: bool = True
 
 
 class ClassicGroupMachine(RuleBasedStateMachine):
     clients: list[Client]
 
-    @initialize(delay_ms=st.sampled_from([0, 3_000]))
-    def start(self, delay_ms: int) -> None:
+    @initialize(delay_ms=st.sampled_from([0, 3_000]), max_size=st.sampled_from([3, 100]))
+    def start(self, delay_ms: int, max_size: int) -> None:
         numbers = count(1)
         self.uuids = lambda: f"uuid{next(numbers)}"
-        self.groups = Groups(initial_rebalance_delay_ms=delay_ms, uuids=self.uuids)
-        self.delay_ms = delay_ms
+        self.settings = {"initial_rebalance_delay_ms": delay_ms, "max_size": max_size}
+        self.groups = Groups(uuids=self.uuids, **self.settings)
         self.clients = []
+        # How often the broker has started. A generation that was not written down comes again.
+        self.life = 1
         self.last_generation = 0
+        # By life and generation: who was told to lead, and whether it knew all of its members.
+        self.leaders: dict[tuple[int, int], str] = {}
+        self.knew_all: dict[int, bool] = {}
+        # Whether a write has failed of which the log may know less than the group.
+        self.log_is_behind = False
         # What each generation's leader gave to each member.
         self.given: dict[int, dict[str, bytes]] = {}
         self.committed: int | None = None
@@ -104,10 +121,16 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         else:
             self.send_heartbeat(client)
 
-    @rule(instance=st.sampled_from([None, None, *STATIC]), protocols=st.sampled_from(PROTOCOLS))
-    def arrive(self, instance: str | None, protocols: Mapping[str, bytes]) -> None:
+    @rule(
+        instance=st.sampled_from([None, None, *STATIC]),
+        protocols=st.sampled_from(PROTOCOLS),
+        version=st.sampled_from(VERSIONS),
+    )
+    def arrive(self, instance: str | None, protocols: Mapping[str, bytes], version: int) -> None:
         if sum(client.alive for client in self.clients) < 5:
-            self.clients.append(Client(instance, protocols))
+            if instance is not None:
+                version = max(version, 8)
+            self.clients.append(Client(instance, protocols, version))
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -118,7 +141,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     def send_join(self, client: Client) -> None:
         answer = self.groups.send_join(
-            client.member_id, instance=client.instance, protocols=client.protocols
+            client.member_id,
+            instance=client.instance,
+            protocols=client.protocols,
+            version=client.version,
         )
         self.expect(client, "join", answer)
 
@@ -127,12 +153,12 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def sync_and_forget_somebody(self, data: st.DataObject) -> None:
         client = self.pick(data)
         if client.waiting is None and client.generation_id >= 0:
-            self.send_sync(client, client.members[1:])
+            self.send_sync(client, client.members[1:] or client.members)
 
     def send_sync(self, client: Client, members: list[str]) -> None:
         assignments = {}
         if client.leads:
-            assignments = {name: f"{name}@{client.generation_id}".encode() for name in members}
+            assignments = shared_out(members, client.generation_id)
         before = self.state()
         answer = self.groups.send_sync(
             client.member_id, client.generation_id, assignments, instance=client.instance
@@ -140,6 +166,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if before is ClassicState.COMPLETING_REBALANCE and self.state() is ClassicState.STABLE:
             assert client.leads, "only a leader ends a rebalance"
             self.given[client.generation_id] = assignments
+            # It may have been told of another life's members, under the same number.
+            self.knew_all[client.generation_id] = client.life == self.life
         self.expect(client, "sync", answer)
 
     def send_heartbeat(self, client: Client) -> None:
@@ -167,10 +195,17 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         member_id, generation_id, instance = identity
         code = self.groups.heartbeat(member_id, generation_id, instance=instance)
         assert code is not ErrorCode.NONE or self.is_current(identity)
+        if not self.is_current(identity):
+            refused = self.groups.sync(member_id, generation_id, instance=instance)
+            assert refused.error_code != ErrorCode.NONE
 
     def send_commit(self, identity: Identity) -> None:
         offset = next(self.offsets)
-        allowed = self.is_current(identity) or identity[1] < 0
+        state = self.state()
+        if identity[1] < 0:
+            allowed = state in (None, ClassicState.EMPTY)
+        else:
+            allowed = self.is_current(identity) and state is not ClassicState.COMPLETING_REBALANCE
         try:
             self.groups.commit(
                 offset, member_id=identity[0], generation_id=identity[1], instance=identity[2]
@@ -215,9 +250,24 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             client.waiting.cancel()
         client.alive = False
         if client.instance is not None:
-            self.clients.append(Client(client.instance, client.protocols))
+            self.clients.append(Client(client.instance, client.protocols, client.version))
 
-    @rule(by_ms=st.sampled_from([1_000, SESSION_MS // 2, SESSION_MS, 61_000]))
+    @rule(instance=st.sampled_from(STATIC))
+    def an_administrator_removes_a_static_member(self, instance: str) -> None:
+        who = LeaveGroupMemberIdentity(member_id="", group_instance_id=instance)
+        self.groups.coordinator.leave_group(GROUP, [who])
+
+    @rule(luck=st.integers(0, 4))
+    def an_administrator_deletes_the_group(self, luck: int) -> None:
+        if luck:
+            return
+        state = self.state()
+        result = self.groups.coordinator.delete_groups([GROUP])[0]
+        if result.error_code == ErrorCode.NONE:
+            assert state is ClassicState.EMPTY, "a group with members was deleted"
+            self.committed = None
+
+    @rule(by_ms=st.sampled_from([1_000, SESSION_MS // 2, SESSION_MS, 61_000, 301_000]))
     def time_passes(self, by_ms: int) -> None:
         self.groups.advance(by_ms)
 
@@ -237,7 +287,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             if client.waiting is not None:
                 client.waiting.cancel()
                 client.waiting = None
-        self.groups = self.groups.restarted(initial_rebalance_delay_ms=self.delay_ms)
+        self.groups = self.groups.restarted(**self.settings)
+        self.life += 1
+        self.log_is_behind = False
         known = self.known()
         self.last_generation = known.generation_id if known is not None else 0
 
@@ -260,8 +312,29 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert member.assignment == expected or member.is_static
 
     @invariant()
+    def every_partition_of_a_stable_generation_has_one_owner(self) -> None:
+        group = self.known()
+        if group is None or group.state is not ClassicState.STABLE:
+            return
+        if self.knew_all[group.generation_id]:
+            owned = [p for m in group.members.values() for p in owned_by(m.assignment)]
+            assert sorted(owned) == list(PARTITIONS)
+        for client in self.clients:
+            member = group.members.get(client.member_id)
+            if client.assigned and member and client.generation_id == group.generation_id:
+                assert client.assignment == member.assignment
+
+    @invariant()
+    def a_generation_is_not_larger_than_a_group_may_be(self) -> None:
+        group = self.known()
+        if group is not None and group.state is not ClassicState.PREPARING_REBALANCE:
+            assert len(group.members) <= self.groups.settings.max_size
+
+    @invariant()
     def generations_never_go_back(self) -> None:
         group = self.known()
+        if group is None:
+            getattr(self, "leaders", {}).clear()
         if group is not None:
             assert group.generation_id >= self.last_generation
         # An empty group without offsets is deleted some day, and then begins anew.
@@ -277,6 +350,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             member.member_id for member in group.members.values() if member.is_static
         }
         assert not group.pending_syncs - set(group.members)
+        parked = [member for member in group.members.values() if member.awaits_join]
+        assert group.roster.joined == len(parked)
         if group.state is ClassicState.EMPTY:
             assert not group.members
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
@@ -307,9 +382,50 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         assert state.offsets.of_group(GROUP) == self.offsets_now()
         found = state.offsets.of_group(GROUP).get("topic", {}).get(0)
         assert (found.offset if found else None) == self.committed
+        logged = state.groups.get(GROUP)
+        assert logged is None or logged.state in JOURNALED
+        if self.groups.logs[0].failed:
+            self.groups.logs[0].failed = 0
+            self.log_is_behind = True
         # A group that became empty while the disk failed is the one difference there may be.
         if group.state in JOURNALED and group.members:
-            assert written(state.groups[GROUP]) == written(group)
+            self.log_is_behind = False
+        if group.state in JOURNALED and not self.log_is_behind:
+            assert logged is not None
+            assert written(logged) == written(group)
+        elif logged is not None:
+            assert logged.generation_id <= group.generation_id
+
+    # -- what must come to pass -------------------------------------------------------------------
+
+    def teardown(self) -> None:
+        """Left in peace, whoever lives (and finds room) ends in one stable generation."""
+        if self.known() is None:
+            return
+        self.groups.logs[0].fail_next = None
+        for _ in range(ROUNDS_OF_PEACE):
+            if self.all_have_settled():
+                break
+            self.everybody_does_what_consumers_do(1)
+            self.groups.advance(SESSION_MS // 3)
+            self.answers_arrive()
+        assert self.all_have_settled()
+        self.every_partition_of_a_stable_generation_has_one_owner()
+        self.the_log_says_the_same()
+
+    def all_have_settled(self) -> bool:
+        group = self.known()
+        alive = [client for client in self.clients if client.alive]
+        if group is None or not alive:
+            return True
+        room = min(len(alive), self.groups.settings.max_size)
+        settled = [
+            client
+            for client in alive
+            if client.assigned and client.member_id in group.members and client.waiting is None
+        ]
+        stable = group.state is ClassicState.STABLE
+        return stable and len(settled) == len(group.members) == room
 
     # -- small words ------------------------------------------------------------------------------
 
@@ -359,6 +475,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         response, client.waiting = client.waiting.response, None
         if isinstance(response, SyncGroupResponse):
             client.assigned = response.error_code == ErrorCode.NONE
+            client.assignment = response.assignment
         if isinstance(response, JoinGroupResponse):
             client.assigned = False
             client.must_join = response.error_code != ErrorCode.NONE
@@ -369,9 +486,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
                 if identity not in self.identities and client.generation_id >= 0:
                     self.identities.append(identity)
             client.leads = response.leader == response.member_id and not response.skip_assignment
+            client.life = self.life
             client.members = [member.member_id for member in response.members]
             if client.leads and response.error_code == ErrorCode.NONE:
                 assert response.member_id in client.members
+                generation = (self.life, response.generation_id)
+                told = self.leaders.setdefault(generation, response.member_id)
+                assert told == response.member_id, "two members lead one generation"
         self.refuse(client, ErrorCode(response.error_code))
 
     @staticmethod
@@ -386,6 +507,19 @@ class ClassicGroupMachine(RuleBasedStateMachine):
                 client.generation_id = -1
         if code is ErrorCode.FENCED_INSTANCE_ID:
             client.alive = False
+
+
+def shared_out(members: list[str], generation_id: int) -> dict[str, bytes]:
+    """The partitions, in turn, each to one of the members."""
+    share: dict[str, list[str]] = {name: [] for name in members}
+    for partition in PARTITIONS:
+        share[members[partition % len(members)]].append(str(partition))
+    return {name: f"{generation_id}:{','.join(own)}".encode() for name, own in share.items()}
+
+
+def owned_by(assignment: bytes) -> list[int]:
+    _, _, partitions = assignment.decode().partition(":")
+    return [int(partition) for partition in partitions.split(",") if partition]
 
 
 def written(group: ClassicGroup) -> object:

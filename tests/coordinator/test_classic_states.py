@@ -1,150 +1,117 @@
 """Every state of a classic group, and what it answers to every call."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from odradek.coordinator.classic_group import LEGAL, ClassicGroup, ClassicState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
-from tests.support.groups import GROUP, Groups, Waiting, answered
-
-PARKED = "parked"
-
-
-def in_state(state: str) -> tuple[Groups, str]:
-    """A group in that state, and the id of the member that speaks (a follower, where it can be)."""
-    groups = Groups()
-    if state == "none":
-        return groups, "nobody"
-    if state == "simple":
-        groups.commit(1)
-        return groups, "nobody"
-    leader, follower = groups.stable_group(2)
-    if state == "empty":
-        groups.leave(leader, follower)
-        return groups, follower
-    if state == "preparing":
-        groups.parked_join()
-    if state == "completing":
-        third, _ = groups.parked_join()
-        for member_id in (leader, follower):
-            groups.send_join(member_id)
-        assert third in groups.group().members
-    expected = {"preparing": "PreparingRebalance", "completing": "CompletingRebalance"}
-    assert groups.group().state.value == expected.get(state, "Stable")
-    return groups, follower
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
+from tests.support.group_states import (
+    CALLS,
+    FULL_AT,
+    PARKED,
+    STATES,
+    Cell,
+    Codes,
+    answers_of_a_full_group,
+    cells,
+    stable,
+)
+from tests.support.groups import GROUP, Groups, Waiting
 
 
-def outcome(response: object) -> object:
-    if isinstance(response, Waiting) and not response.done():
-        return PARKED
-    return ErrorCode(answered(response).error_code)
+@dataclass
+class Sent:
+    """A request to a coordinator in memory: a response, a Waiting, or an error code."""
+
+    answer: Any
+
+    def code(self, _expected: Codes) -> Codes:
+        answer = self.answer.response if isinstance(self.answer, Waiting) else self.answer
+        if answer is None:
+            return PARKED
+        if isinstance(answer, LeaveGroupResponse) and not answer.error_code:
+            answer = answer.members[0]
+        return answer if isinstance(answer, ErrorCode) else ErrorCode(answer.error_code)
+
+    def joined(self) -> JoinGroupResponse:
+        answer: JoinGroupResponse = (
+            self.answer.response if isinstance(self.answer, Waiting) else self.answer
+        )
+        return answer
 
 
-def call(groups: Groups, name: str, member_id: str) -> object:
-    known = groups.coordinator.shards.of(GROUP).state.groups.get(GROUP)
-    generation = known.generation_id if known else 0
-    calls: dict[str, Callable[[], object]] = {
-        "heartbeat": lambda: groups.heartbeat(member_id, generation),
-        "heartbeat, old": lambda: groups.heartbeat(member_id, generation - 1),
-        "heartbeat, stranger": lambda: groups.heartbeat("stranger", generation),
-        "sync": lambda: groups.send_sync(member_id, generation),
-        "sync, old": lambda: groups.send_sync(member_id, generation - 1),
-        "sync, other protocol": lambda: groups.send_sync(
-            member_id, generation, protocol_name="sticky"
-        ),
-        "sync, stranger": lambda: groups.send_sync("stranger", generation),
-        "join again": lambda: groups.send_join(member_id),
-        "join again, changed": lambda: groups.send_join(member_id, protocols={"range": b"other"}),
-        "join, new": groups.send_join,
-        "join, new, v3": lambda: groups.send_join(version=3),
-        "join, other type": lambda: groups.send_join(protocol_type="connect"),
-        "join, other protocol": lambda: groups.send_join(protocols={"sticky": b""}),
-        "leave": lambda: leave(groups, member_id),
-        "leave, stranger": lambda: leave(groups, "stranger"),
-        "commit": lambda: groups.commit(5, member_id=member_id, generation_id=generation),
-        "commit, old": lambda: groups.commit(5, member_id=member_id, generation_id=generation - 1),
-        "commit, stranger": lambda: groups.commit(
-            5, member_id="stranger", generation_id=generation
-        ),
-        "commit, simple": lambda: groups.commit(5),
-        "delete": lambda: ErrorCode(groups.coordinator.delete_groups([GROUP])[0].error_code),
-    }
-    try:
-        answer = calls[name]()
-    except ApiError as error:
-        return error.code
-    return answer if isinstance(answer, ErrorCode) else outcome(answer)
+class MemoryStage:
+    """A group in memory."""
+
+    def __init__(self, **settings: int) -> None:
+        self.groups = Groups(**settings)
+
+    def join(self, member_id: str = "", **words: Any) -> Sent:
+        return Sent(self.groups.send_join(member_id, **words))
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        *,
+        instance: str | None = None,
+        protocol: tuple[str, str] = ("consumer", "range"),
+        assignments: Mapping[str, bytes] | None = None,
+    ) -> Sent:
+        words = {"protocol_type": protocol[0], "protocol_name": protocol[1]}
+        send = self.groups.send_sync
+        return Sent(send(member_id, generation, assignments, instance=instance, **words))
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> Sent:
+        return Sent(self.groups.heartbeat(member_id, generation, instance=instance))
+
+    def leave(self, member_id: str, instance: str | None = None) -> Sent:
+        who = LeaveGroupMemberIdentity(member_id=member_id, group_instance_id=instance)
+        return Sent(self.groups.coordinator.leave_group(GROUP, [who]))
+
+    def commit(
+        self, member_id: str = "", generation: int = -1, instance: str | None = None
+    ) -> Sent:
+        words: dict[str, Any] = {"generation_id": generation, "instance": instance}
+        try:
+            return Sent(self.groups.commit(5, member_id=member_id, **words))
+        except ApiError as error:
+            return Sent(error.code)
+
+    def delete(self) -> Sent:
+        return Sent(self.groups.coordinator.delete_groups([GROUP])[0])
+
+    def wait_for_members(self, count: int) -> None:
+        assert len(self.groups.group().members) == count
 
 
-def leave(groups: Groups, member_id: str) -> ErrorCode:
-    response = groups.leave(member_id)
-    assert response.error_code == ErrorCode.NONE
-    return ErrorCode(response.members[0].error_code)
+@pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: f"{cell.state}: {cell.call}")
+def test_each_state_answers_each_call_as_kafka_does(cell: Cell) -> None:
+    stage = MemoryStage()
+    cast = STATES[cell.state](stage)
+    assert CALLS[cell.call](stage, cast).code(cell.expected) == cell.expected
 
 
-WORDS: dict[str, object] = {
-    "ok": ErrorCode.NONE,
-    "parked": PARKED,
-    "unknown": ErrorCode.UNKNOWN_MEMBER_ID,
-    "rebalancing": ErrorCode.REBALANCE_IN_PROGRESS,
-    "generation": ErrorCode.ILLEGAL_GENERATION,
-    "inconsistent": ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-    "required": ErrorCode.MEMBER_ID_REQUIRED,
-    "non-empty": ErrorCode.NON_EMPTY_GROUP,
-    "no-group": ErrorCode.GROUP_ID_NOT_FOUND,
-}
-STATES = ("none", "simple", "empty", "preparing", "completing", "stable")
-# A row for each call, a column for each state.
-TABLE = """
-heartbeat              unknown   unknown   unknown   rebalancing   ok            ok
-heartbeat, old         unknown   unknown   unknown   generation    generation    generation
-heartbeat, stranger    unknown   unknown   unknown   unknown       unknown       unknown
-sync                   unknown   unknown   unknown   rebalancing   parked        ok
-sync, old              unknown   unknown   unknown   generation    generation    generation
-sync, other protocol   unknown   unknown   unknown   inconsistent  inconsistent  inconsistent
-sync, stranger         unknown   unknown   unknown   unknown       unknown       unknown
-join again             unknown   unknown   unknown   parked        ok            ok
-join again, changed    unknown   unknown   unknown   parked        parked        parked
-join, new              required  required  required  required      required      required
-join, new, v3          ok        ok        ok        parked        parked        parked
-join, other type       required  required  required  inconsistent  inconsistent  inconsistent
-join, other protocol   required  required  required  inconsistent  inconsistent  inconsistent
-leave                  unknown   unknown   unknown   ok            ok            ok
-leave, stranger        unknown   unknown   unknown   unknown       unknown       unknown
-commit                 no-group  unknown   unknown   ok            rebalancing   ok
-commit, old            ok        ok        unknown   generation    generation    generation
-commit, stranger       no-group  unknown   unknown   unknown       unknown       unknown
-commit, simple         ok        ok        ok        unknown       unknown       unknown
-delete                 no-group  ok        ok        non-empty     non-empty     non-empty
-"""
+@pytest.mark.parametrize("call", CALLS)
+def test_a_dead_group_sends_everybody_to_look_for_another_coordinator(call: str) -> None:
+    """A group dies when it is removed, so nobody meets it; Kafka is as careful."""
+    stage = MemoryStage()
+    cast = stable(stage)
+    stage.groups.group().die()
+    expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if call == "delete":
+        expected = ErrorCode.GROUP_ID_NOT_FOUND
+    assert CALLS[call](stage, cast).code(expected) == expected
 
 
-def cells() -> Iterator[tuple[str, str, object]]:
-    for line in TABLE.strip().splitlines():
-        name, *answers = re.split(r"\s{2,}", line)
-        for state, answer in zip(STATES, answers, strict=True):
-            yield state, name, WORDS[answer]
-
-
-@pytest.mark.parametrize(("state", "name", "expected"), list(cells()))
-def test_each_state_answers_each_call_as_kafka_does(
-    state: str, name: str, expected: object
-) -> None:
-    groups, member_id = in_state(state)
-    assert call(groups, name, member_id) == expected
-
-
-def test_a_dead_group_sends_everybody_to_look_for_another_coordinator() -> None:
-    groups, member_id = in_state("empty")
-    dead = groups.group()
-    groups.coordinator.delete_groups([GROUP])
-    assert dead.state is ClassicState.DEAD
-    with pytest.raises(ApiError) as caught:
-        dead.check_member(member_id, None)
-    assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+def test_a_full_group_answers_as_kafka_does() -> None:
+    for what, expected, found in answers_of_a_full_group(MemoryStage(max_size=FULL_AT)):
+        assert found == expected, what
 
 
 def test_the_leader_that_joins_a_stable_group_again_starts_a_rebalance() -> None:

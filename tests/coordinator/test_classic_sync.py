@@ -1,5 +1,7 @@
 """The assignment, heartbeats and leaving."""
 
+import pytest
+
 from odradek.coordinator.classic_group import ClassicState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
@@ -125,6 +127,17 @@ def test_a_commit_keeps_a_member_alive() -> None:
     assert groups.group().state is ClassicState.STABLE
 
 
+def test_a_commit_that_could_not_be_written_keeps_a_member_alive_as_well() -> None:
+    groups = Groups()
+    (member_id,) = groups.stable_group(1)
+    for offset in range(5):
+        groups.advance(SESSION_MS - 1)
+        groups.logs[0].fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "")
+        with pytest.raises(ApiError):
+            groups.commit(offset, member_id=member_id, generation_id=1)
+    assert groups.group().state is ClassicState.STABLE
+
+
 def test_the_protocol_of_a_sync_must_be_the_groups() -> None:
     groups = Groups()
     leader = groups.join().member_id
@@ -162,6 +175,43 @@ def test_a_static_member_is_removed_by_its_instance_id_alone() -> None:
     (answer,) = leave(GROUP, [known]).members
     assert (answer.member_id, answer.group_instance_id, answer.error_code) == ("", "i1", 0)
     assert groups.group().state is ClassicState.EMPTY
+
+
+def test_whoever_names_neither_member_nor_instance_removes_nobody() -> None:
+    groups = Groups()
+    member_id = groups.join(instance="").member_id
+    groups.sync(member_id, instance="")
+    leave = groups.coordinator.leave_group
+    (answer,) = leave(GROUP, [LeaveGroupMemberIdentity(member_id="")]).members
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    named = LeaveGroupMemberIdentity(member_id="", group_instance_id="")
+    assert leave(GROUP, [named]).members[0].error_code == ErrorCode.NONE
+
+
+def test_why_a_group_rebalances_is_said_in_the_words_of_those_who_leave() -> None:
+    groups = Groups()
+    leader, follower = groups.stable_group(2)
+    static, waiting = groups.parked_join(instance="i1")
+    for member_id in (leader, follower):
+        groups.send_join(member_id)
+    assert waiting.done()
+    leaving = [
+        LeaveGroupMemberIdentity(member_id=follower, reason="the consumer is being closed"),
+        LeaveGroupMemberIdentity(member_id="", group_instance_id="i1"),
+        LeaveGroupMemberIdentity(member_id="stranger"),
+    ]
+    groups.coordinator.leave_group(GROUP, leaving)
+    expected = f"{follower} (the consumer is being closed), i1 left"
+    assert groups.group().rebalance_reason == expected
+    assert static not in groups.group().members
+
+
+def test_of_many_who_leave_at_once_a_few_are_named() -> None:
+    groups = Groups()
+    leader, *others = groups.stable_group(9)
+    groups.leave(*others)
+    assert groups.group().rebalance_reason == f"{', '.join(others[:5])} and 3 more left"
+    assert groups.join(leader).generation_id == 3
 
 
 def test_a_member_that_was_only_promised_an_id_can_leave() -> None:

@@ -26,7 +26,7 @@ LED = Partition(
 
 def metadata_with(*partitions: Partition) -> Metadata:
     """A topic `t` with these partitions, however odd."""
-    metadata = Metadata()
+    metadata = Metadata(directories=(DIRECTORY, OTHER_DIRECTORY))
     messages = [TopicRecord(name="t", topic_id=TOPIC_ID)]
     messages += [partition.to_record(TOPIC_ID) for partition in partitions]
     records = tuple(JournalRecord(message, 2 if i else 0) for i, message in enumerate(messages))

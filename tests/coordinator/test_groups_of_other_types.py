@@ -1,4 +1,4 @@
-"""Consumer, share and streams groups in `__consumer_offsets`: carried along, whatever they hold."""
+"""Share and streams groups in `__consumer_offsets`: carried along, whatever they hold."""
 
 import logging
 from itertools import chain
@@ -12,7 +12,6 @@ from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.consumer_group import CONSUMER_GROUP_TYPES
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
@@ -21,10 +20,10 @@ from tests.support.groups import GROUP, Groups
 from tests.support.messages import sample
 
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
-OTHER_TYPES = [CONSUMER_GROUP_TYPES, SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
+OTHER_TYPES = [SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
 # A torn key, a torn value, a version and two types of which nobody knows anything.
 UNREADABLE = [
-    Record(b"\x00\x05\x00\x09torn", b"\x00\x00", 0),
+    Record(b"\x00\x0a\x00\x09torn", b"\x00\x00", 0),
     Record(b"\x00\x17\x00\x01g", b"\x00\x00torn", 0),
     Record(b"\x00\x08\x00\x01g\x00\x01m", b"\x00\x63of tomorrow", 0),
     Record(b"\x00\x12\x00\x01g", None, 0),
@@ -69,12 +68,12 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     for member in (leader, follower):
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
-    read = len(records_of(3, 11, 17))
+    read = len(records_of(11, 17))
     carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE) - read)
     assert f"carried along {carried} records" in caplog.text
 
 
-@pytest.mark.parametrize("types", OTHER_TYPES, ids=["consumer", "share", "streams"])
+@pytest.mark.parametrize("types", OTHER_TYPES, ids=["share", "streams"])
 def test_a_group_of_another_type_is_known_from_its_epoch_to_its_tombstone(
     types: dict[int, object],
 ) -> None:

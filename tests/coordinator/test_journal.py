@@ -14,7 +14,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch, read_header
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.protocol.schema import Int32, Message, String
-from odradek.storage.cleaned_batch import empty_batch_of
+from odradek.storage.cleaning.cleaned_batch import empty_batch_of
 from odradek.storage.log import AppendOrigin
 from tests.support.memory_log import MemoryLog
 
@@ -36,6 +36,10 @@ class Numbers:
 
     of: dict[str, int] = field(default_factory=dict)
     contexts: list[ReplayContext] = field(default_factory=list)
+    ends: list[tuple[int, bool]] = field(default_factory=list)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        self.ends.append((producer_id, committed))
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         assert isinstance(record.key, Name)
@@ -161,30 +165,24 @@ def test_control_batches_outside_transactions_are_passed_over() -> None:
     assert [context.offset for context in numbers.contexts] == [1]
 
 
-def test_records_of_a_transaction_count_when_it_commits_with_their_own_offsets() -> None:
+def test_records_of_a_transaction_come_under_their_producer_and_then_its_end() -> None:
     log = MemoryLog()
     stored(
         log, put("a", 1), producer_id=9, producer_epoch=0, base_sequence=0, is_transactional=True
     )
     stored(log, put("b", 2))
+    ended(log, 8, ControlRecordType.ABORT)
     ended(log, 9, ControlRecordType.COMMIT)
     _, numbers = opened(log)
     assert numbers.of == {"a": 1, "b": 2}
-    assert numbers.contexts == [ReplayContext(1, 5), ReplayContext(0, 5, 9, 0)]
+    assert numbers.contexts == [ReplayContext(0, 5, 9, 0), ReplayContext(1, 5)]
+    assert numbers.ends == [(8, False), (9, True)]
 
 
-@pytest.mark.parametrize("end", [None, ControlRecordType.ABORT])
-def test_records_of_a_transaction_that_did_not_commit_never_were(
-    end: ControlRecordType | None,
-) -> None:
+def test_a_marker_that_ends_nothing_is_passed_over() -> None:
     log = MemoryLog()
-    stored(
-        log, put("a", 1), producer_id=9, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
-    if end is not None:
-        ended(log, 9, end)
-    ended(log, 8, ControlRecordType.COMMIT)
-    assert opened(log)[1].of == {}
+    ended(log, 9, ControlRecordType.SNAPSHOT_HEADER)
+    assert opened(log)[1].ends == []
 
 
 def test_what_the_cleaner_has_left_of_a_log_is_replayed() -> None:

@@ -114,7 +114,7 @@ def test_a_new_log_begins_with_the_election_the_voters_and_the_feature_levels(da
         ControlRecordType.KRAFT_VOTERS,
     ]
     assert epochs_of_batches(log) == [1, 1]
-    assert kraft.metadata.features.in_log == {"metadata.version": 30}
+    assert kraft.metadata.features.in_log == {"metadata.version": 30, "group.version": 1}
     assert kraft.leader_epoch == 1
     assert read_quorum_state(FILES, log.directory) == QuorumState(leader_id=1, leader_epoch=1)
     assert log.recovery_point == log.log_end_offset
@@ -148,7 +148,7 @@ def test_formatting_twice_after_a_crash_is_harmless(data: Path) -> None:
 
 def test_without_bootstrap_checkpoint_a_new_log_gets_our_own_levels(data: Path) -> None:
     (data / "bootstrap.checkpoint").unlink()
-    assert opened(data).metadata.features.in_log == {"metadata.version": 30}
+    assert opened(data).metadata.features.in_log == {"metadata.version": 30, "group.version": 1}
 
 
 def test_what_the_controller_decided_is_there_after_a_restart(data: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_directory_that_kafka_stopped_on_is_taken_over(form: str, tmp_path: Pa
     }
     assert metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "1"}
     assert metadata.features.in_log["transaction.version"] == 2
-    assert metadata.features.finalized == {"metadata.version": 30}
+    assert metadata.features.finalized == {"metadata.version": 30, "group.version": 1}
     assert metadata.next_producer_id == 1000
     assert metadata.brokers[1].fenced
     assert metadata.brokers[1].in_controlled_shutdown

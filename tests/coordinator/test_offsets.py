@@ -8,20 +8,19 @@ from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.offset_fetch import OffsetFetchRequestTopic
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
 from odradek.protocol.record import read_records
 from odradek.protocol.record_batch import read_header
-from odradek.protocol.records.consumer_group import (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-)
 from odradek.protocol.records.consumer_offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
 )
+from odradek.protocol.records.share_group import ShareGroupMetadataKey, ShareGroupMetadataValue
 from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, subscription
+from tests.support.memory_log import MemoryLog
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
@@ -33,7 +32,8 @@ def fetch(groups: Groups, topic: tuple[str, bytes], *partitions: int) -> list[tu
     wanted = OffsetFetchRequestTopic(
         name=topic[0], topic_id=topic[1], partition_indexes=list(partitions)
     )
-    (found,) = groups.coordinator.fetch_offsets(GROUP, [wanted])
+    group = OffsetFetchRequestGroup(group_id=GROUP, topics=[wanted])
+    (found,) = groups.coordinator.fetch_offsets(group, [wanted])
     assert (found.name, found.topic_id) == topic
     return [
         (p.committed_offset, p.committed_leader_epoch, p.metadata or "") for p in found.partitions
@@ -51,7 +51,8 @@ def test_what_is_committed_can_be_fetched_and_nothing_is_minus_one() -> None:
     groups.commit(42, metadata="note")
     assert fetch(groups, TOPIC, 0, 1) == [(42, -1, "note"), (-1, -1, "")]
     assert fetch(groups, OTHER, 0) == [(-1, -1, "")]
-    assert groups.coordinator.fetch_offsets("nobody", None) == []
+    nobody = OffsetFetchRequestGroup(group_id="nobody", topics=None)
+    assert groups.coordinator.fetch_offsets(nobody, None) == []
 
 
 def test_offsets_survive_a_restart() -> None:
@@ -113,6 +114,13 @@ def test_a_failed_write_is_told_and_nothing_is_committed() -> None:
     groups.commit(1)
     groups.logs[0].fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")
     assert refused(groups, 2) is ErrorCode.NOT_COORDINATOR
+    assert groups.committed() == 1
+
+
+def test_a_commit_that_does_not_fit_one_batch_is_refused_whole() -> None:
+    groups = Groups(logs=[MemoryLog("__consumer_offsets", max_message_bytes=300)])
+    assert groups.commit(1, metadata="x" * 100) is ErrorCode.NONE
+    assert refused(groups, 2, metadata="x" * 400) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert groups.committed() == 1
 
 
@@ -197,6 +205,18 @@ def test_offsets_in_a_deleted_topic_are_forgotten_but_not_those_of_its_namesake(
     assert groups.restarted().committed() is None
 
 
+def test_offsets_of_a_topic_whose_deletion_a_crash_cut_short_are_forgotten_at_start() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.commit(2, topic=OTHER)
+    groups.commit(3, topic=("of an old client", bytes(16)))
+    after = groups.restarted()
+    after.coordinator.forget_lost_topics({OTHER[1]})
+    assert (after.committed(), after.committed("other")) == (None, 2)
+    assert after.committed("of an old client") == 3
+    assert after.restarted().committed() is None
+
+
 def test_a_deleted_group_leaves_no_offsets_behind() -> None:
     groups = Groups()
     for partition in range(3):
@@ -230,21 +250,13 @@ def test_offsets_in_the_format_before_kafka_0_9_are_read() -> None:
     assert len(state.offsets) == 0
 
 
-def test_a_transaction_that_ends_late_does_not_undo_a_later_plain_commit() -> None:
-    state = state_of()
-    key = OffsetCommitKey(group=GROUP, topic="topic", partition=0)
-    for record_offset, committed in ((7, 70), (3, 30), (8, 80)):
-        value = OffsetCommitValue(offset=committed, metadata="", commit_timestamp=0)
-        state.replay(JournalRecord(value, 4, key), ReplayContext(record_offset, 0))
-        assert state.offsets.of_group(GROUP)["topic"][0].offset == max(committed, 70)
-
-
 def test_nobody_joins_or_commits_under_the_name_of_a_group_of_another_type() -> None:
     groups = Groups()
     state = groups.coordinator.shards.of(GROUP).state
     groups.commit(5)
-    key = ConsumerGroupMetadataKey(group_id=GROUP)
-    state.replay(JournalRecord(ConsumerGroupMetadataValue(epoch=1), 0, key), ReplayContext(9, 0))
+    key = ShareGroupMetadataKey(group_id=GROUP)
+    value = ShareGroupMetadataValue(epoch=1, metadata_hash=0)
+    state.replay(JournalRecord(value, 0, key), ReplayContext(9, 0))
     assert groups.send_join().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert refused(groups) is ErrorCode.UNKNOWN_MEMBER_ID
     assert groups.committed() == 5

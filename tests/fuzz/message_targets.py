@@ -149,7 +149,8 @@ def request_classes() -> Mapping[ApiKey, type[Message]]:
 def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     served: list[Any] = []
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
-    broker: Any = SimpleNamespace(now_ms=lambda: 0)
+    syncs = SimpleNamespace(due={}, coordinators=())
+    broker: Any = SimpleNamespace(now_ms=lambda: 0, log_syncs=syncs)
     return Dispatcher(broker, handlers), served
 
 

@@ -9,6 +9,7 @@ from odradek.protocol.records.consumer_protocol import (
     decode_versioned,
     encode_versioned,
     subscribed_topics,
+    version_for,
 )
 from odradek.protocol.schema import DecodeError
 
@@ -51,3 +52,17 @@ def test_a_version_of_the_future_is_read_as_the_newest_that_is_known() -> None:
 def test_what_is_no_subscription_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError):
         subscribed_topics(data)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+def test_whoever_speaks_a_version_is_answered_in_it_or_in_the_newest(
+    theirs: int, ours: int
+) -> None:
+    data = theirs.to_bytes(2, "big") + b"whatever it says"
+    assert version_for(ConsumerProtocolAssignment, data) == ours
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff"])
+def test_there_is_no_answer_to_what_has_no_version(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        version_for(ConsumerProtocolAssignment, data)

@@ -103,6 +103,7 @@ def test_offsets_are_read_as_they_were_written(
         ("0\n1\na 0\n", 3, "'a 0' is not 'topic partition offset'"),
         ("0\n2\na 0 1\na x 1\n", 4, "'x' is no number"),
         ("0\n1\na 0 1_0\n", 3, "'1_0' is no number"),
+        ("0\n2\na 0 1\nb 0 1", 4, "'b 0 1' is cut off"),
         ("0\n1\na 0 9223372036854775808\n", 3, "'9223372036854775808' is no number"),
         pytest.param(f"0\n{'9' * 5000}\n", 2, "is no number", id="more digits than int() takes"),
     ],
@@ -121,6 +122,13 @@ def test_a_broken_checkpoint_names_the_file_the_line_and_why(
 def test_a_broken_epoch_checkpoint_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="line 3: '0 1 2' is not 'epoch offset'"):
         read_epochs(FILES, written(tmp_path / "c", "0\n1\n0 1 2\n"))
+
+
+def test_an_epoch_whose_start_may_have_lost_digits_in_a_power_cut_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(CheckpointError, match="line 4: '1 1' is cut off"):
+        read_epochs(FILES, written(tmp_path / "c", "0\n2\n0 0\n1 10\n"[:-2]))
 
 
 def test_a_checkpoint_that_is_no_text_is_told(tmp_path: Path) -> None:

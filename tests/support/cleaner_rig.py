@@ -16,9 +16,9 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.storage.cleaner import Cleaner
-from odradek.storage.cleaner_checkpoints import CleanerCheckpoints
-from odradek.storage.cleaning_task import CleaningTask
+from odradek.storage.cleaning.cleaner import Cleaner
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.cleaning.task import CleaningTask
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

@@ -8,9 +8,9 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import CompressionType, build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.append import AppendOrigin
-from odradek.storage.cleaner import Cleaner
-from odradek.storage.cleaning_plan import assess, task_for
-from odradek.storage.cleaning_task import CleanedGroup, CleaningResult
+from odradek.storage.cleaning.cleaner import Cleaner
+from odradek.storage.cleaning.plan import assess, task_for
+from odradek.storage.cleaning.task import CleanedGroup, CleaningResult
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS

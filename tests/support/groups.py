@@ -1,13 +1,17 @@
 """A group coordinator on logs in memory, with a clock that only moves when a test says so."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
 from odradek.coordinator.classic_group import ClassicGroup
 from odradek.coordinator.classic_member import Caller, Now
+from odradek.coordinator.cluster_metadata import ClusterMetadata
+from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator
-from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.join_group import (
@@ -21,6 +25,7 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from odradek.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -57,6 +62,11 @@ class Waiting:
     def cancel(self) -> None:
         self.cancelled = True
 
+    def __await__(self) -> Generator[None, None, Any]:
+        while self.response is None:
+            yield
+        return self.response
+
 
 class Alarm:
     def __init__(self, at_ms: float, ring: Callable[[], None]) -> None:
@@ -82,6 +92,9 @@ class ManualLoop:
         alarm = Alarm(self.now_ms + delay_s * 1000, ring)
         self.alarms.append(alarm)
         return alarm
+
+    def call_soon(self, call: Callable[..., None], *arguments: object) -> Alarm:
+        return self.call_later(0, partial(call, *arguments))
 
     def clock(self) -> Now:
         return Now(wall_ms=WALL_AHEAD_MS + self.now_ms, timer_ms=self.now_ms)
@@ -110,6 +123,8 @@ class Groups:
         logs: Sequence[MemoryLog] | None = None,
         loop: ManualLoop | None = None,
         uuids: Callable[[], str] | None = None,
+        metadata: ClusterMetadata | None = None,
+        consumer_configs: ConsumerGroupConfigs | None = None,
         **settings: int,
     ) -> None:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type] # all of them are ints
@@ -117,6 +132,9 @@ class Groups:
         self.logs = list(logs or [MemoryLog("__consumer_offsets", n) for n in range(partitions)])
         numbers = count(1)
         self.uuids = uuids or (lambda: f"uuid{next(numbers)}")
+        self.metadata = metadata or ClusterMetadata("cluster")
+        self.topics = ClusterTopics(self.metadata)
+        self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
         self.coordinator = self.closed_coordinator()
         self.coordinator.open_topic(self.logs, len(self.logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
 
@@ -127,7 +145,10 @@ class Groups:
             loop=self.loop,  # type: ignore[arg-type] # as much of a loop as is needed
             clock=self.loop.clock,
             new_uuid=self.uuids,
+            new_member_id=self.uuids,
             ensure_offsets_topic=self.open,
+            topics=self.topics,
+            consumer_configs=self.consumer_configs,
         )
 
     def open(self) -> None:
@@ -136,7 +157,14 @@ class Groups:
     def restarted(self, **settings: int) -> "Groups":
         """Another life on the same logs."""
         new = {"initial_rebalance_delay_ms": 0, **settings}
-        return Groups(logs=self.logs, loop=ManualLoop(), uuids=self.uuids, **new)
+        return Groups(
+            logs=self.logs,
+            loop=ManualLoop(),
+            uuids=self.uuids,
+            metadata=self.metadata,
+            consumer_configs=self.consumer_configs,
+            **new,
+        )
 
     def advance(self, by_ms: int) -> None:
         self.loop.advance(by_ms)
@@ -173,7 +201,12 @@ class Groups:
                 for name, metadata in offered.items()
             ],
         )
-        return self.coordinator.join_group(request, Caller(client_id, "/127.0.0.1", version))
+        caller = Caller(client_id, "/127.0.0.1", version)
+        response: Any = self.coordinator.join_group(request, caller)
+        self.loop.advance(0)  # what is due now is done at the loop's next turn
+        if isinstance(response, Waiting) and response.done():
+            return response.response
+        return response
 
     def join(self, member_id: str = "", **words: Any) -> JoinGroupResponse:
         """A join that is answered at once; a new dynamic member asks for its id first."""
@@ -283,7 +316,8 @@ class Groups:
         self, topic: str = TOPIC[0], partition: int = 0, *, group_id: str = GROUP
     ) -> int | None:
         """The committed offset, or None."""
-        for found in self.coordinator.fetch_offsets(group_id, None):
+        wanted = OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        for found in self.coordinator.fetch_offsets(wanted, None):
             for entry in found.partitions:
                 if (found.name, entry.partition_index) == (topic, partition):
                     return entry.committed_offset

@@ -34,11 +34,12 @@ class ToolFailedError(AssertionError):
 class JavaTools:
     """Starts the tools' classes; `run` waits for them, `popen` gives the process."""
 
-    def java(self, *options: str) -> list[str]:
-        """The command up to the class name."""
+    def java(self, *options: str, lives_long: bool = False) -> list[str]:
+        """The command up to the class name; one that `lives_long` may take its time to warm up."""
         jars = kafka_jars()
         assert jars is not None, why_no_jars()
-        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable"]
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        quick = ["-Xlog:disable", *([] if lives_long else quick)]
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
         return ["java", *quick, level, *options, "-cp", self._class_path]
 

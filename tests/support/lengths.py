@@ -1,11 +1,14 @@
 """How long a test runs: short in `make test`, as long as was promised in `make long`."""
 
 import os
+from typing import TypeVar
+
+T = TypeVar("T")
 
 LONG = os.environ.get("ODRADEK_TEST_LENGTH", "short") == "long"
 SEED = int(os.environ.get("ODRADEK_TEST_SEED", "20240229"))
 
 
-def by_length(short: int, long: int) -> int:
+def by_length(short: T, long: T) -> T:
     """The one or the other."""
     return long if LONG else short

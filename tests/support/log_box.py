@@ -11,7 +11,7 @@ from odradek.protocol.record_batch import CompressionType, build_batch, read_hea
 from odradek.storage.deletions import Deletions
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
-from odradek.storage.recovery import LogSource
+from odradek.storage.recovering.log_source import LogSource
 
 NOW_MS = 1_700_000_000_000
 TOPIC = "orders"

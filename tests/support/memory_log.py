@@ -13,7 +13,8 @@ MAX_MESSAGE_BYTES = 1_048_588
 
 
 class MemoryLog:
-    """Batches in a list. `fail_next` makes the next append raise; `fsyncs` counts flushes."""
+    """Batches in a list. `fail_next` makes the next append raise, `failed` counts those that did;
+    `fsyncs` counts flushes."""
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class MemoryLog:
         self.log_start_offset = 0
         self.leader_epoch = 0
         self.fail_next: ApiError | None = None
+        self.failed = 0
         self.fsyncs = 0
 
     @property
@@ -48,6 +50,7 @@ class MemoryLog:
     ) -> SimpleNamespace:
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None
+            self.failed += 1
             raise error
         if len(batches) > self.config.max_message_bytes:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batches)} bytes")

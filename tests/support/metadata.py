@@ -48,7 +48,7 @@ class Metadata:
             incarnation_id=bytes(15) + b"\x11",
             broker_epoch=self.log.log_end_offset,
             endpoints=(Endpoint("PLAINTEXT", "localhost", 9092),),
-            log_dirs=(DIRECTORY,),
+            log_dirs=tuple(self.rules.directories),
             fenced=False,
         )
         record = self.state.features.versioned(registration.to_record())

@@ -7,7 +7,8 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import partition_directory
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
-from odradek.storage.recovery import LogSource, load_log
+from odradek.storage.recovering.log_source import LogSource
+from odradek.storage.recovering.recovery import load_log
 
 
 class UnsyncedFiles(Files):

@@ -7,7 +7,11 @@ from tests.conformance.conversations import (
     administration,
     cluster,
     configs,
+    consumer_group_offsets,
+    consumer_groups,
+    group_administration,
     groups,
+    migrations,
     records,
     topics,
 )
@@ -19,7 +23,18 @@ def all_conversations() -> dict[str, Talk]:
     """Every public function of the modules here, by its name."""
     return {
         name: function
-        for module in (administration, cluster, topics, configs, records, groups)
+        for module in (
+            administration,
+            cluster,
+            topics,
+            configs,
+            records,
+            groups,
+            group_administration,
+            consumer_groups,
+            consumer_group_offsets,
+            migrations,
+        )
         for name, function in vars(module).items()
         if callable(function)
         and getattr(function, "__module__", "") == module.__name__

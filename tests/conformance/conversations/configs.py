@@ -490,6 +490,28 @@ def settings_of_a_group_are_kept(talk: Conversation) -> None:
     _alter(talk, group, ("share.assignment.interval.ms", DELETE, None))
 
 
+def the_interval_of_assignments_is_bounded_by_the_file(talk: Conversation) -> None:
+    of_all, group = (BROKER, ""), (GROUP, "interval-group")
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        for value in ("-1", "0", "1000", "15000", "15001", "soon"):
+            _check(talk, of_all, (name, SET, value))
+        for bound in ("min", "max"):
+            _check(talk, of_all, (f"group.{kind}.{bound}.assignment.interval.ms", SET, "7"))
+    _check(talk, of_all, ("group.consumer.session.timeout.ms", SET, "50000"))
+    _check(talk, of_all, ("group.consumer.migration.policy", SET, "upgrade"))
+    name = "group.consumer.assignment.interval.ms"
+    _alter(talk, of_all, (name, SET, "7"))
+    _describe(talk, of_all, [name], group_consumer_assignment_interval_ms="7")
+    _describe(talk, group, ["consumer.assignment.interval.ms"])
+    _alter(talk, group, ("consumer.assignment.interval.ms", SET, "8"))
+    _describe(talk, group, ["consumer.assignment.interval.ms"], consumer_assignment_interval_ms="8")
+    _alter(talk, group, ("consumer.assignment.interval.ms", DELETE, None))
+    _alter(talk, of_all, (name, DELETE, None))
+    _describe(talk, of_all, [name], group_consumer_assignment_interval_ms=None)
+    _describe(talk, group, ["consumer.assignment.interval.ms"])
+
+
 def client_metrics_subscriptions_are_kept(talk: Conversation) -> None:
     name = (METRICS, "subscribed")
     _describe(talk, name)

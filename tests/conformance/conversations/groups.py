@@ -27,6 +27,7 @@ from tests.conformance.conversation import Conversation, unknown_id
 # A subscription to no topics, version 0, as the consumer protocol writes it.
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 MEMBER_ID_REQUIRED_SINCE = 4
+STATIC_MEMBERS_SINCE = 5
 
 
 def coordinators_are_found(talk: Conversation) -> None:
@@ -211,6 +212,23 @@ def a_static_member_keeps_its_place(talk: Conversation) -> None:
     talk.ask(LeaveGroupRequest(group_id=group, members=leavers[1:]), 5)
     talk.ask(LeaveGroupRequest(group_id=group, members=leavers), 5)
     talk.ask(DescribeGroupsRequest(groups=[group]), 5)
+
+
+def a_static_leader_comes_back_in_every_version(talk: Conversation) -> None:
+    for version in range(STATIC_MEMBERS_SINCE, talk.versions_of(JoinGroupRequest)[-1] + 1):
+        group = f"static-leader-{version}"
+        talk.wait_for_coordinator(group)
+        first = _join_for_real(talk, group, version, "one")
+        talk.ask(_join(group, instance="one"), version)  # before it has synced: a new generation
+        again = talk.ask(_join(group, instance="one"), version).member_id
+        talk.ask(_sync(group, 3, again, [(again, b"mine")], instance="one"), 5)
+        other = _join(group, instance="one", session_ms=20_000, rebalance_ms=30_000)
+        last = talk.ask(other, version).member_id
+        talk.ask(_beat(group, 3, last, "one"), 4)
+        talk.ask(_sync(group, 3, last, instance="one"), 5)
+        talk.ask(_join(group, first, instance="one"), version)
+        talk.ask(_join(group, last), version)
+        talk.ask(DescribeGroupsRequest(groups=[group]), 5)
 
 
 def groups_are_listed_described_and_deleted(talk: Conversation) -> None:

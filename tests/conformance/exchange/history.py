@@ -47,6 +47,7 @@ from odradek.protocol.messages.produce import ProduceResponse
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
+from tests.conformance.exchange.classic_groups import write_classic_groups
 from tests.conformance.exchange.kafka_only import (
     GROUP,
     WAIT_SECONDS,
@@ -97,6 +98,7 @@ class History:
         self.data = data
         self.turns = 0
         self.groups: list[str] = []
+        self.classic: list[str] = []
         self.producer: tuple[int, int] | None = None  # id and epoch of the idempotent one
         self.next_sequence = 0
         self.last_batch: tuple[bytes, int] | None = None  # and the offset that it was given
@@ -118,6 +120,7 @@ class History:
                 self._write_what_only_kafka_can(client)
                 self._has_newer = True
             self._write(client)
+        self.classic += write_classic_groups(broker.port, "plain", self.turns)
 
     # -- at Kafka's first turn --------------------------------------------------------------------
 
@@ -136,9 +139,13 @@ class History:
             done.end(committed=committed)
             self._produce(client, "transactional", batch_of_now("in between"))
             self.decided += [*(values if committed else []), "in between"]
-        self.groups += ["newer", "by-transaction"]
-        # Stays open: whoever serves the directory next must not show what lies behind.
-        Transactions(client, "open").write("transactional", 0, "never decided")
+        self.groups += ["newer", "by-transaction", "pending"]
+        # Stays open: whoever serves the directory next must not show what lies behind, and call the
+        # offsets that it may change unstable.
+        left_open = Transactions(client, "open")
+        left_open.write("transactional", 0, "never decided")
+        left_open.commit_offsets("by-transaction", "transactional", 77)
+        left_open.commit_offsets("pending", "plain", 78)
         self._produce(client, "transactional", batch_of_now("behind it"))
 
     def _create_topics(self, client: WireClient) -> None:

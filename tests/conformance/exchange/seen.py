@@ -29,6 +29,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.record import read_records
 from odradek.protocol.record_batch import read_header
+from tests.conformance.exchange.classic_groups import described
 from tests.conformance.requests import BY_NAME, fetch_request
 from tests.support.wire import WireClient
 
@@ -41,8 +42,11 @@ WAIT_SECONDS = 90.0
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def seen(port: int, groups: list[str]) -> dict[str, Any]:
-    """Topics with ids, configs, offsets, records, producers; groups' offsets; brokers' configs."""
+def seen(port: int, groups: list[str], classic: list[str]) -> dict[str, Any]:
+    """Topics with ids, configs, offsets, records, producers; groups' offsets; brokers' configs.
+
+    Of `classic` groups also their members and states.
+    """
     with WireClient(port) as client:
         answer = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
         topics = {str(topic.name): topic for topic in answer.topics}
@@ -66,7 +70,8 @@ def seen(port: int, groups: list[str]) -> dict[str, Any]:
                 for name, topic in sorted(topics.items())
             },
             "brokers": {name: configs(client, BROKER, name) for name in ("", "0")},
-            "groups": {group: _committed(client, group) for group in groups},
+            "classic": described(client, classic),
+            "groups": {group: _committed(client, group) for group in (*groups, *classic)},
         }
 
 
@@ -162,8 +167,14 @@ def _producers(client: WireClient, topic: str, partition: int) -> list[tuple[int
     )
 
 
-def _committed(client: WireClient, group: str) -> list[tuple[Any, ...]]:
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+def _committed(client: WireClient, group: str) -> list[list[tuple[Any, ...]]]:
+    """What is committed, and what of it is stable."""
+    return [_fetched(client, group, stable=stable) for stable in (False, True)]
+
+
+def _fetched(client: WireClient, group: str, *, stable: bool) -> list[tuple[Any, ...]]:
+    wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
+    request = OffsetFetchRequest(groups=[wanted], require_stable=stable)
     [told] = client.ask(request, OffsetFetchResponse, 8).groups
     assert told.error_code == 0, (group, told.error_code)
     return sorted(

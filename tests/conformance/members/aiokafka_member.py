@@ -3,9 +3,17 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
 from tests.conformance.members import events
+
+ASSIGNORS = {
+    each.name: each
+    for each in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
+}
 
 
 class _Listener(ConsumerRebalanceListener):
@@ -28,8 +36,11 @@ async def main() -> None:
         auto_offset_reset="earliest",
         session_timeout_ms=events.SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=events.HEARTBEAT_INTERVAL_MS,
+        metadata_max_age_ms=events.METADATA_MAX_AGE_MS,
+        partition_assignment_strategy=(ASSIGNORS[wanted.assignor or "range"],),
     )
-    consumer.subscribe([wanted.topic], listener=_Listener())
+    topics = {"pattern": wanted.topic} if wanted.is_pattern else {"topics": [wanted.topic]}
+    consumer.subscribe(**topics, listener=_Listener())
     await consumer.start()
     events.say("startup_complete")
     while not stop.requested:
@@ -42,12 +53,13 @@ async def main() -> None:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
+    asked_ms = events.now_ms()
     try:
         await consumer.commit(offsets)
     except KafkaError as error:
-        events.say_committed(offsets, error)
+        events.say_committed(offsets, asked_ms, error)
     else:
-        events.say_committed(offsets, None)
+        events.say_committed(offsets, asked_ms, None)
 
 
 if __name__ == "__main__":

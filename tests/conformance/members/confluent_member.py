@@ -6,6 +6,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.conformance.members import events
 
+REMOTE_ASSIGNOR = "group.remote.assignor"
+
 
 def main() -> None:
     """Read and commit until SIGTERM."""
@@ -16,9 +18,16 @@ def main() -> None:
         "group.id": wanted.group,
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        "session.timeout.ms": events.SESSION_TIMEOUT_MS,
-        "heartbeat.interval.ms": events.HEARTBEAT_INTERVAL_MS,
+        "group.protocol": wanted.protocol,
+        "topic.metadata.refresh.interval.ms": events.METADATA_MAX_AGE_MS,
+        "reconnect.backoff.max.ms": 500,
     }
+    if wanted.protocol == "classic":  # else they are the broker's affair
+        settings["session.timeout.ms"] = events.SESSION_TIMEOUT_MS
+        settings["heartbeat.interval.ms"] = events.HEARTBEAT_INTERVAL_MS
+    if wanted.assignor:
+        by = "partition.assignment.strategy" if wanted.protocol == "classic" else REMOTE_ASSIGNOR
+        settings[by] = wanted.assignor
     if wanted.instance:
         settings["group.instance.id"] = wanted.instance
     consumer = Consumer(settings)
@@ -43,14 +52,15 @@ def main() -> None:
 
 
 def _commit(consumer: Consumer, offsets: dict[TopicPartition, int]) -> None:
+    asked_ms = events.now_ms()
     places = [TopicPartition(at.topic, at.partition, offset) for at, offset in offsets.items()]
     try:
         answers = consumer.commit(offsets=places, asynchronous=False)
         errors = [answer.error for answer in answers if answer.error]
     except KafkaException as error:
-        events.say_committed(offsets, error)
+        events.say_committed(offsets, asked_ms, error)
     else:
-        events.say_committed(offsets, KafkaException(errors[0]) if errors else None)
+        events.say_committed(offsets, asked_ms, KafkaException(errors[0]) if errors else None)
 
 
 if __name__ == "__main__":

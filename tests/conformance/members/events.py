@@ -4,12 +4,14 @@ import argparse
 import json
 import signal
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType
 from typing import NamedTuple, Protocol
 
 SESSION_TIMEOUT_MS = 3000
 HEARTBEAT_INTERVAL_MS = 300
+METADATA_MAX_AGE_MS = 500  # new topics and partitions are seen soon
 
 
 class Partition(Protocol):
@@ -26,6 +28,13 @@ class Arguments(NamedTuple):
     topic: str
     group: str
     instance: str | None
+    protocol: str
+    assignor: str | None
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether the topic is an expression."""
+        return self.topic.startswith("^")
 
 
 def arguments() -> Arguments:
@@ -35,8 +44,9 @@ def arguments() -> Arguments:
     parser.add_argument("topic")
     parser.add_argument("group")
     parser.add_argument("--instance", help="makes it a static member")
-    found = parser.parse_args()
-    return Arguments(found.bootstrap, found.topic, found.group, found.instance)
+    parser.add_argument("--protocol", default="classic", help="or: consumer (KIP-848)")
+    parser.add_argument("--assignor", help="a client's, or by the consumer protocol the broker's")
+    return Arguments(**vars(parser.parse_args()))
 
 
 class Stop:
@@ -52,7 +62,7 @@ class Stop:
 
 def say(name: str, **fields: object) -> None:
     """Write one event."""
-    sys.stdout.write(json.dumps({"name": name, **fields}) + "\n")
+    sys.stdout.write(json.dumps({"name": name, "timestamp": now_ms(), **fields}) + "\n")
     sys.stdout.flush()
 
 
@@ -84,14 +94,21 @@ def say_consumed(offsets: Mapping[Partition, Sequence[int]]) -> None:
     say("records_consumed", count=count, partitions=summaries)
 
 
-def say_committed(offsets: Mapping[Partition, int], error: Exception | None) -> None:
-    """A commit was answered."""
+def now_ms() -> float:
+    """The time of an event."""
+    return time.time() * 1000
+
+
+def say_committed(
+    offsets: Mapping[Partition, int], asked_ms: float, error: Exception | None
+) -> None:
+    """A commit that was asked for at that time was answered."""
     places = [
         {"topic": at.topic, "partition": at.partition, "offset": offset}
         for at, offset in offsets.items()
     ]
     fields = {} if error is None else {"error": repr(error)}
-    say("offsets_committed", offsets=places, success=error is None, **fields)
+    say("offsets_committed", asked=asked_ms, offsets=places, success=error is None, **fields)
 
 
 def _places(partitions: Iterable[Partition]) -> list[dict[str, object]]:

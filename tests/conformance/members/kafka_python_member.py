@@ -1,13 +1,30 @@
 """A member of a group by kafka-python."""
 
+import time
+
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from tests.conformance.members import events
 
 # Longer than any rebalance here: kafka-python 3.0.12 forgets a rebalance that ends just when its
 # poll times out, and then neither reads nor sends heartbeats any more.
 POLL_MS = 5000
+RETRY_SECONDS = 0.1
+ASSIGNORS = {
+    each.name: each
+    for each in (
+        RangePartitionAssignor,
+        RoundRobinPartitionAssignor,
+        StickyPartitionAssignor,
+        CooperativeStickyAssignor,
+    )
+}
 
 
 class _Listener(ConsumerRebalanceListener):
@@ -30,11 +47,14 @@ def main() -> None:
         auto_offset_reset="earliest",
         session_timeout_ms=events.SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=events.HEARTBEAT_INTERVAL_MS,
+        metadata_max_age_ms=events.METADATA_MAX_AGE_MS,
+        partition_assignment_strategy=(ASSIGNORS[wanted.assignor or "range"],),
     )
-    consumer.subscribe([wanted.topic], listener=_Listener())
+    topics = {"pattern": wanted.topic} if wanted.is_pattern else {"topics": [wanted.topic]}
+    consumer.subscribe(**topics, listener=_Listener())
     events.say("startup_complete")
     while not stop.requested:
-        polled = consumer.poll(timeout_ms=POLL_MS)
+        polled = _poll(consumer)
         if polled:
             events.say_consumed({at: [each.offset for each in got] for at, got in polled.items()})
             _commit(consumer, {at: got[-1].offset + 1 for at, got in polled.items()})
@@ -42,13 +62,24 @@ def main() -> None:
     events.say("shutdown_complete")
 
 
+def _poll(consumer: KafkaConsumer) -> dict[TopicPartition, list[ConsumerRecord]]:
+    """Poll; kafka-python raises an error where the others wait for a broker that is away."""
+    try:
+        return consumer.poll(timeout_ms=POLL_MS)
+    except KafkaConnectionError as error:
+        events.say("poll_failed", error=repr(error))
+        time.sleep(RETRY_SECONDS)
+        return {}
+
+
 def _commit(consumer: KafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
+    asked_ms = events.now_ms()
     try:
         consumer.commit({at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()})
     except KafkaError as error:
-        events.say_committed(offsets, error)
+        events.say_committed(offsets, asked_ms, error)
     else:
-        events.say_committed(offsets, None)
+        events.say_committed(offsets, asked_ms, None)
 
 
 if __name__ == "__main__":

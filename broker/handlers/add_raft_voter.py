@@ -1,0 +1,23 @@
+"""AddRaftVoter (key 80, v0-1).
+
+Another node would vote on the metadata log. It cannot: see coordinator/voter_changes.py."""
+
+from ...coordinator.voter_changes import check_cluster, refuse_to_add
+from ...protocol.errors import ApiError
+from ...protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    controller = context.broker.controller
+    try:
+        check_cluster(request.cluster_id, context.broker.cluster_id)
+        raise refuse_to_add(
+            controller.quorum,
+            controller.me,
+            request.voter_id,
+            request.voter_directory_id,
+            [listener.name for listener in request.listeners],
+        )
+    except ApiError as error:
+        return AddRaftVoterResponse(error_code=error.code, error_message=error.message)

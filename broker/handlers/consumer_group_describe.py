@@ -1,0 +1,62 @@
+"""ConsumerGroupDescribe (key 69, v0-1).
+
+Shows consumer groups (KIP-848): epochs, state, assignor; of each member what it asked for, what it
+has and what it shall have.
+v1 the protocol that each member speaks (KIP-1099)."""
+
+from ...coordinator.consumer_groups.description import described
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeGroup,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from ..authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ..context import RequestContext
+
+
+def handle(
+    context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    if not context.broker.serves_consumer_groups:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupDescribeResponse(
+            groups=[refused(group_id, code) for group_id in request.group_ids]
+        )
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return ConsumerGroupDescribeResponse(
+        groups=[describe(context, group_id, operations) for group_id in request.group_ids]
+    )
+
+
+def describe(context: RequestContext, group_id: str, operations: int) -> ConsumerGroupDescribeGroup:
+    if not group_id:
+        return refused(group_id, ErrorCode.INVALID_GROUP_ID)
+    try:
+        group = context.broker.groups.consumer_group(group_id)
+    except ApiError as error:
+        not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
+        return refused(group_id, error.code, error.message if not_found else None)
+    default_assignor = context.broker.consumer_group_configs.broker.assignors[0]
+    topics = context.broker.metadata.topics.by_id
+
+    def name_of(topic_id: bytes) -> str | None:
+        topic = topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    return described(group, default_assignor, name_of, operations)
+
+
+def refused(
+    group_id: str, code: ErrorCode, message: str | None = None
+) -> ConsumerGroupDescribeGroup:
+    return ConsumerGroupDescribeGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )

@@ -1,0 +1,25 @@
+"""ConsumerGroupHeartbeat (key 68, v0-1).
+
+A member of a consumer group joins, reports what it has, is told what it shall have, leaves
+(KIP-848). Answered at once. v1 regular expressions, and member ids that clients draw."""
+
+from ...coordinator.classic_member import Caller
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ..context import RequestContext
+
+
+def handle(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
+    if not context.broker.serves_consumer_groups:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            error_message="the consumer protocol is not enabled: see group.version and "
+            "group.coordinator.rebalance.protocols",
+        )
+    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    return context.broker.groups.consumer_group_heartbeat(request, caller)

@@ -1,0 +1,64 @@
+"""OffsetDelete (key 47, v0).
+
+Forgets what a group has committed, in topics that it no longer subscribes to (KIP-496).
+A group that does not exist, or whose members do not say what they consume, is refused as a whole;
+before that, topics and partitions that do not exist are set aside with an error of their own."""
+
+from ...coordinator.topics import Topic
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    known: list[OffsetDeleteRequestTopic] = []
+    unknown: list[OffsetDeleteResponseTopic] = []
+    for wanted in request.topics:
+        topic = context.broker.metadata.topics.get(wanted.name)
+        missing = part(wanted, topic, exists=False)
+        if missing or topic is None:
+            unknown.append(refused(wanted.name, missing))
+        there = part(wanted, topic, exists=True)
+        if there:
+            known.append(OffsetDeleteRequestTopic(name=wanted.name, partitions=there))
+    try:
+        deleted = context.broker.groups.delete_offsets(request.group_id, known)
+    except ApiError as error:
+        return OffsetDeleteResponse(error_code=error.code)
+    return OffsetDeleteResponse(topics=merged([*unknown, *deleted]) if unknown else deleted)
+
+
+def part(
+    wanted: OffsetDeleteRequestTopic, topic: Topic | None, *, exists: bool
+) -> list[OffsetDeleteRequestPartition]:
+    """The partitions of a wish that exist, or do not."""
+    existing = topic.partitions if topic is not None else {}
+    return [one for one in wanted.partitions if (one.partition_index in existing) is exists]
+
+
+def refused(name: str, partitions: list[OffsetDeleteRequestPartition]) -> OffsetDeleteResponseTopic:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return OffsetDeleteResponseTopic(
+        name=name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
+            for one in partitions
+        ],
+    )
+
+
+def merged(answers: list[OffsetDeleteResponseTopic]) -> list[OffsetDeleteResponseTopic]:
+    """One entry per topic: what does not exist, then what does."""
+    by_name: dict[str, OffsetDeleteResponseTopic] = {}
+    for topic in answers:
+        known = by_name.setdefault(topic.name, topic)
+        if known is not topic:
+            known.partitions.extend(topic.partitions)
+    return list(by_name.values())

@@ -1,0 +1,20 @@
+"""RemoveRaftVoter (key 81, v0).
+
+A node would no longer vote on the metadata log. There is only this one, and it stays: see
+coordinator/voter_changes.py."""
+
+from ...coordinator.voter_changes import check_cluster, refuse_to_remove
+from ...protocol.errors import ApiError
+from ...protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ..context import RequestContext
+
+
+def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    controller = context.broker.controller
+    try:
+        check_cluster(request.cluster_id, context.broker.cluster_id)
+        raise refuse_to_remove(
+            controller.quorum, controller.me, request.voter_id, request.voter_directory_id
+        )
+    except ApiError as error:
+        return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)

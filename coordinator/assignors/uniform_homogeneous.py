@@ -1,0 +1,131 @@
+"""The uniform assignor for members that all subscribe to the same topics.
+
+With P partitions of all topics together and M members each member's share is P // M, and P % M
+members have one more: the extra ones. One walk over the members, by id:
+
+- each keeps of its target what fits into its share plus an extra one while there are any left;
+  what does not fit is freed, and so is every topic that it no longer subscribes to;
+- a member that has not filled its extra one leaves it to those behind, unless as many extra ones
+  are left as members: so they go first to members that can keep a partition by it.
+
+Then the free partitions (those in nobody's target, then those just freed) go, in that order, to the
+members with room, in theirs. No partition moves but to even out loads.
+
+Kafka: UniformHomogeneousAssignmentBuilder.
+"""
+
+from dataclasses import dataclass
+from itertools import islice
+
+from ...protocol.primitives import uuid_text
+from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
+
+_Partitions = list[tuple[bytes, int]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Share:
+    """What a member keeps, and how many partitions it is still to get."""
+
+    member: MemberSpec
+    kept: Assignment
+    room: int
+
+
+def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    """The new target of every member, of which there is at least one; raises AssignorError."""
+    members = [spec.members[member_id] for member_id in sorted(spec.members)]
+    topic_ids = members[0].subscribed_topic_ids
+    if not topic_ids:
+        return {each.member_id: each.assignment and NOTHING for each in members}
+    counts = _partition_counts(topic_ids, topics)
+    free = _in_no_target(members, counts)
+    shares = _keep(members, counts, free)
+    return _give_out(shares, free)
+
+
+def _partition_counts(topic_ids: frozenset[bytes], topics: TopicsView) -> dict[bytes, int]:
+    counts = {topic_id: topics.partition_count(topic_id) for topic_id in sorted(topic_ids)}
+    for topic_id, count in counts.items():
+        if count == -1:
+            raise no_such_topic(topic_id)
+    return counts
+
+
+def no_such_topic(topic_id: bytes) -> AssignorError:
+    """The refusal to assign a topic that the metadata do not know."""
+    return AssignorError(
+        f"Members are subscribed to topic {uuid_text(topic_id)} which doesn't exist in the topic "
+        "metadata."
+    )
+
+
+def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int]) -> _Partitions:
+    held: dict[bytes, set[int]] = {topic_id: set() for topic_id in counts}
+    for member in members:
+        for topic_id, partitions in member.assignment.items():
+            if topic_id in held:
+                held[topic_id] |= partitions
+    return [
+        (topic_id, partition)
+        for topic_id, count in counts.items()
+        for partition in range(count)
+        if partition not in held[topic_id]
+    ]
+
+
+def _keep(members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions) -> list[_Share]:
+    """What each member keeps; what it must give up is added to `free`."""
+    least, extra_ones = divmod(sum(counts.values()), len(members))
+    shares = []
+    for index, member in enumerate(members):
+        has_extra = extra_ones > 0
+        kept, room = _keep_of_one(member, counts, least + has_extra, free)
+        if room > 0 and has_extra and len(members) - index > extra_ones:
+            room -= 1
+            has_extra = False
+        extra_ones -= has_extra
+        shares.append(_Share(member=member, kept=kept, room=room))
+    return shares
+
+
+def _keep_of_one(
+    member: MemberSpec, counts: dict[bytes, int], room: int, free: _Partitions
+) -> tuple[Assignment, int]:
+    """At most `room` partitions of the member's target, and the room that is left."""
+    target = member.assignment
+    load = sum(map(len, target.values()))
+    if load <= room and target.keys() <= counts.keys():
+        return target, room - load
+    kept: dict[bytes, frozenset[int]] = {}
+    for topic_id in sorted(target.keys() & counts.keys()):
+        partitions = target[topic_id]
+        if len(partitions) > room:
+            in_order = sorted(partitions)
+            free += [(topic_id, partition) for partition in in_order[room:]]
+            partitions = frozenset(in_order[:room])
+        if partitions:
+            kept[topic_id] = partitions
+            room -= len(partitions)
+    return kept, room
+
+
+def _give_out(shares: list[_Share], free: _Partitions) -> dict[str, Assignment]:
+    rest = iter(free)
+    targets = {
+        share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)))
+        for share in shares
+    }
+    if next(rest, None) is not None:  # some partition was in two targets, or was none of its topic
+        raise AssignorError("Partitions were left unassigned")
+    return targets
+
+
+def _with_more(kept: Assignment, given: _Partitions) -> Assignment:
+    if not given:
+        return kept
+    more: dict[bytes, list[int]] = {}
+    for topic_id, partition in given:
+        more.setdefault(topic_id, []).append(partition)
+    nothing: frozenset[int] = frozenset()
+    return {**kept, **{each: kept.get(each, nothing).union(more[each]) for each in more}}

@@ -1,0 +1,247 @@
+"""Consumer groups' face towards the coordinator: which shard, what time it is, what happens after.
+
+    heartbeat -> checks -> the group's shard -> ConsumerHeartbeats decides -> append, replay -> then
+
+Every heartbeat is answered at once, and so are members that speak the classic protocol: their
+requests come by way of the group coordinator, which looks up the group. What goes on behind:
+members whose deadlines end are fenced, and regular expressions are resolved a few hundred topic
+names at a time, between other requests.
+
+Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Mapping
+from typing import TypeVar
+
+from ..protocol.errors import ApiError, ErrorCode
+from ..protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ..protocol.messages.join_group import JoinGroupResponse
+from .assignors import configured_assignors
+from .classic_join import JoinCall
+from .classic_member import Caller, Expiry, ExpiryKind, Now
+from .classic_rebalance import ClassicRebalance
+from .consumer_groups.classic_joins import ClassicJoins
+from .consumer_groups.classic_members import ClassicMembers
+from .consumer_groups.deadlines import MemberDeadlines, MemberKey
+from .consumer_groups.downgrade import Downgrades
+from .consumer_groups.draft import Decided
+from .consumer_groups.group import ConsumerGroup
+from .consumer_groups.group_configs import ConsumerGroupConfigs
+from .consumer_groups.heartbeat import ConsumerHeartbeats, Steps
+from .consumer_groups.heartbeat_checks import check_heartbeat
+from .consumer_groups.leave import Departures
+from .consumer_groups.member import ConsumerMember, MemberState
+from .consumer_groups.quiet_heartbeat import is_quiet
+from .consumer_groups.rebalance import Rebalance
+from .consumer_groups.regex_updates import RegexUpdates
+from .consumer_groups.subscription_regex import resolution
+from .consumer_groups.subscriptions import ResolvedRegex
+from .consumer_groups.topics_view import ClusterTopics
+from .consumer_groups.upgrade import Upgrades
+from .group_commits import commit
+from .group_shards import GroupShard, GroupShards
+from .outcome import Outcome
+from .timers import DeadlineQueue
+
+logger = logging.getLogger("odradek.groups")
+
+R = TypeVar("R")
+Resolution = Generator[None, None, Mapping[str, ResolvedRegex]]
+
+# When something that nobody waits for could not be written, it is tried again after this time.
+RETRY_MS = 500
+
+
+class ConsumerGroupService:
+    """The consumer groups of all shards."""
+
+    def __init__(
+        self,
+        *,
+        shards: GroupShards,
+        deadlines: DeadlineQueue[Expiry],
+        topics: ClusterTopics,
+        configs: ConsumerGroupConfigs,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], Now],
+        new_member_id: Callable[[], str],
+        classic_rebalance: ClassicRebalance,
+    ) -> None:
+        """`classic_rebalance` is for a group that becomes a classic one.
+
+        Raises ConfigError for an assignor that there is not.
+        """
+        self._shards = shards
+        self._topics = topics
+        self._configs = configs
+        self._loop = loop
+        self._clock = clock
+        self.deadlines = MemberDeadlines(deadlines)
+        downgrades = Downgrades(
+            topics=topics,
+            configs=configs,
+            deadlines=self.deadlines,
+            classic_rebalance=classic_rebalance,
+            find=lambda group_id: shards.of(group_id).state.group(group_id),
+        )
+        self.steps = Steps(
+            configs=configs,
+            deadlines=self.deadlines,
+            regexes=RegexUpdates(topics, configs.broker.regex_refresh_interval_ms, self._resolve),
+            rebalance=Rebalance(
+                topics=topics,
+                configs=configs,
+                assignors=configured_assignors(configs.broker.assignors),
+                deadlines=self.deadlines,
+            ),
+            departures=Departures(topics, self.deadlines, downgrades.after_departure),
+        )
+        upgrades = Upgrades(topics=topics, configs=configs, deadlines=self.deadlines)
+        self._heartbeats = ConsumerHeartbeats(
+            self.steps, new_member_id=new_member_id, upgrade=upgrades.convert
+        )
+        self.classic_members = ClassicMembers(self.steps, topics)
+        self._classic_joins = ClassicJoins(
+            self.steps, topics=topics, downgrades=downgrades, new_member_id=new_member_id
+        )
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Serve a ConsumerGroupHeartbeat."""
+        try:
+            check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
+            shard = self._shards.of(request.group_id)
+            known = shard.state.consumer_groups.get(request.group_id)
+            if known is not None and is_quiet(known, request, caller, self._topics.changed_at):
+                return self._lives_on(request, now)
+            if request.group_id in shard.state.of_other_types:
+                raise ApiError(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is no consumer group"
+                )
+            group = shard.state.find(request.group_id)
+            return self.carry_out(shard, self._heartbeats.serve(group, request, caller, now), now)
+        except ApiError as error:
+            return ConsumerGroupHeartbeatResponse(
+                error_code=error.code, error_message=error.message
+            )
+
+    def _lives_on(
+        self, request: ConsumerGroupHeartbeatRequest, now: Now
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The answer to a quiet heartbeat, whose member may be silent for a while again."""
+        group_id, member_id = request.group_id, request.member_id
+        until_ms = now.timer_ms + self._configs.session_timeout_ms(group_id)
+        self.deadlines.extend_session(MemberKey(group_id, member_id), until_ms)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=self._configs.heartbeat_interval_ms(group_id),
+        )
+
+    def join_classic(
+        self, shard: GroupShard, group: ConsumerGroup, call: JoinCall, now: Now
+    ) -> JoinGroupResponse:
+        """Serve a JoinGroup to a group that is not empty; a refusal names no member."""
+        try:
+            return self.carry_out(shard, self._classic_joins.join(group, call, now), now)
+        except ApiError as error:
+            return JoinGroupResponse(error_code=error.code)
+
+    @staticmethod
+    def carry_out(shard: GroupShard, outcome: Outcome[Decided[R]], now: Now) -> R:
+        """Write a decision, then do what is left. Raises ApiError; nothing has changed then."""
+        decided = commit(shard, outcome, now)
+        group = shard.state.consumer_groups.get(decided.group_id)
+        if group is not None and decided.topics_seen_at is not None:
+            group.topics_seen_at = decided.topics_seen_at
+        for then in decided.then:
+            then()
+        return decided.answer
+
+    # -- deadlines ---------------------------------------------------------------------------------
+
+    def loaded(self, shard: GroupShard, now: Now) -> None:
+        """The groups have just been read: sessions and revocations begin anew."""
+        for group in shard.state.consumer_groups.values():
+            session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
+            for member in group.members.values():
+                key = MemberKey(group.group_id, member.member_id)
+                self.deadlines.extend_session(key, session_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    at_ms = now.timer_ms + member.rebalance_timeout_ms
+                    self.deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
+
+    def expire(self, expiry: Expiry, now: Now) -> None:
+        """A deadline of a member (of a kind MEMBER_…) has come: it is out, if it is still there."""
+        self.deadlines.fell_due(expiry)
+        key = MemberKey(expiry.group_id, expiry.member_id)
+        try:
+            shard = self._shards.of(key.group_id)
+            group = shard.state.consumer_group(key.group_id)
+            member = group.member(key.member_id)
+        except ApiError:
+            self.deadlines.forget(key)
+            return
+        revokes = expiry.kind is ExpiryKind.MEMBER_REBALANCE
+        if not revokes or self.deadlines.rebalance_epoch(key) == member.member_epoch:
+            self._fence(shard, group, member, expiry, now)
+
+    def _fence(
+        self,
+        shard: GroupShard,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        expiry: Expiry,
+        now: Now,
+    ) -> None:
+        logger.info(
+            "group %s: member %s is out, for its time is up (%s)",
+            group.group_id, member.member_id, expiry.kind.value,
+        )  # fmt: skip
+        try:
+            self.carry_out(shard, self.steps.departures.remove(group, [member], now, None), now)
+        except ApiError as error:
+            logger.warning("group %s: that could not be written: %s", group.group_id, error)
+            self.deadlines.again(expiry, now.timer_ms + RETRY_MS)
+
+    # -- regular expressions -----------------------------------------------------------------------
+
+    def _resolve(self, group_id: str, regexes: frozenset[str]) -> None:
+        """Begin to resolve a group's expressions against the topics of this moment."""
+        steps = resolution(
+            regexes,
+            self._topics.sorted_names(),
+            version=self._topics.version,
+            now_ms=self._clock().wall_ms,
+        )
+        self._loop.call_soon(self._resolve_some, group_id, steps)
+
+    def _resolve_some(self, group_id: str, steps: Resolution) -> None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            self._resolved(group_id, end.value)
+        except BaseException:
+            self.steps.regexes.ended(group_id)
+            raise
+        else:
+            self._loop.call_soon(self._resolve_some, group_id, steps)
+
+    def _resolved(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
+        """Write what was found; what cannot be written is looked for again at a later heartbeat."""
+        self.steps.regexes.ended(group_id)
+        now = self._clock()
+        try:
+            shard = self._shards.of(group_id)
+            group = shard.state.consumer_group(group_id)
+            self.carry_out(shard, self.steps.regexes.resolved(group, found, now), now)
+        except ApiError as error:
+            logger.warning("group %s: its expressions are not resolved: %s", group_id, error)

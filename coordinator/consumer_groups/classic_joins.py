@@ -1,0 +1,177 @@
+"""A classic member joins a consumer group: the steps of a heartbeat, in the words of JoinGroup.
+
+    who speaks        membership.py     as in a heartbeat; a static newcomer always wins its place
+    what it asks for  rebalance.change  its subscription, read from the bytes that were meant for
+                                        the leader of a classic group
+    what all get      rebalance.py      unless it has taken the last consumer's place: then the
+                                        group becomes a classic one (downgrade.py)
+    what it gets now  rebalance.go_on   a step; the assignment itself follows with its sync
+
+Kafka: GroupMetadataManager.classicGroupJoinToConsumerGroup.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
+from ...protocol.schema import DecodeError
+from ..classic_join import FIRST_WITH_REQUIRED_ID, JoinCall
+from ..classic_member import ExpiryKind, Now, names_of
+from ..outcome import Outcome
+from .client_protocol import owned_in, subscription_of
+from .deadlines import MemberKey
+from .downgrade import Downgrades
+from .draft import Decided, Draft
+from .group import ConsumerGroup
+from .heartbeat import Steps
+from .member import ConsumerMember
+from .membership import check_room, dynamic_member, static_member
+from .rebalance import Target, change
+from .regex_updates import RegexChange
+from .topics_view import ClusterTopics
+from .upgrade import classic_metadata
+
+
+class ClassicJoins:
+    """Serves JoinGroup, of all consumer groups."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        *,
+        topics: ClusterTopics,
+        downgrades: Downgrades,
+        new_member_id: Callable[[], str],
+    ) -> None:
+        self._steps = steps
+        self._topics = topics
+        self._downgrades = downgrades
+        self._new_member_id = new_member_id
+
+    def join(
+        self, group: ConsumerGroup, call: JoinCall, now: Now
+    ) -> Outcome[Decided[JoinGroupResponse]]:
+        """Serve a JoinGroup to a group that is not empty.
+
+        Raises ApiError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
+        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be read, or the assignor
+        fails).
+        """
+        draft = Draft(group, now)
+        request = call.request
+        member_id = request.member_id or self._new_member_id()
+        check_room(group, member_id, self._steps.configs.broker.max_size)
+        _check_protocols(group, call)
+        if _must_ask_for_id(call):
+            required = ErrorCode.MEMBER_ID_REQUIRED
+            return draft.outcome(JoinGroupResponse(member_id=member_id, error_code=required))
+        if request.group_instance_id is None:
+            member = dynamic_member(group, member_id, joins=True)
+        else:
+            member = static_member(
+                draft,
+                member_id,
+                request.group_instance_id,
+                joins=not request.member_id,
+                by_classic=True,
+            )
+        return draft.outcome(self._joined(draft, member, call))
+
+    def _joined(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> JoinGroupResponse:
+        """Decide what becomes of the member, and of the group."""
+        regexes, rebalance = self._steps.regexes, self._steps.rebalance
+        subscription = _subscription(call)
+        updated = _as_told(member, call, subscription)
+        names_changed = change(draft, member, updated)
+        regex = regexes.update(draft, member, updated)
+        changed = names_changed or regex is not RegexChange.NONE
+        homogeneous = rebalance.look(draft, member, updated, changed=changed)
+        step = partial(
+            rebalance.go_on, draft, changed=changed, owned=owned_in(subscription, self._topics)
+        )
+        moved = self._downgraded(draft, updated, step)
+        if moved is None:
+            target = rebalance.assign(draft, member, updated, homogeneous=homogeneous)
+            moved = step(updated, target)
+            draft.then.append(partial(self._awaits_sync, draft, moved, call))
+        return JoinGroupResponse(
+            member_id=moved.member_id,
+            generation_id=moved.member_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=call.protocols[0][0],
+        )
+
+    def _downgraded(
+        self,
+        draft: Draft,
+        updated: ConsumerMember,
+        step: Callable[[ConsumerMember, Target], ConsumerMember],
+    ) -> ConsumerMember | None:
+        """The member, if it took a static one's place and so made its group a classic one."""
+        group = draft.group
+        holder = group.static_member(updated.instance_id)
+        if holder is None or not self._downgrades.is_due_without(group, holder):
+            return None
+        is_stale = group.assignment_epoch < draft.epoch
+        moved = updated
+        if not is_stale:
+            moved = step(updated, Target(group.assignment_epoch, group.target(holder.member_id)))
+        converted = self._downgrades.by_replacement(draft, holder, moved, rebalance=is_stale)
+        return moved if converted else None
+
+    def _awaits_sync(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
+        key = MemberKey(draft.group_id, member.member_id)
+        deadlines, now_ms = self._steps.deadlines, draft.now.timer_ms
+        deadlines.cancel(key, ExpiryKind.MEMBER_JOIN)
+        deadlines.extend_session(key, now_ms + call.request.session_timeout_ms)
+        deadlines.schedule(key, ExpiryKind.MEMBER_SYNC, now_ms + call.rebalance_timeout_ms)
+
+
+def _check_protocols(group: ConsumerGroup, call: JoinCall) -> None:
+    protocol_type, names = call.request.protocol_type, names_of(call.protocols)
+    if not group.supports_classic_protocols(protocol_type, names):
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"group {group.group_id}, of consumers, has no protocol in common with "
+            f"{protocol_type!r} {names}",
+        )
+
+
+def _must_ask_for_id(call: JoinCall) -> bool:
+    """Whether a new dynamic member is only told its id, to come back with it (KIP-394)."""
+    request = call.request
+    is_dynamic = not request.member_id and request.group_instance_id is None
+    return is_dynamic and call.caller.api_version >= FIRST_WITH_REQUIRED_ID
+
+
+def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
+    """Under each of its protocols a consumer says the same: the first counts.
+
+    Raises ApiError UNKNOWN_SERVER_ERROR.
+    """
+    try:
+        return subscription_of(call.protocols[0][1])
+    except DecodeError as error:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error}") from error
+
+
+def _as_told(
+    member: ConsumerMember, call: JoinCall, subscription: ConsumerProtocolSubscription
+) -> ConsumerMember:
+    """The member as it joins; the same object where that is no news."""
+    instance_id = call.request.group_instance_id
+    updated = replace(
+        member,
+        instance_id=member.instance_id if instance_id is None else instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=call.rebalance_timeout_ms,
+        subscribed_topics=frozenset(subscription.topics),
+        subscribed_regex="",
+        client_id=call.caller.client_id,
+        client_host=call.caller.client_host,
+        classic=classic_metadata(call.request.session_timeout_ms, call.protocols),
+    )
+    return member if updated == member else updated

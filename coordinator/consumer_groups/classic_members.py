@@ -1,0 +1,186 @@
+"""Members of a consumer group that speak the classic protocol: what they ask, and what it means.
+
+Such a member believes to be in a classic group in which somebody else leads. Its generation is its
+member epoch, its rebalances are its own:
+
+    JoinGroup      says its subscription and what it has; the member takes a step towards its
+                   target, and is answered at once (classic_joins.py)
+    SyncGroup      brings what it has now: of what it shall have, what others have given up
+    Heartbeat      REBALANCE_IN_PROGRESS when there is a step to take: a new target, partitions to
+                   give up, or partitions that have become free
+    LeaveGroup     goes, like any member; the group may become a classic one by it (downgrade.py)
+
+From the moment that it is told to rebalance it has its rebalance timeout to join, and from its join
+as long to sync; then it is out.
+
+Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
+"""
+
+from collections.abc import Sequence
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.heartbeat import HeartbeatRequest
+from ...protocol.messages.leave_group import (
+    LeaveGroupMemberIdentity,
+    LeaveGroupMemberResponse,
+    LeaveGroupResponse,
+)
+from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ...protocol.records.consumer_group import ClassicMemberMetadata
+from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
+from ..classic_member import ExpiryKind, Now
+from ..outcome import Outcome
+from .client_protocol import assignment_bytes
+from .deadlines import MemberKey
+from .downgrade import protocols_of
+from .draft import Decided
+from .group import ConsumerGroup
+from .heartbeat import Steps
+from .member import ConsumerMember, MemberState
+from .membership import checked_holder
+from .topics_view import ClusterTopics
+
+
+class ClassicMembers:
+    """Serves what they ask between joins, of all consumer groups."""
+
+    def __init__(self, steps: Steps, topics: ClusterTopics) -> None:
+        self._steps = steps
+        self._topics = topics
+
+    # -- sync and heartbeat ------------------------------------------------------------------------
+
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: Now) -> SyncGroupResponse:
+        """Serve a SyncGroup.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+        INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+        """
+        member, classic = _speaker(
+            group, request.member_id, request.group_instance_id, request.generation_id
+        )
+        name, metadata = protocols_of(member)[0]
+        _check_same(request.protocol_type, PROTOCOL_TYPE)
+        _check_same(request.protocol_name, name)
+        key = MemberKey(group.group_id, member.member_id)
+        # One that must give up partitions has joined again already, and first brings that to its
+        # end.
+        revokes = member.state is MemberState.UNREVOKED_PARTITIONS
+        if group.assignment_epoch > member.member_epoch and not revokes:
+            self._await_join(key, member, now)
+            raise ApiError(
+                ErrorCode.REBALANCE_IN_PROGRESS, f"there is a new target for {member.member_id}"
+            )
+        assignment = assignment_bytes(member.assigned, metadata, self._topics)
+        self._steps.deadlines.cancel(key, ExpiryKind.MEMBER_SYNC)
+        self._steps.deadlines.extend_session(key, now.timer_ms + classic.session_timeout_ms)
+        return SyncGroupResponse(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=assignment,
+        )
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> ErrorCode:
+        """Extend the member's session; REBALANCE_IN_PROGRESS if it is to join again.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        """
+        member, classic = _speaker(
+            group, request.member_id, request.group_instance_id, request.generation_id
+        )
+        key = MemberKey(group.group_id, member.member_id)
+        self._steps.deadlines.extend_session(key, now.timer_ms + classic.session_timeout_ms)
+        if not _has_a_step_to_take(group, member):
+            return ErrorCode.NONE
+        self._await_join(key, member, now)
+        return ErrorCode.REBALANCE_IN_PROGRESS
+
+    def _await_join(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
+        at_ms = now.timer_ms + member.rebalance_timeout_ms
+        self._steps.deadlines.schedule_if_absent(key, ExpiryKind.MEMBER_JOIN, at_ms)
+
+    # -- leave -------------------------------------------------------------------------------------
+
+    def leave(
+        self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
+    ) -> Outcome[Decided[LeaveGroupResponse]]:
+        """Remove members, of either protocol; each of those named has its own answer."""
+        gone: dict[str, ConsumerMember] = {}
+        answers = []
+        for identity in leaving:
+            error = ErrorCode.NONE
+            try:
+                member = _leaving(group, identity)
+                gone[member.member_id] = member
+            except ApiError as refusal:
+                error = refusal.code
+            answers.append(
+                LeaveGroupMemberResponse(
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=error,
+                )
+            )
+        members = list(gone.values())
+        answer = LeaveGroupResponse(members=answers)
+        return self._steps.departures.remove(group, members, now, answer)
+
+
+def _speaker(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+) -> tuple[ConsumerMember, ClassicMemberMetadata]:
+    """The classic member that a request speaks for.
+
+    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
+    if instance_id is None:
+        member = group.member(member_id)
+    else:
+        member = checked_holder(group.static_member(instance_id), member_id, instance_id)
+    if member.classic is None or not member.classic.supported_protocols:
+        raise ApiError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} speaks the consumer protocol"
+        )
+    if member.member_epoch != generation_id:
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"member {member_id} is at epoch {member.member_epoch}, not {generation_id}",
+        )
+    return member, member.classic
+
+
+def _check_same(asked: str | None, has: str) -> None:
+    if asked is not None and asked != has:
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{asked!r} is not {has!r}")
+
+
+def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether a join would bring the member nearer to its target.
+
+    Where all are classic members (the group may not become a classic one), a join must also bring
+    the target up to date: with Kafka what the last consumer leaves behind is nobody's then.
+    """
+    if member.member_epoch < group.assignment_epoch:
+        return True
+    if group.classic_member_count == len(group.members) and group.assignment_epoch < group.epoch:
+        return True
+    match member.state:
+        case MemberState.UNREVOKED_PARTITIONS:
+            return True
+        case MemberState.UNRELEASED_PARTITIONS:
+            return not group.waits_for_others(member)
+        case _:
+            return False
+
+
+def _leaving(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> ConsumerMember:
+    """Who is meant: by member id, or by instance id alone, as administrators do (KIP-345).
+
+    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if instance_id is None:
+        return group.member(member_id)
+    holder = group.static_member(instance_id)
+    claimed = member_id or (holder.member_id if holder is not None else "")
+    return checked_holder(holder, claimed, instance_id)

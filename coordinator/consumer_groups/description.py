@@ -1,0 +1,78 @@
+"""A consumer group as ConsumerGroupDescribe shows it.
+
+Topics that are no more have no name to be shown by, and are left out. What a member must give up it
+still has: both stand under `assignment`. Kafka: ConsumerGroup.asDescribedGroup,
+ConsumerGroupMember.asConsumerGroupDescribeMember.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeAssignment,
+    ConsumerGroupDescribeGroup,
+    ConsumerGroupDescribeMember,
+    ConsumerGroupDescribeTopicPartitions,
+)
+from .group import ConsumerGroup
+from .member import ConsumerMember
+
+# The name of the topic with this id, or None.
+NameOf = Callable[[bytes], str | None]
+
+# `member_type`. On the wire: never renumber.
+CLASSIC_MEMBER = 0
+CONSUMER_MEMBER = 1
+
+
+def described(
+    group: ConsumerGroup, default_assignor: str, name_of: NameOf, authorized_operations: int
+) -> ConsumerGroupDescribeGroup:
+    """The group with all its members."""
+    return ConsumerGroupDescribeGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor or default_assignor,
+        members=[_member(group, member, name_of) for member in group.members.values()],
+        authorized_operations=authorized_operations,
+    )
+
+
+def _member(
+    group: ConsumerGroup, member: ConsumerMember, name_of: NameOf
+) -> ConsumerGroupDescribeMember:
+    return ConsumerGroupDescribeMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=_assignment(_owned(member), name_of),
+        target_assignment=_assignment(group.target(member.member_id), name_of),
+        member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
+    )
+
+
+def _owned(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
+    assigned, pending = member.assigned, member.pending_revocation
+    topic_ids = dict.fromkeys((*assigned, *pending))
+    return {id_: {**assigned.get(id_, {}), **pending.get(id_, {})} for id_ in topic_ids}
+
+
+def _assignment(
+    partitions: Mapping[bytes, Iterable[int]], name_of: NameOf
+) -> ConsumerGroupDescribeAssignment:
+    named = ((topic_id, name_of(topic_id)) for topic_id in partitions)
+    return ConsumerGroupDescribeAssignment(
+        topic_partitions=[
+            ConsumerGroupDescribeTopicPartitions(
+                topic_id=topic_id, topic_name=name, partitions=sorted(partitions[topic_id])
+            )
+            for topic_id, name in named
+            if name is not None
+        ]
+    )

@@ -1,0 +1,198 @@
+"""From a consumer group back to a classic group, when only classic members are left in it.
+
+    a departure     the last member of the consumer protocol has left, or is out: the others get its
+                    work by a rebalance of the classic group
+    a replacement   it is a static member, and comes back by JoinGroup: it takes over what its
+                    former self had, and nothing is disturbed, unless it wants something else
+
+The group's epoch becomes the generation, targets become assignments, in the version that each
+member reads, and the members elect their protocol. That they support several is not written down,
+only remembered. If `group.consumer.migration.policy` forbids it, or group.max.size, the group stays
+a consumer group; so it does (with Kafka: the departure fails, again and again) when a member's
+words cannot be read. Kafka: GroupMetadataManager.convertToClassicGroup,
+validateOnlineDowngradeWith…, ClassicGroup.fromConsumerGroup.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
+from ...protocol.schema import DecodeError
+from ..classic_group import ClassicGroup
+from ..classic_member import ClassicMember, Now, Protocols, metadata_of, names_of, session_deadline
+from ..classic_rebalance import ClassicRebalance
+from .client_protocol import assignment_bytes
+from .deadlines import MemberDeadlines, MemberKey
+from .draft import Draft
+from .group import ConsumerGroup
+from .group_configs import ConsumerGroupConfigs
+from .member import ConsumerMember
+from .records import group_tombstones
+from .topics_view import ClusterTopics
+
+logger = logging.getLogger("odradek.groups")
+
+
+class Downgrades:
+    """Turns consumer groups into classic groups."""
+
+    def __init__(
+        self,
+        *,
+        topics: ClusterTopics,
+        configs: ConsumerGroupConfigs,
+        deadlines: MemberDeadlines,
+        classic_rebalance: ClassicRebalance,
+        find: Callable[[str], ClassicGroup],
+    ) -> None:
+        """`find` gives a classic group by name."""
+        self._topics = topics
+        self._configs = configs
+        self._deadlines = deadlines
+        self._classic_rebalance = classic_rebalance
+        self._find = find
+
+    # -- a departure -------------------------------------------------------------------------------
+
+    def after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
+        """Convert the group if only classic members stay; whether it was."""
+        group = draft.group
+        gone = {member.member_id for member in leaving}
+        staying = {id_: member for id_, member in group.members.items() if id_ not in gone}
+        if not staying or not group.all_are_classic_without(leaving):
+            return False
+        reason = "the last member of the consumer protocol is gone"
+        return self._may(group, len(staying)) and self._convert(
+            draft, staying, list(group.members), reason
+        )
+
+    # -- a replacement -----------------------------------------------------------------------------
+
+    def is_due_without(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
+        """Whether the group may be converted when a classic member takes this one's place."""
+        is_last = not holder.uses_classic_protocol and group.all_are_classic_without([holder])
+        return is_last and self._may(group, len(group.members))
+
+    def by_replacement(
+        self, draft: Draft, holder: ConsumerMember, joining: ConsumerMember, *, rebalance: bool
+    ) -> bool:
+        """Convert the group, with `joining` in the holder's place; whether that could be done.
+
+        The draft has the records that put it there, so it is its tombstones that are written.
+        """
+        members = draft.group.members
+        # The newcomer leads only if nobody else can.
+        staying = {id_: member for id_, member in members.items() if id_ != holder.member_id}
+        staying[holder.member_id] = joining
+        ended = [joining.member_id if id_ == holder.member_id else id_ for id_ in members]
+        reason = "the assignment is out of date" if rebalance else None
+        return self._convert(draft, staying, ended, reason)
+
+    # -- both --------------------------------------------------------------------------------------
+
+    def _may(self, group: ConsumerGroup, size: int) -> bool:
+        why = None
+        if not self._configs.broker.migration_policy.allows_downgrade:
+            why = "online downgrade is disabled"
+        elif not self._classic_rebalance.has_room_for(size):
+            why = f"its {size} members are more than group.max.size"
+        if why is not None:
+            logger.info("group %s cannot become a classic group: %s", group.group_id, why)
+        return why is None
+
+    def _convert(
+        self,
+        draft: Draft,
+        staying: Mapping[str, ConsumerMember],
+        ended: Sequence[str],
+        reason: str | None,
+    ) -> bool:
+        """Write the end of the consumer group and the classic group; with a reason it rebalances.
+
+        `staying` are its members by the ids under which their targets stand; `ended` are the ids
+        that get tombstones.
+        """
+        group = draft.group
+        try:
+            classic = _classic_group(group, list(staying.values()), draft.now)
+            assignments = {
+                member.member_id: assignment_bytes(
+                    group.target(known_id), _metadata(classic, member.member_id), self._topics
+                )
+                for known_id, member in staying.items()
+            }
+        except DecodeError as error:
+            logger.warning("group %s stays a consumer group: %s", group.group_id, error)
+            return False
+        draft.records += group_tombstones(
+            group.group_id, ended, group.subscriptions.resolved_regexes
+        )
+        draft.records.append(classic.record(classic.generation_value(assignments)))
+        forgotten = frozenset({*group.members, *ended})
+        draft.then.append(partial(self._converted, classic, forgotten, reason, draft.now))
+        return True
+
+    def _converted(
+        self, planned: ClassicGroup, forgotten: frozenset[str], reason: str | None, now: Now
+    ) -> None:
+        """The classic group is there: it gets what no record says, and rebalances if it must."""
+        group = self._find(planned.group_id)
+        for member_id in forgotten:
+            self._deadlines.forget(MemberKey(group.group_id, member_id))
+        for member in group.members.values():
+            group.roster.change_protocols(member, planned.members[member.member_id].protocols)
+            self._classic_rebalance.extend_session(member, now)
+        logger.info(
+            "group %s: the consumer group of epoch %d is now a classic group",
+            group.group_id, group.generation_id,
+        )  # fmt: skip
+        if reason is not None:
+            # Nobody has joined yet, so this leaves nothing to write.
+            self._classic_rebalance.rebalance(group, reason, now)
+
+
+def _classic_group(
+    group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now
+) -> ClassicGroup:
+    """What the group becomes, before assignments: a plan, from which its record is made.
+
+    Raises DecodeError where a log has members that have no protocol in common.
+    """
+    classic = ClassicGroup(group.group_id, now.wall_ms)
+    for member in members:
+        classic.add(_classic_member(group.group_id, member))
+    offered = names_of(protocols_of(members[0]))
+    if not classic.roster.support_one_of(offered):
+        raise DecodeError(f"its members have none of {offered} in common")
+    classic.generation_id = group.epoch
+    classic.protocol_name = classic.roster.elected_protocol()
+    return classic
+
+
+def _classic_member(group_id: str, member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None, "the others have left"
+    return ClassicMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=protocols_of(member),
+        session=session_deadline(group_id, member.member_id),
+    )
+
+
+def protocols_of(member: ConsumerMember) -> Protocols:
+    """What a classic member offered when it joined, in its order of preference."""
+    if member.classic is None:
+        return ()
+    return tuple(
+        (protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols
+    )
+
+
+def _metadata(classic: ClassicGroup, member_id: str) -> bytes:
+    return metadata_of(classic.members[member_id].protocols, classic.protocol_name)

@@ -1,0 +1,66 @@
+"""A decision in the making: the records it will write, and what is left to do once they are.
+
+A heartbeat is decided in steps (who speaks, what it subscribes to, what everybody shall have, what
+it has by now), and each adds to what the step before has found out. A Draft carries that from step
+to step. It reads the group and never changes it. What is soft (deadlines, a resolution to begin)
+waits in `then`, which names the group: a draft about one that does not exist yet reads an empty
+group, which is thrown away, and replay makes another.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from ..classic_member import Now
+from ..outcome import JournalRecord, Outcome
+from .group import ConsumerGroup
+from .records import epoch_record
+
+logger = logging.getLogger("odradek.groups")
+
+R = TypeVar("R")
+
+Then = Callable[[], None]
+
+
+class Decided(NamedTuple, Generic[R]):
+    """What to answer, and what to do before, when the records are written."""
+
+    group_id: str
+    answer: R
+    then: tuple[Then, ...] = ()
+    topics_seen_at: int | None = None
+    """What the group is to remember; None: it has not looked at its topics."""
+
+
+class Draft:
+    """What has been decided so far about one group, at one moment."""
+
+    __slots__ = ("epoch", "group", "is_stale", "now", "records", "then", "topics_seen_at")
+
+    def __init__(self, group: ConsumerGroup, now: Now) -> None:
+        self.group = group
+        self.now = now
+        self.epoch = group.epoch
+        """The group's epoch, as it will be."""
+        self.records: list[JournalRecord] = []
+        self.then: list[Then] = []
+        self.is_stale = False
+        """The group was converted in the midst of a rebalance: its targets are not to be kept."""
+        self.topics_seen_at: int | None = None
+        """Set when its subscription has been compared with the topics that there are."""
+
+    @property
+    def group_id(self) -> str:
+        return self.group.group_id
+
+    def raise_epoch(self, metadata_hash: int, why: str) -> None:
+        """Something has changed that the targets depend on: they are out of date."""
+        self.epoch += 1
+        self.records.append(epoch_record(self.group_id, self.epoch, metadata_hash))
+        logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, why)
+
+    def outcome(self, answer: R) -> Outcome[Decided[R]]:
+        """The decision, made."""
+        decided = Decided(self.group_id, answer, tuple(self.then), self.topics_seen_at)
+        return Outcome(reply=decided, records=tuple(self.records))

@@ -1,0 +1,112 @@
+"""How members go: they leave, or are fenced because they were not heard from in time.
+
+    epoch -1   the member is gone; its partitions are free, and the group's epoch rises
+    epoch -2   a static member is away: it keeps what it has until its session ends, so that it may
+               come back, under another member id, without anybody noticing
+
+Kafka: GroupMetadataManager.consumerGroupLeave, consumerGroupFenceMembers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from ...protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ..classic_member import Now
+from ..outcome import Outcome
+from .deadlines import MemberDeadlines, MemberKey
+from .draft import Decided, Draft
+from .group import ConsumerGroup
+from .member import LEAVING_STATIC_EPOCH, NOTHING, ConsumerMember
+from .membership import checked_holder
+from .records import current_assignment_record, member_tombstones, regex_tombstone
+from .topics_view import ClusterTopics
+
+R = TypeVar("R")
+
+Answer = Outcome[Decided[ConsumerGroupHeartbeatResponse]]
+
+# Makes the group a classic one when only such members are left without these; whether it did.
+Downgrade = Callable[[Draft, Sequence[ConsumerMember]], bool]
+
+
+class Departures:
+    """Lets members go, of all groups."""
+
+    def __init__(
+        self, topics: ClusterTopics, deadlines: MemberDeadlines, downgrade: Downgrade
+    ) -> None:
+        self._topics = topics
+        self._deadlines = deadlines
+        self._downgrade = downgrade
+
+    def leave(
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now
+    ) -> Answer:
+        """Serve a heartbeat that says goodbye.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        member_id, instance_id = request.member_id, request.instance_id
+        answer = ConsumerGroupHeartbeatResponse(
+            member_id=member_id, member_epoch=request.member_epoch
+        )
+        if instance_id is None:
+            member = group.member(member_id)
+        else:
+            member = checked_holder(group.static_member(instance_id), member_id, instance_id)
+            if request.member_epoch == LEAVING_STATIC_EPOCH:
+                return _go_for_a_while(Draft(group, now), member).outcome(answer)
+        return self.remove(group, [member], now, answer)
+
+    def remove(
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, answer: R
+    ) -> Outcome[Decided[R]]:
+        """Members are out, whether they have said so or not."""
+        draft = Draft(group, now)
+        if not members:
+            return draft.outcome(answer)
+        if not self._downgrade(draft, members):
+            self._remove(draft, members)
+        return draft.outcome(answer)
+
+    def _remove(self, draft: Draft, members: Sequence[ConsumerMember]) -> None:
+        group = draft.group
+        for member in members:
+            draft.records += member_tombstones(group.group_id, member.member_id)
+            key = MemberKey(group.group_id, member.member_id)
+            draft.then.append(partial(self._deadlines.forget, key))
+        orphans = _expressions_of_only(group, members)
+        draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
+        topics = group.subscriptions.topics_without(members, orphans)
+        names = ", ".join(member.member_id for member in members)
+        draft.raise_epoch(self._topics.group_hash(topics), f"without {names}")
+
+
+def _go_for_a_while(draft: Draft, member: ConsumerMember) -> Draft:
+    """The member keeps its partitions, as if they were its from the start: so they are for whoever
+    comes in its place, and not for a late commit in its name.
+    """
+    away = replace(
+        member,
+        member_epoch=LEAVING_STATIC_EPOCH,
+        assigned={
+            topic_id: dict.fromkeys(partitions, 0)
+            for topic_id, partitions in member.assigned.items()
+        },
+        pending_revocation=NOTHING,
+    )
+    draft.records.append(current_assignment_record(draft.group_id, away))
+    return draft
+
+
+def _expressions_of_only(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:
+    """The expressions to which nobody but these members subscribes."""
+    counts = Counter(member.subscribed_regex for member in members if member.subscribed_regex)
+    subscribers = group.subscriptions.regex_subscribers
+    return [regex for regex, count in counts.items() if subscribers[regex] == count]

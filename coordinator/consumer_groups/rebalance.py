@@ -1,0 +1,182 @@
+"""What becomes of a group when one of its members has changed: its epoch, the targets, the member.
+
+    change    write what the member asks for, if that is news
+    look      compare what the group is subscribed to with the topics that there are; where that, or
+              a subscription, has changed, the group's epoch rises
+    assign    make targets for a group whose epoch has risen, but not more often than the
+              assignment interval says: until then the old ones count
+    go on     bring the member a step towards its target
+
+Heartbeats and joins of classic members go through the same steps. Kafka: the methods of
+GroupMetadataManager that consumerGroupHeartbeat and classicGroupJoinToConsumerGroup share.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from ..assignors import Assignor, AssignorError
+from ..assignors.assignment import NOTHING, Assignment
+from ..classic_member import ExpiryKind
+from .deadlines import MemberDeadlines, MemberKey
+from .draft import Draft
+from .group_configs import ConsumerGroupConfigs
+from .member import ConsumerMember, MemberState
+from .reconciliation import Towards, reconcile
+from .records import (
+    current_assignment_record,
+    subscription_metadata_tombstone,
+    subscription_record,
+)
+from .target_assignment import assign
+from .topics_view import ClusterTopics
+
+logger = logging.getLogger("odradek.groups")
+
+
+class Target(NamedTuple):
+    """What a member shall have, and for which epoch of the group that was made."""
+
+    epoch: int
+    assignment: Assignment
+
+
+def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
+    """Write what a member asks for, if that is news; whether it names other topics."""
+    if updated is member or updated == member:
+        return False
+    draft.records.append(subscription_record(draft.group_id, updated))
+    return updated.subscribed_topics != member.subscribed_topics
+
+
+class Rebalance:
+    """The steps, for all groups."""
+
+    def __init__(
+        self,
+        *,
+        topics: ClusterTopics,
+        configs: ConsumerGroupConfigs,
+        assignors: Mapping[str, Assignor],
+        deadlines: MemberDeadlines,
+    ) -> None:
+        """`assignors`: by name, the default one first."""
+        self._topics = topics
+        self._configs = configs
+        self._assignors = assignors
+        self._deadlines = deadlines
+
+    # -- the epoch ---------------------------------------------------------------------------------
+
+    def look(
+        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
+    ) -> bool:
+        """Raise the epoch if a subscription has `changed`, or the topics have.
+
+        Whether all members subscribe to the same then.
+        """
+        group = draft.group
+        changed = changed or draft.is_stale
+        if not changed and group.topics_seen_at == self._topics.changed_at:
+            # Kafka asks the group as it was. Somebody may have left since the last targets, so that
+            # they are made now: of a newcomer that subscribes to nothing it would not know.
+            same = updated is member
+            return group.is_homogeneous if same else group.is_homogeneous_if(member, updated)
+        topics = group.topics_if(member, updated)
+        metadata_hash = self._topics.group_hash(topics)
+        if changed or metadata_hash != group.metadata_hash:
+            why = f"{updated.member_id} subscribes anew" if changed else "its topics have changed"
+            draft.raise_epoch(metadata_hash, why)
+        draft.topics_seen_at = self._topics.changed_at
+        if group.has_topics_of_kafka_4_0:
+            draft.records.append(subscription_metadata_tombstone(group.group_id))
+        return group.is_homogeneous_if(member, updated)
+
+    # -- the targets -------------------------------------------------------------------------------
+
+    def assign(
+        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, homogeneous: bool
+    ) -> Target:
+        """The member's target: of new ones, if the group's epoch has risen and it is time.
+
+        Raises ApiError UNKNOWN_SERVER_ERROR when the assignor fails.
+        """
+        group = draft.group
+        if group.assignment_epoch >= draft.epoch or not self._may_assign(draft):
+            target = group.target(updated.member_id, updated.instance_id)
+            return Target(group.assignment_epoch, target)
+        name = group.preferred_assignor_if(member, updated)
+        try:
+            made = assign(
+                group,
+                updated,
+                self._assignor(name),
+                self._topics,
+                epoch=draft.epoch,
+                is_homogeneous=homogeneous,
+                now_ms=draft.now.wall_ms,
+            )
+        except AssignorError as error:
+            logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
+            raise
+        draft.records += made.records
+        return Target(draft.epoch, made.targets.get(updated.member_id, NOTHING))
+
+    def _assignor(self, name: str | None) -> Assignor:
+        """The one asked for, else the default: also where members asked, in an earlier life, for
+        one that is not configured any more (Kafka refuses their heartbeats then, for ever).
+        """
+        default = next(iter(self._assignors.values()))
+        return default if name is None else self._assignors.get(name, default)
+
+    def _may_assign(self, draft: Draft) -> bool:
+        """Whether the last targets are old enough; with no interval set, however old they are."""
+        made_ms = draft.group.assignment_timestamp_ms
+        interval_ms = self._configs.assignment_interval_ms(draft.group_id)
+        return not made_ms or not interval_ms or draft.now.wall_ms >= made_ms + interval_ms
+
+    # -- the member --------------------------------------------------------------------------------
+
+    def go_on(
+        self,
+        draft: Draft,
+        member: ConsumerMember,
+        target: Target,
+        *,
+        changed: bool,
+        owned: Assignment | None,
+    ) -> ConsumerMember:
+        """The member after a step towards its target; written, if there is one to take.
+
+        `changed`: whether its subscription has, just now; `owned`: what it says it has. One that
+        must give up partitions has its rebalance timeout to do so.
+        Raises ApiError FENCED_MEMBER_EPOCH.
+        """
+        towards = Towards(
+            target=target.assignment,
+            epoch=target.epoch,
+            owner_epoch=draft.group.ownership.epoch,
+            subscribed_ids=partial(self._subscribed_ids, draft),
+            subscription_changed=changed,
+            owned=owned,
+        )
+        moved = reconcile(member, towards)
+        if moved is member or moved == member:
+            return member
+        draft.records.append(current_assignment_record(draft.group_id, moved))
+        if not moved.uses_classic_protocol:
+            draft.then.append(partial(self._watch, draft, moved))
+        return moved
+
+    def _subscribed_ids(self, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
+        return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
+
+    def _watch(self, draft: Draft, member: ConsumerMember) -> None:
+        """Set the end of a revocation, or take it back."""
+        key = MemberKey(draft.group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            at_ms = draft.now.timer_ms + member.rebalance_timeout_ms
+            self._deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
+        else:
+            self._deadlines.cancel(key, ExpiryKind.MEMBER_REBALANCE)

@@ -1,0 +1,214 @@
+"""Reconciliation: one step of a member from what it has towards what it shall have.
+
+A partition must have left its old owner before its new one may have it, and nobody waits for the
+whole group: each member goes on as soon as it can, at its own heartbeats.
+
+    STABLE at its target         nothing to do
+    STABLE, a newer target       has it partitions that it shall not have? then UNREVOKED; else on
+    UNREVOKED_PARTITIONS         stays at its old epoch, until its heartbeat no longer names what it
+                                 must give up; then on, towards the newest target
+    on to the target's epoch     it gets what is free at once, and is STABLE; where others still
+                                 have some of it, UNRELEASED_PARTITIONS
+    UNRELEASED_PARTITIONS        asks again at each heartbeat
+
+A target may be older than the member's subscription, for targets are made at intervals. So topics
+which it has left are taken from it without waiting for a new target, and none of them are given.
+
+Kafka: CurrentAssignmentBuilder.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from ...protocol.errors import ApiError, ErrorCode
+from ..assignors.assignment import Assignment
+from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
+from .ownership import FREE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Towards:
+    """Where a member is to go, and what it may meet on the way."""
+
+    target: Assignment
+    epoch: int
+    """For which the target was made."""
+    owner_epoch: Callable[[bytes, int], int]
+    """The epoch of a partition's owner, or FREE: Ownership.epoch of the group."""
+    subscribed_ids: Callable[[ConsumerMember], frozenset[bytes]]
+    """The ids of the topics that a member is subscribed to; asked for only where it matters."""
+    subscription_changed: bool = False
+    """Whether this very heartbeat has changed it."""
+    owned: Assignment | None = None
+    """What the member says it has; None: it does not say."""
+
+
+class TopicPartitions(Protocol):
+    """An entry of a heartbeat's list."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def partitions(self) -> Sequence[int]: ...
+
+
+def owned_of(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
+    """The partitions that a heartbeat says the member has; None: it does not say."""
+    if topics is None:
+        return None
+    owned: dict[bytes, frozenset[int]] = {}
+    for topic in topics:
+        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
+    return owned
+
+
+def reconcile(member: ConsumerMember, towards: Towards) -> ConsumerMember:
+    """The member after one step; the same object where there is nothing to do.
+
+    Raises ApiError FENCED_MEMBER_EPOCH for a member in a state that only a newer Kafka knows: it
+    must give up everything and join again.
+    """
+    match member.state:
+        case MemberState.STABLE:
+            if member.member_epoch != towards.epoch:
+                return _next(member, towards, member.member_epoch)
+            return _without_left_topics(member, towards)
+        case MemberState.UNREVOKED_PARTITIONS:
+            if _still_owns(towards, member.pending_revocation):
+                return _without_left_topics(member, towards)
+            return _next(member, towards, member.member_epoch)
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _next(member, towards, member.member_epoch)
+        case MemberState.UNKNOWN:
+            if towards.owned is None or towards.owned:
+                raise ApiError(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    "The member's state is not known here. It must give up all its partitions "
+                    "and join again.",
+                )
+            return _next(member, towards, towards.epoch)
+
+
+def _still_owns(towards: Towards, revoked: OwnedPartitions) -> bool:
+    """Whether the member has, or may have, any of the partitions that it must give up."""
+    if towards.owned is None:
+        return True
+    return any(
+        partition in revoked.get(topic_id, ())
+        for topic_id, partitions in towards.owned.items()
+        for partition in partitions
+    )
+
+
+# -- at the same epoch: topics that the member has left --------------------------------------------
+
+
+def _without_left_topics(member: ConsumerMember, towards: Towards) -> ConsumerMember:
+    """The member must give up the topics which this heartbeat has left."""
+    if not towards.subscription_changed:
+        return member
+    subscribed = towards.subscribed_ids(member)
+    left = {id_: owned for id_, owned in member.assigned.items() if id_ not in subscribed}
+    if not left and not _has_left_everything(member, subscribed):
+        return member
+    kept = {id_: owned for id_, owned in member.assigned.items() if id_ not in left}
+    pending = dict(member.pending_revocation)
+    for topic_id, partitions in left.items():
+        pending[topic_id] = {**pending.get(topic_id, {}), **partitions}
+    if pending and _still_owns(towards, pending):
+        return _moved(
+            member, MemberState.UNREVOKED_PARTITIONS, member.member_epoch, _Owned(kept, pending)
+        )
+    # It has given them up already: it stays in its state with less.
+    return _moved(
+        member, member.state, member.member_epoch, _Owned(kept, member.pending_revocation)
+    )
+
+
+def _has_left_everything(member: ConsumerMember, subscribed: frozenset[bytes]) -> bool:
+    """Whether it asks for no topic at all: Kafka writes the member anew then, whatever it has."""
+    return not (member.subscribed_topics or subscribed or member.pending_revocation)
+
+
+# -- to the next epoch -----------------------------------------------------------------------------
+
+
+class _Owned(NamedTuple):
+    assigned: OwnedPartitions
+    pending_revocation: OwnedPartitions
+
+
+class _Difference:
+    """What a member keeps, gives up and gets on its way to a target."""
+
+    def __init__(self, member: ConsumerMember, towards: Towards) -> None:
+        self.kept: dict[bytes, Mapping[int, int]] = {}
+        self.revoked: dict[bytes, Mapping[int, int]] = {}
+        self.granted: dict[bytes, set[int]] = {}
+        self.waits_for_others = False
+        subscribed = towards.subscribed_ids(member)
+        for topic_id in {*towards.target, *member.assigned}:
+            target = towards.target.get(topic_id, frozenset())
+            self._compare(
+                member, towards, topic_id, target if topic_id in subscribed else frozenset()
+            )
+
+    def _compare(
+        self, member: ConsumerMember, towards: Towards, topic_id: bytes, target: frozenset[int]
+    ) -> None:
+        has = member.assigned.get(topic_id, {})
+        kept = {partition: epoch for partition, epoch in has.items() if partition in target}
+        revoked = {partition: epoch for partition, epoch in has.items() if partition not in target}
+        # What the member itself is giving up is not somebody else's: it may have it back.
+        pending = member.pending_revocation.get(topic_id, {})
+        lacking = target.difference(has)
+        granted = {
+            partition
+            for partition in lacking
+            if partition in pending or towards.owner_epoch(topic_id, partition) == FREE
+        }
+        if len(granted) < len(lacking):
+            self.waits_for_others = True
+        if kept:
+            self.kept[topic_id] = kept
+        if revoked:
+            self.revoked[topic_id] = revoked
+        if granted:
+            self.granted[topic_id] = granted
+
+    def reached(self, epoch: int) -> dict[bytes, Mapping[int, int]]:
+        """What the member has once it has got what is free, at that epoch."""
+        reached = dict(self.kept)
+        for topic_id, partitions in self.granted.items():
+            reached[topic_id] = {
+                **self.kept.get(topic_id, {}),
+                **dict.fromkeys(sorted(partitions), epoch),
+            }
+        return reached
+
+
+def _next(member: ConsumerMember, towards: Towards, epoch_until_revoked: int) -> ConsumerMember:
+    """The member on its way to the target, or at it."""
+    difference = _Difference(member, towards)
+    if difference.revoked and _still_owns(towards, difference.revoked):
+        owned = _Owned(difference.kept, difference.revoked)
+        return _moved(member, MemberState.UNREVOKED_PARTITIONS, epoch_until_revoked, owned)
+    state = MemberState.STABLE
+    if difference.waits_for_others:
+        state = MemberState.UNRELEASED_PARTITIONS
+    owned = _Owned(difference.reached(towards.epoch), NOTHING)
+    return _moved(member, state, towards.epoch, owned)
+
+
+def _moved(member: ConsumerMember, state: MemberState, epoch: int, owned: _Owned) -> ConsumerMember:
+    """Even if its epoch stays, the one before is now what it is: Kafka's updateMemberEpoch."""
+    return replace(
+        member,
+        state=state,
+        member_epoch=epoch,
+        previous_member_epoch=member.member_epoch,
+        assigned=owned.assigned,
+        pending_revocation=owned.pending_revocation,
+    )

@@ -1,0 +1,258 @@
+"""A consumer group's records: made from members by decisions, read back into members by replay.
+
+    record -> member        replaced_by_metadata, replaced_by_assignment: what replay puts in place
+    member -> record        subscription_record (type 5), current_assignment_record (8)
+    of the group            epoch_record (3), target_record (7), target_epoch_record (6),
+                            regex_record (16); type 4 is only ever tombstoned
+
+A member is in two records, so that what it asks for need not be written again with each partition
+it gets. Lists are sorted where Kafka sorts them, and else too: the same state makes the same bytes.
+
+Kafka: GroupCoordinatorRecordHelpers, ConsumerGroupMember.Builder.updateWith.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ...protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartitions,
+)
+from ..assignors.assignment import Assignment
+from ..outcome import JournalRecord
+from .member import ConsumerMember, MemberState, OwnedPartitions
+from .subscriptions import ResolvedRegex
+
+logger = logging.getLogger("odradek.groups")
+
+
+# -- a member's records ----------------------------------------------------------------------------
+
+
+def subscription_record(group_id: str, member: ConsumerMember) -> JournalRecord:
+    """What a member asked for (type 5)."""
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+        classic_member_metadata=member.classic,
+    )
+    key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
+    return JournalRecord(value, 0, key)
+
+
+def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalRecord:
+    """What a member has, and must give up (type 8)."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        state=member.state,
+        assigned_partitions=_current_partitions(member.assigned),
+        partitions_pending_revocation=_current_partitions(member.pending_revocation),
+    )
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    return JournalRecord(value, 0, key)
+
+
+def target_record(group_id: str, member_id: str, target: Assignment) -> JournalRecord:
+    """What a member shall have (type 7)."""
+    value = ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            TargetTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in target.items()
+        ]
+    )
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return JournalRecord(value, 0, key)
+
+
+def subscription_tombstone(group_id: str, member_id: str) -> JournalRecord:
+    """The member is gone; its other two tombstones come first."""
+    return JournalRecord(
+        None, 0, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
+    )
+
+
+def current_assignment_tombstone(group_id: str, member_id: str) -> JournalRecord:
+    """The member has nothing any more."""
+    return JournalRecord(
+        None, 0, ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    )
+
+
+def target_tombstone(group_id: str, member_id: str) -> JournalRecord:
+    """The member shall have nothing."""
+    return JournalRecord(
+        None, 0, ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    )
+
+
+def member_tombstones(group_id: str, member_id: str) -> tuple[JournalRecord, ...]:
+    """All that ends a member, in Kafka's order."""
+    return (
+        current_assignment_tombstone(group_id, member_id),
+        target_tombstone(group_id, member_id),
+        subscription_tombstone(group_id, member_id),
+    )
+
+
+# -- the group's own records -----------------------------------------------------------------------
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> JournalRecord:
+    """The group's epoch, and the hash of the topics that it is subscribed to (type 3)."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return JournalRecord(value, 0, ConsumerGroupMetadataKey(group_id=group_id))
+
+
+def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> JournalRecord:
+    """For which epoch the targets were made, and when (type 6)."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=assignment_epoch, assignment_timestamp=now_ms
+    )
+    return JournalRecord(value, 0, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> JournalRecord:
+    """The topics that a regular expression stands for (type 16)."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics),
+        version=resolved.version,
+        timestamp=resolved.timestamp_ms,
+    )
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+    return JournalRecord(value, 0, key)
+
+
+def regex_tombstone(group_id: str, regex: str) -> JournalRecord:
+    """Nobody subscribes to the expression any more."""
+    return JournalRecord(
+        None, 0, ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+    )
+
+
+def subscription_metadata_tombstone(group_id: str) -> JournalRecord:
+    """Kafka 4.0's record of the subscribed topics (type 4) goes; the epoch's hash replaced it."""
+    return JournalRecord(None, 0, ConsumerGroupPartitionMetadataKey(group_id=group_id))
+
+
+def group_tombstones(
+    group_id: str, member_ids: Iterable[str], regexes: Iterable[str]
+) -> list[JournalRecord]:
+    """All that ends a group, in Kafka's order (ConsumerGroup.createGroupTombstoneRecords).
+
+    For the downgrade that replaces a static member, name the new member instead of the old one.
+    """
+    members = list(member_ids)
+    return [
+        *(current_assignment_tombstone(group_id, member_id) for member_id in members),
+        *(target_tombstone(group_id, member_id) for member_id in members),
+        JournalRecord(None, 0, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)),
+        *(subscription_tombstone(group_id, member_id) for member_id in members),
+        *(regex_tombstone(group_id, regex) for regex in regexes),
+        subscription_metadata_tombstone(group_id),
+        JournalRecord(None, 0, ConsumerGroupMetadataKey(group_id=group_id)),
+    ]
+
+
+# -- records into members --------------------------------------------------------------------------
+
+
+def replaced_by_metadata(
+    member: ConsumerMember, value: ConsumerGroupMemberMetadataValue
+) -> ConsumerMember:
+    """The member after a record of type 5; what it owns stays."""
+    return replace(
+        member,
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_topics=frozenset(value.subscribed_topic_names),
+        subscribed_regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        server_assignor=value.server_assignor,
+        classic=value.classic_member_metadata,
+    )
+
+
+def replaced_by_assignment(
+    member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue
+) -> ConsumerMember:
+    """The member after a record of type 8; what it asked for stays."""
+    return replace(
+        member,
+        member_epoch=value.member_epoch,
+        previous_member_epoch=value.previous_member_epoch,
+        state=_state_of(value.state),
+        assigned=owned_partitions(value.assigned_partitions, value.member_epoch),
+        pending_revocation=owned_partitions(
+            value.partitions_pending_revocation, value.member_epoch
+        ),
+    )
+
+
+def owned_partitions(
+    topics: Iterable[CurrentTopicPartitions], member_epoch: int
+) -> OwnedPartitions:
+    """Partitions with their epochs; where Kafka 4.2 and before kept none, the member's.
+
+    A static member that is away has the epoch -2, which no partition was assigned in: 0 then.
+    """
+    default_epoch = max(member_epoch, 0)
+    owned: dict[bytes, Mapping[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            if epochs:
+                logger.error(
+                    "%d epochs of %d partitions of topic %s: all are taken to be of epoch %d",
+                    len(epochs), len(topic.partitions), topic.topic_id.hex(), default_epoch,
+                )  # fmt: skip
+            epochs = [default_epoch] * len(topic.partitions)
+        owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return owned
+
+
+def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+    """The target that a record of type 7 says."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+
+
+def _state_of(number: int) -> MemberState:
+    return (
+        MemberState(number) if number in MemberState.__members__.values() else MemberState.UNKNOWN
+    )
+
+
+def _current_partitions(owned: OwnedPartitions) -> list[CurrentTopicPartitions]:
+    topics = []
+    for topic_id, epochs in owned.items():
+        partitions = sorted(epochs)
+        topics.append(
+            CurrentTopicPartitions(
+                topic_id=topic_id,
+                partitions=partitions,
+                assignment_epochs=[epochs[partition] for partition in partitions],
+            )
+        )
+    return topics

@@ -1,0 +1,73 @@
+"""By what number a group sees that its topics are no longer what they were.
+
+A topic's hash is made of its id, its name, its partitions and the racks of their replicas; a
+group's, of the hashes of the topics that it subscribes to. The group writes its hash down with its
+epoch (ConsumerGroupMetadataValue.metadata_hash), and Apache Kafka compares it after a restart, so
+it must be the same number to the bit, or every group would be assigned anew.
+
+Kafka feeds hash4j's XXH3 (64 bits, seed 0) value by value. That amounts to these bytes, numbers
+little-endian, text in UTF-16 units followed by their number:
+
+    topic   00 · id (8 high, 8 low) · name · partition count (4) · each partition
+            partition: index (4) · each rack, sorted: its length in units (4) · rack
+    group   each topic's hash (8), in the order of the names
+
+Hashes are signed, as Java has them. Kafka: Utils.computeTopicHash, Utils.computeGroupHash.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
+
+from xxhash import xxh3_64_intdigest
+
+# Of a topic that is not there, and of a group that subscribes to none that is.
+NO_HASH = 0
+
+_MAGIC = b"\x00"
+_INT = Struct("<i")
+_LONG = Struct("<q")
+
+
+def topic_hash(topic_id: bytes, name: str, racks: Sequence[Iterable[str]]) -> int:
+    """The hash of a topic; `racks` has, for each partition, those where a replica lies.
+
+    A rack counts as often as it is named there: Kafka names it once for each replica.
+    """
+    pieces = [_MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), _INT.pack(len(racks))]
+    known: dict[tuple[str, ...], bytes] = {}  # most partitions of a topic are in the same racks
+    for index, of_partition in enumerate(map(tuple, racks)):
+        if of_partition not in known:
+            known[of_partition] = _racks(of_partition)
+        pieces += _INT.pack(index), known[of_partition]
+    return _signed(xxh3_64_intdigest(b"".join(pieces)))
+
+
+def group_hash(topic_hashes: Mapping[str, int]) -> int:
+    """The hash of topics together, by name."""
+    if not topic_hashes:
+        return NO_HASH
+    # Names of topics are ASCII, which Java and Python sort alike.
+    in_order = (topic_hashes[name] for name in sorted(topic_hashes))
+    return _signed(xxh3_64_intdigest(b"".join(map(_LONG.pack, in_order))))
+
+
+def _racks(racks: Iterable[str]) -> bytes:
+    in_order = sorted(racks, key=_java_order)
+    return b"".join(_INT.pack(_units(rack)) + _text(rack) for rack in in_order)
+
+
+def _text(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass") + _INT.pack(_units(text))
+
+
+def _units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _java_order(text: str) -> bytes:
+    """String.compareTo compares UTF-16 units, Python code points."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

@@ -1,0 +1,207 @@
+"""What becomes of requests that commit, read or delete offsets of one group.
+
+Pure: a commit or deletion gives the records that carry it out and the answer that goes with them.
+Whether the group lets the request have its way is the group's answer (group.py). All records of a
+request go into one batch, so that a consumer's position is never half of one commit and half of
+another; where they do not fit into one, the whole request is refused.
+
+Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, deleteOffsets.
+"""
+
+from collections.abc import Sequence
+
+from ..protocol.errors import ErrorCode
+from ..protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ..protocol.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequestTopic,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from ..protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from .group import Group, PartitionCheck
+from .offset_expiry import NO_EXPIRY
+from .offsets import CommittedOffset, Offsets, Place, tombstones_of
+from .outcome import JournalRecord, Outcome
+
+OFFSET_VERSION = 4
+OFFSET_VERSION_WITH_EXPIRY = 1
+NO_OFFSET = -1
+
+Committed = Outcome[list[OffsetCommitResponseTopic]]
+Deleted = Outcome[list[OffsetDeleteResponseTopic]]
+
+
+class Commit:
+    """One commit that the group has let pass; it collects records and answers."""
+
+    def __init__(
+        self,
+        request: OffsetCommitRequest,
+        check: PartitionCheck | None,
+        now_ms: int,
+        max_metadata_units: int,
+    ) -> None:
+        self._group_id = request.group_id
+        self._check = check
+        self._now_ms = now_ms
+        self._max_metadata_units = max_metadata_units
+        own = request.retention_time_ms
+        self._expires_ms = NO_EXPIRY if own == NO_EXPIRY else now_ms + own
+        self._records: list[JournalRecord] = []
+
+    def of(self, topics: Sequence[OffsetCommitRequestTopic]) -> Committed:
+        """The outcome. Raises ApiError when one partition spoils it all."""
+        answers = [self._topic(topic) for topic in topics]
+        return Outcome(reply=answers, records=tuple(self._records))
+
+    def _topic(self, topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic:
+        return OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(
+                    partition_index=wanted.partition_index,
+                    error_code=self._partition(topic, wanted),
+                )
+                for wanted in topic.partitions
+            ],
+        )
+
+    def _partition(
+        self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
+    ) -> ErrorCode:
+        if _utf16_units(wanted.committed_metadata) > self._max_metadata_units:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if self._check is not None:
+            self._check(topic.name, topic.topic_id, wanted.partition_index)
+        self._records.append(self._record(topic, wanted))
+        return ErrorCode.NONE
+
+    def _record(
+        self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
+    ) -> JournalRecord:
+        # A client of Kafka 0.8 may say when (v1); from what time the offset expires, follows.
+        said_ms = wanted.commit_timestamp
+        value = OffsetCommitValue(
+            offset=wanted.committed_offset,
+            leader_epoch=wanted.committed_leader_epoch,
+            metadata=wanted.committed_metadata or "",
+            commit_timestamp=self._now_ms if said_ms < 0 else said_ms,
+            expire_timestamp=self._expires_ms,
+            topic_id=topic.topic_id,
+        )
+        key = OffsetCommitKey(
+            group=self._group_id, topic=topic.name, partition=wanted.partition_index
+        )
+        expires = self._expires_ms != NO_EXPIRY
+        return JournalRecord(value, OFFSET_VERSION_WITH_EXPIRY if expires else OFFSET_VERSION, key)
+
+
+def _utf16_units(text: str | None) -> int:
+    """The length of a text as Java counts it."""
+    if text is None or text.isascii():
+        return len(text or "")
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+class OffsetReader:
+    """Reads the offsets of one group; `stable`: only what no open transaction may yet change."""
+
+    def __init__(self, offsets: Offsets, group_id: str, *, stable: bool) -> None:
+        self._offsets = offsets
+        self._group_id = group_id
+        self._known = offsets.of_group(group_id)
+        self._stable = stable
+
+    def all(self) -> list[OffsetFetchResponseTopic]:
+        """Everything that has been committed."""
+        return [
+            OffsetFetchResponseTopic(
+                name=name, partitions=[self._partition(name, index) for index in partitions]
+            )
+            for name, partitions in self._known.items()
+        ]
+
+    def of(self, topics: Sequence[OffsetFetchRequestTopic]) -> list[OffsetFetchResponseTopic]:
+        """What was asked for, -1 where nothing has been committed."""
+        return [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    self._partition(topic.name, index, topic.topic_id)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in topics
+        ]
+
+    def _partition(
+        self, topic: str, index: int, topic_id: bytes | None = None
+    ) -> OffsetFetchResponsePartition:
+        if self._stable and self._offsets.is_pending(Place(self._group_id, topic, index)):
+            return _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        found: CommittedOffset | None = self._known.get(topic, {}).get(index)
+        if found is None or (topic_id is not None and not found.is_of(topic_id)):
+            return _nothing(index)
+        return OffsetFetchResponsePartition(
+            partition_index=index,
+            committed_offset=found.offset,
+            committed_leader_epoch=found.leader_epoch,
+            metadata=found.metadata,
+        )
+
+
+def _nothing(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error
+    )
+
+
+# -- deleting ------------------------------------------------------------------------------------
+
+
+def delete_offsets(
+    group: Group, offsets: Offsets, topics: Sequence[OffsetDeleteRequestTopic]
+) -> Deleted:
+    """Forget offsets in topics that nobody consumes.
+
+    Raises ApiError when the group allows no deletion.
+    """
+    group.check_offset_deletion()
+    answers = []
+    gone: list[Place] = []
+    for topic in topics:
+        subscribed = group.is_subscribed_to(topic.name)
+        answers.append(_deletion_answer(topic, subscribed=subscribed))
+        if not subscribed:
+            gone += (Place(group.group_id, topic.name, p.partition_index) for p in topic.partitions)
+    records = tombstones_of(place for place in gone if offsets.is_known(place))
+    return Outcome(reply=answers, records=tuple(records))
+
+
+def _deletion_answer(
+    topic: OffsetDeleteRequestTopic, *, subscribed: bool
+) -> OffsetDeleteResponseTopic:
+    error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
+            for one in topic.partitions
+        ],
+    )

@@ -1,0 +1,95 @@
+"""A segment in the making: `.cleaned` files, which count for nothing until they are swapped in.
+
+Batches are collected up to the I/O buffer and written with one call. When it is finished everything
+is synced, and the files get the modification time of the segments that they replace: retention and
+lookups by time go by it where records have no timestamps.
+
+Kafka: UnifiedLog.createNewCleanedSegment, and the end of Cleaner.cleanSegments.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...protocol.batch_header import NO_TIMESTAMP
+from ...protocol.compression import Buffer
+from ..filenames import FileKind, FileState
+from ..files import MAX_BUFFERS, Files
+from ..index_file import MAX_RELATIVE_OFFSET
+from ..segment import Segment, SegmentShape
+from ..txn_index import AbortedTransaction, rewrite_aborted
+from .task import CleanedSegment
+
+
+class SegmentOverflowError(Exception):
+    """Offsets that lie more than 2**31-1 behind their segment's first: it must be split."""
+
+    def __init__(self, base_offset: int, last_offset: int) -> None:
+        super().__init__(base_offset, last_offset)  # both, for it crosses processes
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+
+    def __str__(self) -> str:
+        return f"offset {self.last_offset} is too far behind {self.base_offset}"
+
+
+class CleanedSegmentWriter:
+    """Writes one segment's `.cleaned` files, over what lay under their names."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        shape: SegmentShape,
+        *,
+        buffer_bytes: int,
+        on_io: Callable[[int], None],
+    ) -> None:
+        self.base_offset = base_offset
+        self.bytes_written = 0
+        self._files = files
+        self._buffer_bytes = buffer_bytes
+        self._on_io = on_io
+        self._pieces: list[Buffer] = []
+        self._notes: list[tuple[int, int, int]] = []
+        self._pending_bytes = 0
+        self._segment = Segment.create(
+            files, directory, base_offset, shape, now_ms=NO_TIMESTAMP, state=FileState.CLEANED
+        )
+
+    def add(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """One whole batch. Raises SegmentOverflowError."""
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            raise SegmentOverflowError(self.base_offset, last_offset)
+        size = len(batch)
+        self._pieces.append(batch)
+        self._notes.append((size, last_offset, max_timestamp))
+        self._pending_bytes += size
+        if self._pending_bytes >= self._buffer_bytes or len(self._pieces) >= MAX_BUFFERS:
+            self._write()
+
+    def _write(self) -> None:
+        if self._pieces:
+            self._files.append(self._segment.file, self._pieces)
+            for note in self._notes:
+                self._segment.note_append(*note)
+            self.bytes_written += self._pending_bytes
+            self._on_io(self._pending_bytes)
+            self._pieces, self._notes, self._pending_bytes = [], [], 0
+
+    def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:
+        """Write what is left, sync it all; then it may be swapped in."""
+        segment, files = self._segment, self._files
+        self._write()
+        segment.close_indexes()
+        rewrite_aborted(files, segment.path(FileKind.TXN_INDEX), aborted)  # and sync it
+        for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
+            file = segment.file if kind is FileKind.LOG else files.open(segment.path(kind))
+            files.set_modified_ms(file.path, modified_ms)
+            files.fsync(file)
+        files.fsync_directory(segment.directory)
+        return CleanedSegment(segment.base_offset, segment.size_bytes)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self._segment.remove()

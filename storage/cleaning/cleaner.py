@@ -1,0 +1,181 @@
+"""The log cleaner: of every key the last record stays. One round over one log.
+
+    1  read the dirty part: key -> last offset, until its end or until the map is full
+    2  put the segments up to there, clean ones too, into groups
+    3  write each group's segments anew as one, without the records that have a later one
+
+It works on closed segments by their files alone, writes only files that end in `.cleaned`, and
+knows neither the log nor the clock: so it can run in another process while the log is appended to
+and read (a round keeps one CPU busy). What becomes of the `.cleaned` files is the broker's to
+decide, see segment_swap.py. Tasks and results are in task.py, the rules by which records
+go in batch_filter.py.
+
+Kafka: Cleaner. Known difference: a batch that cannot be read is copied through; there it ends the
+cleaning of its partition.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..filenames import FileKind, segment_file
+from ..files import Files
+from .batch_filter import BatchFilter
+from .cleaned_segment import CleanedSegmentWriter, SegmentOverflowError
+from .cleaned_transactions import CleanedTransactions
+from .input import CleanerInput, CleaningCancelledError
+from .offset_map import OffsetMap
+from .offset_map_build import OffsetMapBuilder
+from .segment_groups import group_segments
+from .segment_split import split_segment
+from .task import (
+    CleanedGroup,
+    CleanerStats,
+    CleaningResult,
+    CleaningTask,
+    SegmentToClean,
+)
+
+__all__ = ["Cleaner", "CleaningCancelledError", "SegmentOverflowError"]
+
+_logger = logging.getLogger(__name__)
+
+LOAD_FACTOR = 0.9
+IO_BUFFER_BYTES = 512 << 10
+_SMALLEST_BUFFER_BYTES = 4096
+_MOST_NAMED = 20  # unreadable batches in one result
+
+
+class Cleaner:
+    """Cleans one log after the other. Its offset map is made for each and bounded by the buffer.
+
+    `on_io` is told the size of every read and write and may sleep; `is_cancelled` is asked about
+    once per I/O buffer.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        dedupe_buffer_bytes: int,
+        load_factor: float = LOAD_FACTOR,
+        io_buffer_bytes: int = IO_BUFFER_BYTES,
+        on_io: Callable[[int], None] = lambda _: None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Raises ValueError for a buffer that holds no map."""
+        self._files = files
+        self._offsets = OffsetMap(dedupe_buffer_bytes, load_factor)
+        buffer_bytes = max(io_buffer_bytes, _SMALLEST_BUFFER_BYTES)
+        self._source = CleanerInput(files, buffer_bytes, on_io, is_cancelled)
+
+    def clean(self, task: CleaningTask, on_group: Callable[[CleanedGroup], None]) -> CleaningResult:
+        """One round. `on_group` hears of each group as soon as its files are written and synced.
+
+        Raises CleaningCancelledError; SegmentOverflowError (see `split`); CorruptBatchError where a
+        segment's batches cannot be told apart; OSError. Groups that were told of stay valid.
+        """
+        stats = CleanerStats()
+        transactions = CleanedTransactions(task.aborted)
+        end_offset = OffsetMapBuilder(
+            self._source, task, self._offsets, transactions, stats
+        ).build()
+        batch_filter = BatchFilter(task, self._offsets, CleanedTransactions(task.aborted), stats)
+        groups = self._groups(task, end_offset)
+        # Before the first one is swapped in: then the files may be gone that tell it.
+        old_horizon_ms = self._old_horizon_ms(task)
+        for group in groups:
+            on_group(self._clean_group(task, group, batch_filter, old_horizon_ms, stats))
+        self._offsets.clear(0)
+        unreadable = batch_filter.unreadable
+        if len(unreadable) > _MOST_NAMED:
+            unreadable = [*unreadable[:_MOST_NAMED], f"and {len(unreadable) - _MOST_NAMED} more"]
+        return CleaningResult(end_offset=end_offset, stats=stats, unreadable=tuple(unreadable))
+
+    def split(self, task: CleaningTask, base_offset: int) -> CleanedGroup:
+        """Divide the segment that a SegmentOverflowError named. Raises as `clean`."""
+        segment = next(each for each in task.segments if each.base_offset == base_offset)
+        return split_segment(self._source, task.directory, segment, task.shape)
+
+    def _groups(self, task: CleaningTask, end_offset: int) -> list[list[SegmentToClean]]:
+        def index_sizes(segment: SegmentToClean) -> tuple[int, int]:
+            return (
+                self._size_of(task, segment, FileKind.OFFSET_INDEX),
+                self._size_of(task, segment, FileKind.TIME_INDEX),
+            )
+
+        return group_segments(
+            [each for each in task.segments if each.base_offset < end_offset],
+            task.first_uncleanable_offset,
+            segment_bytes=task.segment_bytes,
+            index_bytes=task.shape.index_bytes,
+            index_sizes=index_sizes,
+        )
+
+    def _size_of(self, task: CleaningTask, segment: SegmentToClean, kind: FileKind) -> int:
+        path = task.directory / segment_file(segment.base_offset, kind)
+        return self._files.size(path) if self._files.exists(path) else 0
+
+    def _clean_group(
+        self,
+        task: CleaningTask,
+        group: Sequence[SegmentToClean],
+        batch_filter: BatchFilter,
+        old_horizon_ms: int,
+        stats: CleanerStats,
+    ) -> CleanedGroup:
+        writer = CleanedSegmentWriter(
+            self._files,
+            task.directory,
+            group[0].base_offset,
+            task.shape,
+            buffer_bytes=self._source.buffer_bytes,
+            on_io=self._source.on_io,
+        )
+        try:
+            for segment in group:
+                self._clean_into(writer, task, segment, batch_filter, old_horizon_ms)
+            modified_ms = self._files.modified_ms(_log_file(task.directory, group[-1]))
+            cleaned = writer.finish(batch_filter.take_retained_aborted(), modified_ms)
+        except BaseException:
+            writer.discard()
+            raise
+        stats.bytes_written += cleaned.size_bytes
+        return CleanedGroup(tuple(each.base_offset for each in group), (cleaned,))
+
+    def _clean_into(
+        self,
+        writer: CleanedSegmentWriter,
+        task: CleaningTask,
+        segment: SegmentToClean,
+        batch_filter: BatchFilter,
+        old_horizon_ms: int,
+    ) -> None:
+        path = _log_file(task.directory, segment)
+        file = self._files.open(path, read_only=True)
+        keep_old_tombstones = self._files.modified_ms(path) > old_horizon_ms
+        bound = _end_of(task, segment)
+        for stored in self._source.batches(file, 0, segment.size_bytes, bound):
+            kept = batch_filter.keep(stored, keep_old_tombstones=keep_old_tombstones)
+            if kept is not None:
+                try:
+                    writer.add(kept.data, kept.last_offset, kept.max_timestamp)
+                except SegmentOverflowError as error:
+                    raise SegmentOverflowError(segment.base_offset, error.last_offset) from None
+
+    def _old_horizon_ms(self, task: CleaningTask) -> int:
+        """Segments last written before it lose tombstones of the formats that have no horizon."""
+        clean = [each for each in task.segments if each.base_offset < task.first_dirty_offset]
+        if not clean:
+            return 0
+        path = _log_file(task.directory, clean[-1])
+        return self._files.modified_ms(path) - task.delete_retention_ms
+
+
+def _log_file(directory: Path, segment: SegmentToClean) -> Path:
+    return directory / segment_file(segment.base_offset, FileKind.LOG)
+
+
+def _end_of(task: CleaningTask, segment: SegmentToClean) -> int:
+    later = (each.base_offset for each in task.segments if each.base_offset > segment.base_offset)
+    return next(later, task.first_uncleanable_offset)

@@ -1,0 +1,109 @@
+"""The batches of closed segments, as the log cleaner reads them: of every format, in big pieces.
+
+Memory holds one piece, which is as large as the I/O buffer or as the largest batch: a batch may be
+larger than `max.message.bytes` says by now. Where no batch can begin, nothing tells where the next
+one does, so that is the end of the round for this log; what is wrong inside of a batch is not
+looked at here. Kafka: Cleaner.growBuffersOrFail.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ...protocol.batch_header import HEADER_BYTES, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+from ...protocol.message_set import SMALLEST_SIZES
+from ..batch_scan import CHUNK_BYTES, CorruptBatchError
+from ..files import Files, OpenFile
+
+_HEAD = struct.Struct(">qi")
+_LAST_DELTA = struct.Struct(">i")
+_LAST_DELTA_POSITION = 23
+_SMALLEST = (*SMALLEST_SIZES, HEADER_BYTES - LOG_OVERHEAD)
+
+
+class CleaningCancelledError(Exception):
+    """The round was called off; what it had begun to write is gone again."""
+
+
+class StoredBatch(NamedTuple):
+    """The bytes of one batch, or message of an old format, and where they lie."""
+
+    position: int
+    base_offset: int  # of a message its own, of a wrapper that of the last one in it
+    last_offset: int
+    magic: int
+    data: memoryview
+
+
+class CleanerInput(NamedTuple):
+    """How to read: `on_io` is told how many bytes were, `is_cancelled` asked before each piece."""
+
+    files: Files
+    buffer_bytes: int
+    on_io: Callable[[int], None]
+    is_cancelled: Callable[[], bool]
+
+    @classmethod
+    def plain(cls, files: Files) -> "CleanerInput":
+        """To read all, unhindered and untold of."""
+        return cls(files, CHUNK_BYTES, lambda _: None, lambda: False)
+
+    def batches(
+        self, file: OpenFile, start: int, end: int, end_offset: int
+    ) -> Iterator[StoredBatch]:
+        """All that lie in bytes [start, end), whose offsets ascend and stay below `end_offset`.
+
+        Raises CorruptBatchError, CleaningCancelledError, OSError.
+        """
+        position, wanted, next_offset = start, self.buffer_bytes, 0
+        while position < end:
+            piece = self._read(file, min(wanted, end - position), position)
+            used, wanted = 0, self.buffer_bytes
+            while len(piece) - used > MAGIC_POSITION:
+                size = _size_of(file, position + used, piece, used)
+                if used + size > len(piece):
+                    wanted = max(wanted, size)
+                    break
+                batch = _batch_at(position + used, piece[used : used + size])
+                if not next_offset <= batch.base_offset <= batch.last_offset < end_offset:
+                    reason = (
+                        f"offsets {batch.base_offset} to {batch.last_offset} do not lie in "
+                        f"[{next_offset}, {end_offset})"
+                    )
+                    raise CorruptBatchError(file, position + used, reason)
+                next_offset = batch.last_offset + 1
+                yield batch
+                used += size
+            position += used
+            if position + (wanted if not used else 1 + MAGIC_POSITION) > end > position:
+                reason = f"the last {end - position} bytes hold no whole batch"
+                raise CorruptBatchError(file, position, reason)
+
+    def _read(self, file: OpenFile, size: int, position: int) -> memoryview:
+        if self.is_cancelled():
+            raise CleaningCancelledError(str(file.path))
+        piece = self.files.pread(file, size, position)
+        self.on_io(len(piece))
+        if len(piece) < size:
+            reason = f"the file ends here, {size - len(piece)} bytes are missing"
+            raise CorruptBatchError(file, position + len(piece), reason)
+        return memoryview(piece)
+
+
+def _size_of(file: OpenFile, position: int, piece: memoryview, at: int) -> int:
+    _, length = _HEAD.unpack_from(piece, at)
+    magic = piece[at + MAGIC_POSITION]
+    if magic > MAGIC_V2:
+        raise CorruptBatchError(file, position, f"no batch has magic {magic}")
+    if length < _SMALLEST[magic]:
+        raise CorruptBatchError(file, position, f"a length of {length} holds no batch")
+    return LOG_OVERHEAD + int(length)
+
+
+def _batch_at(position: int, data: memoryview) -> StoredBatch:
+    base_offset, _ = _HEAD.unpack_from(data)
+    magic = data[MAGIC_POSITION]
+    last_offset = base_offset
+    if magic == MAGIC_V2:
+        last_offset += _LAST_DELTA.unpack_from(data, _LAST_DELTA_POSITION)[0]
+    return StoredBatch(position, base_offset, last_offset, magic, data)

@@ -1,0 +1,144 @@
+"""The first half of a round of cleaning: the last offset of every key in the dirty part.
+
+Records of aborted transactions count for nothing, and neither do batches that cannot be read: what
+is older than they stays. When the map is full, the round ends with the last record that went in;
+what lies behind it is dirty still, and the next round's.
+
+Kafka: Cleaner.buildOffsetMap.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...protocol.any_batch import UNKNOWN_COUNT
+from ...protocol.batch_header import MAGIC_V2, CorruptRecordError, check_crc, read_header
+from ...protocol.record import payload
+from ...protocol.schema import DecodeError
+from ..batch_scan import CorruptBatchError, scan_headers
+from ..filenames import FileKind, segment_file
+from ..segment import Segment
+from .batch_filter import marker_of, old_records
+from .cleaned_transactions import CleanedTransactions
+from .input import CleanerInput, StoredBatch
+from .offset_map import OffsetMap
+from .record_spans import record_spans
+from .task import CleanerStats, CleaningTask, SegmentToClean
+
+_UNKNOWN = 1 << 62
+
+
+class OffsetMapBuilder:
+    """Fills `offsets` for one task."""
+
+    def __init__(
+        self,
+        source: CleanerInput,
+        task: CleaningTask,
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        stats: CleanerStats,
+    ) -> None:
+        self._source = source
+        self._task = task
+        self._offsets = offsets
+        self._transactions = transactions
+        self._stats = stats
+
+    def build(self) -> int:
+        """Returns the offset before which all will be clean. Raises as CleanerInput.batches."""
+        start, end = self._task.first_dirty_offset, self._task.first_uncleanable_offset
+        dirty = _dirty_segments(self._task.segments, start)
+        self._offsets.clear(sum(self._record_count(segment) for segment in dirty))
+        bounds = [*(segment.base_offset for segment in dirty[1:]), *([end] if dirty else [])]
+        for segment, bound in zip(dirty, bounds, strict=True):
+            if not self._index(segment, bound):
+                break
+            self._offsets.latest_offset = bound - 1  # also where offsets before it are missing
+        self._stats.map_entries = self._offsets.size
+        self._stats.map_utilization = self._offsets.utilization
+        return max(self._offsets.latest_offset + 1, start)
+
+    def _index(self, segment: SegmentToClean, bound: int) -> bool:
+        """False: the map is full."""
+        file = self._source.files.open(self._path(segment), read_only=True)
+        start = self._start_in(segment)
+        for stored in self._source.batches(file, start, segment.size_bytes, bound):
+            self._stats.map_bytes_read += len(stored.data)
+            if not self._put_all(self._keys_of(stored)):
+                return False
+            if stored.last_offset >= self._task.first_dirty_offset:
+                self._offsets.latest_offset = stored.last_offset
+        return True
+
+    def _put_all(self, keys: Sequence[tuple[bytes | None, int]]) -> bool:
+        first_dirty, put = self._task.first_dirty_offset, self._offsets.put
+        for key, offset in keys:
+            if key is not None and offset >= first_dirty:
+                if not put(key, offset):
+                    return False
+                self._offsets.latest_offset = offset
+        self._stats.map_messages_read += len(keys)
+        return True
+
+    def _keys_of(self, stored: StoredBatch) -> list[tuple[bytes | None, int]]:
+        try:
+            if stored.magic < MAGIC_V2:
+                return [(each.key, each.offset) for each in old_records(stored.data)[1]]
+            return self._keys_of_sound(stored)
+        except (CorruptRecordError, DecodeError):
+            return []  # the filter will name it
+
+    def _keys_of_sound(self, stored: StoredBatch) -> list[tuple[bytes | None, int]]:
+        header = read_header(stored.data)
+        check_crc(stored.data, header)
+        if header.is_control:
+            kind, is_empty = marker_of(stored.data, header)
+            if not is_empty:
+                self._transactions.on_marker(header, kind)
+            self._stats.map_messages_read += 1
+            return []
+        if self._transactions.on_batch(header):
+            self._stats.map_messages_read += header.record_count
+            return []
+        spans = record_spans(payload(stored.data, header), header)
+        base_offset = header.base_offset
+        return [(key, base_offset + delta) for _, _, _, delta, key, _ in spans]
+
+    def _record_count(self, segment: SegmentToClean) -> int:
+        """How many records the headers announce; very many where old formats do not say."""
+        files = self._source.files
+        file = files.open(self._path(segment), read_only=True)
+        try:
+            total = 0
+            for _, header in scan_headers(files, file, 0, segment.size_bytes):
+                if header.record_count == UNKNOWN_COUNT:
+                    return _UNKNOWN
+                total += header.record_count
+            return total
+        except CorruptBatchError:
+            return _UNKNOWN
+
+    def _start_in(self, segment: SegmentToClean) -> int:
+        """Where to begin to read: a round may end in the middle of a segment."""
+        first_dirty = self._task.first_dirty_offset
+        if first_dirty <= segment.base_offset:
+            return 0
+        base_offset, size_bytes = segment
+        found = Segment(
+            self._source.files,
+            self._task.directory,
+            base_offset,
+            self._task.shape,
+            size_bytes=size_bytes,
+            created_ms=self._task.now_ms,
+        )
+        return found.offset_index.lookup(first_dirty).position
+
+    def _path(self, segment: SegmentToClean) -> Path:
+        return self._task.directory / segment_file(segment.base_offset, FileKind.LOG)
+
+
+def _dirty_segments(segments: Sequence[SegmentToClean], start: int) -> list[SegmentToClean]:
+    """The segment that holds `start`, and those behind it."""
+    later = [each for each in segments if each.base_offset > start]
+    return list(segments[max(len(segments) - len(later) - 1, 0) :])

@@ -1,0 +1,88 @@
+"""What the broker and the process that cleans for it tell each other. Everything can be pickled.
+
+    broker                                 cleaning process
+    assess, task_for  --CleaningTask-->    Cleaner.clean
+    replace_segments  <--CleanedGroup--    once per group, in the order of their offsets
+    checkpoint        <--CleaningResult--
+
+Kafka: LogToClean, CleanerStats; there all of it happens in one process.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..segment import SegmentShape
+from ..txn_index import AbortedTransaction
+
+
+class SegmentToClean(NamedTuple):
+    """A closed segment, as it was when the task was made."""
+
+    base_offset: int
+    size_bytes: int
+
+
+class LastRecord(NamedTuple):
+    """Of a producer that the log knows: where its last batch ends (-1: no batch since its epoch
+    began), and that epoch. Kafka: LastRecord."""
+
+    last_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningTask:
+    """One round over one log."""
+
+    name: str
+    directory: Path
+    segments: tuple[SegmentToClean, ...]  # all below first_uncleanable_offset, from the first on
+    shape: SegmentShape
+    segment_bytes: int
+    delete_retention_ms: int
+    first_dirty_offset: int
+    first_uncleanable_offset: int  # where a segment begins
+    last_records: Mapping[int, LastRecord]  # by producer id
+    aborted: tuple[AbortedTransaction, ...]  # whose records may lie there
+    now_ms: int
+
+
+class CleanedSegment(NamedTuple):
+    """A finished, synced segment whose files end in `.cleaned`."""
+
+    base_offset: int
+    size_bytes: int
+
+
+class CleanedGroup(NamedTuple):
+    """What takes the place of which segments, by their base offsets."""
+
+    replaced: tuple[int, ...]
+    segments: tuple[CleanedSegment, ...]
+
+
+@dataclass(slots=True)
+class CleanerStats:
+    """What a round did. Kafka: CleanerStats; the time it took is the caller's to measure."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    messages_read: int = 0
+    messages_written: int = 0
+    invalid_messages: int = 0  # without a key: they go
+    map_bytes_read: int = 0
+    map_messages_read: int = 0
+    map_entries: int = 0
+    map_utilization: float = 0.0  # 0 to 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningResult:
+    """`end_offset`: the log is clean up to there. `unreadable`: a line per batch that was copied
+    through as it is; at most the first `MOST_NAMED`, then how many more there were."""
+
+    end_offset: int
+    stats: CleanerStats
+    unreadable: tuple[str, ...] = field(default=())

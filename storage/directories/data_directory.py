@@ -1,0 +1,209 @@
+"""One of the log directories: locked, and marked as this node's.
+
+`.lock` keeps a second broker out, odradek or Apache Kafka. `meta.properties` says whose the
+directory is; an empty directory gets one, an existing one is never overwritten (only a directory id
+is added to one that has none, as Kafka does). All directories of a node share cluster id and node
+id; each has an id of its own. `.kafka_cleanshutdown` says that every log in it was closed and
+synced; it is read once at start and removed, so that a crash while starting is a crash.
+
+Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ...protocol.primitives import random_uuid, uuid_text
+from ..checkpoints import (
+    CheckpointError,
+    MetaProperties,
+    read_clean_shutdown,
+    read_meta_properties,
+    write_clean_shutdown,
+    write_meta_properties,
+)
+from ..filenames import (
+    CLEAN_SHUTDOWN,
+    LOCK,
+    META_PROPERTIES,
+    is_foreign_directory,
+    parse_partition_directory,
+)
+from ..files import FileLock, Files, LockHeldError
+
+# Looks at the locked directories, with what their meta.properties say, before they are written to.
+Inspection = Callable[[Mapping[Path, MetaProperties | None]], object]
+
+
+class DirectoryError(Exception):
+    """A log directory that this node must not use. One line for the user; nothing was changed."""
+
+
+class DataDirectory:
+    """A locked log directory with its identity. Made by `open_directories`."""
+
+    def __init__(
+        self, files: Files, path: Path, lock: FileLock, cluster_id: str, directory_id: bytes
+    ) -> None:
+        """Takes the mark of a clean shutdown away."""
+        self.path = path
+        self.cluster_id = cluster_id
+        self.directory_id = directory_id
+        self.offline_reason: str | None = None
+        self._files = files
+        self._lock = lock
+        self.had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)
+        # The epoch in which the node shut down cleanly; None where that is not known.
+        self.broker_epoch = read_clean_shutdown(files, path)
+        files.remove(path / CLEAN_SHUTDOWN)
+
+    def __repr__(self) -> str:
+        return f"DataDirectory({str(self.path)!r})"
+
+    @property
+    def is_online(self) -> bool:
+        return self.offline_reason is None
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Every log in it is closed and synced."""
+        write_clean_shutdown(self._files, self.path, broker_epoch)
+
+    def unlock(self) -> None:
+        """Another broker may have it. Twice is harmless."""
+        self._lock.release()
+
+
+class OpenedDirectories:
+    """The directories that could be opened, and the others with the reason."""
+
+    def __init__(self) -> None:
+        self.online: list[DataDirectory] = []
+        self.offline: dict[Path, str] = {}
+
+
+def open_directories(
+    files: Files,
+    paths: Sequence[Path],
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    inspect: Inspection = lambda _: None,
+) -> OpenedDirectories:
+    """Lock every directory, make the empty ones this node's, and check the others.
+
+    A directory with a disk error is left out. Raises DirectoryError where one is locked, belongs to
+    another cluster or node, or holds logs of nobody; and when none is left; and what `inspect`
+    raises. Then all are unlocked, and are as they were.
+    """
+    opened = OpenedDirectories()
+    locks: dict[Path, FileLock] = {}
+    try:
+        for path in dict.fromkeys(path.absolute() for path in paths):
+            try:
+                locks[path] = _lock(files, path)
+            except OSError as error:
+                opened.offline[path] = str(error)
+        _identify(files, locks, opened, node_id, cluster_id, inspect)
+        if not opened.online:
+            reasons = "; ".join(f"{path}: {why}" for path, why in opened.offline.items())
+            raise DirectoryError(f"no log directory can be used: {reasons}")
+    except BaseException:
+        for lock in locks.values():
+            lock.release(as_found=True)
+        raise
+    return opened
+
+
+def _lock(files: Files, path: Path) -> FileLock:
+    if not files.is_directory(path):
+        files.make_directory(path)
+        files.fsync_directory(path.parent)
+    try:
+        return files.lock(path / LOCK)
+    except LockHeldError:
+        raise DirectoryError(
+            f"log directory {path} is in use: another broker, odradek or Apache Kafka, holds "
+            f"{path / LOCK}"
+        ) from None
+
+
+def _identify(
+    files: Files,
+    locks: dict[Path, FileLock],
+    opened: OpenedDirectories,
+    node_id: int,
+    cluster_id: str | None,
+    inspect: Inspection,
+) -> None:
+    found: dict[Path, MetaProperties | None] = {}
+    for path in locks:
+        try:
+            found[path] = _read_meta(files, path)
+        except OSError as error:
+            opened.offline[path] = str(error)
+    cluster_id = _agreed_cluster_id(found, node_id, cluster_id)
+    inspect(found)
+    for path, meta in found.items():
+        directory_id = meta.directory_id if meta else None
+        try:
+            if directory_id is None:
+                directory_id = random_uuid()
+                mine = MetaProperties(cluster_id, node_id, directory_id)
+                write_meta_properties(files, path, mine)
+            opened.online.append(DataDirectory(files, path, locks[path], cluster_id, directory_id))
+        except OSError as error:
+            opened.offline[path] = str(error)
+    for path in opened.offline.keys() & locks.keys():
+        locks[path].release()
+
+
+def _read_meta(files: Files, path: Path) -> MetaProperties | None:
+    try:
+        meta = read_meta_properties(files, path)
+    except CheckpointError as error:
+        raise DirectoryError(str(error)) from None
+    if meta is None:
+        for name in files.list_directory(path):
+            if files.is_directory(path / name) and _is_log_directory(name):
+                raise DirectoryError(
+                    f"{path} holds the log {name} but no {META_PROPERTIES}: restore that file, or "
+                    "name an empty directory"
+                )
+    return meta
+
+
+def _is_log_directory(name: str) -> bool:
+    if is_foreign_directory(name):
+        return False
+    try:
+        parse_partition_directory(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _agreed_cluster_id(
+    found: dict[Path, MetaProperties | None], node_id: int, cluster_id: str | None
+) -> str:
+    origin = "the configuration"
+    directory_ids: dict[bytes, Path] = {}
+    for path, meta in found.items():
+        if meta is None:
+            continue
+        file = path / META_PROPERTIES
+        if meta.node_id != node_id:
+            raise DirectoryError(
+                f"{file}: node.id is {meta.node_id}, but the configuration says {node_id}"
+            )
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise DirectoryError(
+                f"{file}: cluster.id is {meta.cluster_id}, but {origin} says {cluster_id}"
+            )
+        cluster_id, origin = meta.cluster_id, str(file)
+        if meta.directory_id is not None:
+            twin = directory_ids.setdefault(meta.directory_id, path)
+            if twin != path:
+                raise DirectoryError(
+                    f"{file}: directory.id is {uuid_text(meta.directory_id)}, which "
+                    f"{twin / META_PROPERTIES} has too: one is a copy of the other"
+                )
+    return uuid_text(random_uuid()) if cluster_id is None else cluster_id

@@ -1,0 +1,84 @@
+"""A log that lies in a data directory, before it is opened: what the checkpoints say of it, and how
+much of it has to be read before it can be served.
+
+After an unclean stop a log is read from its recovery point on. What is small is recovered at once;
+what is large waits, so that the others are served meanwhile: see recovering/task.py.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..checkpoints import TopicPartition
+from ..filenames import FileKind, FileState, parse_segment_file, partition_directory, segment_file
+from ..files import Files
+from .data_directory import DataDirectory
+
+# So much is read before the broker listens: that is less than a second's work.
+READ_AT_ONCE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLog:
+    """A log as it was found; without a checkpoint, its offset there is None."""
+
+    directory: DataDirectory
+    topic: str
+    partition: int
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    high_watermark: int | None = None
+    unflushed_bytes: int = 0  # 0 also where nothing needs to be read
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.topic, self.partition
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path / partition_directory(self.topic, self.partition)
+
+
+def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
+    """How long the segments are that may hold something which was not synced."""
+    names = map(parse_segment_file, files.list_directory(directory))
+    bases = sorted(
+        name.offset
+        for name in names
+        if name and name.kind is FileKind.LOG and name.state is FileState.LIVE
+    )
+    first = max((base for base in bases if base <= recovery_point), default=0)
+    return sum(
+        files.size(directory / segment_file(base, FileKind.LOG)) for base in bases if base >= first
+    )
+
+
+def stored_bytes(files: Files, directory: Path) -> int:
+    """How long all segments are; what is just being removed or renamed does not count."""
+    total = 0
+    for name in files.list_directory(directory):
+        parsed = parse_segment_file(name)
+        if parsed and parsed.kind is FileKind.LOG and parsed.state is FileState.LIVE:
+            with suppress(FileNotFoundError):
+                total += files.size(directory / name)
+    return total
+
+
+def divide(
+    found: Sequence[FoundLog], may_wait: Callable[[FoundLog], bool]
+) -> tuple[list[FoundLog], list[FoundLog]]:
+    """The logs to open at once and those that wait: what must not wait, then as many small ones as
+    are read in no time.
+    """
+    at_once = [log for log in found if not log.unflushed_bytes or not may_wait(log)]
+    chosen = {log.key for log in at_once}
+    others = sorted(
+        (log for log in found if log.key not in chosen), key=lambda log: log.unflushed_bytes
+    )
+    left_bytes = READ_AT_ONCE_BYTES
+    for count, log in enumerate(others):
+        left_bytes -= log.unflushed_bytes
+        if left_bytes < 0:
+            return at_once + others[:count], others[count:]
+    return at_once + others, []

@@ -1,0 +1,134 @@
+"""From a directory to an open PartitionLog: what the broker's settings and the last life say of it.
+
+One way for each kind of log: one that is made, one that was found, one that was moved here, and the
+metadata log.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ...config.broker_config import BrokerConfig
+from ...config.topic_config import TopicConfig
+from ..checkpoints import CheckpointError, TopicPartition, read_topic_id
+from ..deletions import Deletions
+from ..filenames import PARTITION_METADATA, partition_directory
+from ..files import Files
+from ..log import PartitionLog
+from ..recovering.log_source import LogSource
+from ..recovering.producer_recovery import RecentBatches
+from ..recovering.task import RecoveryTask
+from .data_directory import DataDirectory
+from .found_log import FoundLog
+from .offset_checkpoints import read_log_starts, read_recovery_points
+
+_logger = logging.getLogger(__name__)
+
+
+class LogOpening:
+    """Opens logs. All that do so raise OSError and CorruptRecordError."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        files: Files,
+        deletions: Deletions,
+        report: Callable[[str], None],
+    ) -> None:
+        """`config` may be exchanged; `report` hears of every log that is recovered."""
+        self.config = config
+        self._files = files
+        self._deletions = deletions
+        self._report = report
+
+    def make(
+        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
+    ) -> PartitionLog:
+        """A log that was not there before."""
+        path = directory.path / partition_directory(*key)
+        source = self._source(directory, path, config, now_ms)
+        return self._open(replace(source, had_clean_shutdown=True), key)
+
+    def open_whole(
+        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
+    ) -> PartitionLog:
+        """A log of which no checkpoint says anything; made where it is not there."""
+        path = directory.path / partition_directory(*key)
+        return self._open(self._source(directory, path, config, now_ms), key)
+
+    def open_found(
+        self,
+        found: FoundLog,
+        config: TopicConfig,
+        now_ms: int,
+        recovered: RecentBatches | None = None,
+    ) -> PartitionLog:
+        """A log that was found. `recovered`: another process has recovered it since."""
+        source = replace(
+            self._source(found.directory, found.path, config, now_ms),
+            recovery_point=found.recovery_point or 0,
+            log_start_offset=found.log_start_offset or 0,
+            recovered=recovered,
+        )
+        return self._open(source, found.key)
+
+    def open_future(
+        self,
+        directory: DataDirectory,
+        path: Path,
+        key: TopicPartition,
+        config: TopicConfig,
+        now_ms: int,
+    ) -> PartitionLog:
+        """The log in a `-future` directory, recovered where need be."""
+        source = replace(
+            self._source(directory, path, config, now_ms),
+            recovery_point=read_recovery_points(self._files, directory).get(key, 0),
+            log_start_offset=read_log_starts(self._files, directory).get(key, 0),
+        )
+        return self._open(source, key)
+
+    def task_of(self, found: FoundLog, config: TopicConfig, now_ms: int) -> RecoveryTask:
+        """What another process is told, to recover it."""
+        return RecoveryTask(
+            directory=found.path,
+            config=config,
+            recovery_point=found.recovery_point or 0,
+            log_start_offset=found.log_start_offset or 0,
+            producer_id_expiration_ms=self.config.producer_id_expiration_ms,
+            now_ms=now_ms,
+        )
+
+    def topic_id_in(self, path: Path) -> bytes | None:
+        """What partition.metadata says; None where it is not there or is garbled."""
+        try:
+            return read_topic_id(self._files, path / PARTITION_METADATA)
+        except CheckpointError as error:
+            _logger.warning("the topic id is unknown: %s", error)
+            return None
+
+    def _source(
+        self, directory: DataDirectory, path: Path, config: TopicConfig, now_ms: int
+    ) -> LogSource:
+        """Of a log there, of which no checkpoint says anything."""
+        return LogSource(
+            files=self._files,
+            directory=path,
+            config=config,
+            now_ms=now_ms,
+            had_clean_shutdown=directory.had_clean_shutdown,
+            recovery_point=0,
+            log_start_offset=0,
+            producer_id_expiration_ms=self.config.producer_id_expiration_ms,
+            deletions=self._deletions,
+            report=self._report,
+        )
+
+    def _open(self, source: LogSource, key: TopicPartition) -> PartitionLog:
+        return PartitionLog.open(
+            source,
+            *key,
+            self.topic_id_in(source.directory),
+            validate_records=self.config.odradek_validate_records == "full",
+        )

@@ -1,0 +1,102 @@
+"""What lies in a log directory when the node starts.
+
+A partition's directory says by its name what it is: a log, one that was deleted, one on its way
+here, or a stray that belongs to nobody and is kept for whoever put it there. Of each log it is told
+what the checkpoints say, and how much has to be read before it can be served.
+"""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from ..checkpoints import TopicPartition
+from ..filenames import (
+    DirectoryState,
+    PartitionDirectoryName,
+    is_foreign_directory,
+    parse_partition_directory,
+    partition_directory,
+)
+from ..files import Files
+from ..topic_names import CLUSTER_METADATA_TOPIC
+from .data_directory import DataDirectory
+from .found_log import FoundLog, unflushed_bytes
+from .offset_checkpoints import read_high_watermarks, read_log_starts, read_recovery_points
+
+_logger = logging.getLogger(__name__)
+
+
+class Contents(NamedTuple):
+    """The logs to load, and what else is there: deleted logs, futures, strays."""
+
+    logs: list[FoundLog]
+    deleted: list[Path]
+    futures: list[Path]
+    strays: list[Path]
+
+
+def search(files: Files, directory: DataDirectory) -> Contents:
+    """Look at all but the metadata log. Raises OSError."""
+    keys: list[TopicPartition] = []
+    contents = Contents([], [], [], [])
+    for path, name in _partition_directories(files, directory.path):
+        if name.state is DirectoryState.LIVE:
+            keys.append((name.topic, name.partition))
+        elif name.state is DirectoryState.DELETE:
+            contents.deleted.append(path)
+        elif name.state is DirectoryState.FUTURE:
+            contents.futures.append(path)
+        else:
+            _logger.warning("%s is left alone", path)
+            contents.strays.append(path)
+    contents.logs.extend(_found_logs(files, directory, keys))
+    return contents
+
+
+def _partition_directories(
+    files: Files, directory: Path
+) -> list[tuple[Path, PartitionDirectoryName]]:
+    found = []
+    for name in files.list_directory(directory):
+        path = directory / name
+        if is_foreign_directory(name) or not files.is_directory(path):
+            continue
+        parsed = _parse(path)
+        if parsed is not None and parsed.topic != CLUSTER_METADATA_TOPIC:
+            found.append((path, parsed))
+    return found
+
+
+def _parse(path: Path) -> PartitionDirectoryName | None:
+    try:
+        return parse_partition_directory(path.name)
+    except ValueError as error:
+        # Apache Kafka would not start.
+        _logger.warning("%s is ignored: %s", path, error)
+        return None
+
+
+def _found_logs(
+    files: Files, directory: DataDirectory, keys: list[TopicPartition]
+) -> list[FoundLog]:
+    recovery_points = read_recovery_points(files, directory)
+    log_starts = read_log_starts(files, directory)
+    watermarks = read_high_watermarks(files, directory)
+    found = []
+    for key in keys:
+        unread = 0
+        if not directory.had_clean_shutdown:
+            path = directory.path / partition_directory(*key)
+            unread = unflushed_bytes(files, path, recovery_points.get(key, 0))
+        found.append(
+            FoundLog(
+                directory=directory,
+                topic=key[0],
+                partition=key[1],
+                recovery_point=recovery_points.get(key),
+                log_start_offset=log_starts.get(key),
+                high_watermark=watermarks.get(key),
+                unflushed_bytes=unread,
+            )
+        )
+    return found

@@ -1,0 +1,75 @@
+"""What of a log is copied to another directory next; drawn on the broker's thread, run on another.
+
+The plan holds the open source files, so that retention may delete them meanwhile. What it has
+written is synced before the `.cleaned` suffixes fall: a file that has its own name is whole. Kafka
+copies by fetching from itself (ReplicaAlterLogDirsThread); here the kernel copies ranges of files,
+and the copy is the same to the byte.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ..checkpoints import write_epochs
+from ..filenames import LEADER_EPOCH_CHECKPOINT
+from ..files import Files, OpenFile
+from ..segment import Segment
+
+
+class CopiedRange(NamedTuple):
+    """`size` bytes of a file, to the same position of another; from 0 on, that one is new.
+
+    `length` is the target's afterwards, where it is longer: an active index ends with a hole.
+    """
+
+    source: OpenFile
+    target: Path
+    position: int
+    size: int
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyPlan:
+    """One step of copying `segment`: ranges, then removals and renames, then the leader epochs.
+
+    Afterwards `copied_bytes` of its .log are there, and all its files if it `is_whole`.
+    """
+
+    files: Files
+    directory: Path
+    segment: Segment
+    copied_bytes: int
+    ranges: Sequence[CopiedRange]
+    removals: Sequence[Path] = ()
+    renames: Sequence[tuple[Path, Path]] = ()
+    epochs: Sequence[tuple[int, int]] = ()
+    is_whole: bool = False
+    is_revealed: bool = False  # whether the .log has its own name now
+
+    @property
+    def size_bytes(self) -> int:
+        """How much is copied."""
+        return sum(one.size for one in self.ranges)
+
+    def run(self, *, sync: bool = True) -> None:
+        """Carry it out. Raises OSError: then it has not happened, and may be tried again."""
+        for one in self.ranges:
+            target = self.files.open(one.target, create=True)
+            if one.position == 0:
+                self.files.truncate(target, 0)
+            self.files.copy_range(one.source, target, one.size, one.position)
+            if one.length > one.position + one.size:
+                self.files.preallocate(target, one.length)
+            if sync:
+                self.files.fsync(target)
+        for path in self.removals:
+            self.files.remove(path)
+        for old, new in self.renames:
+            self.files.rename(old, new)
+        if self.epochs:
+            path = self.directory / LEADER_EPOCH_CHECKPOINT
+            write_epochs(self.files, path, self.epochs, sync=sync)
+        if sync and (self.renames or self.removals):
+            self.files.fsync_directory(self.directory)

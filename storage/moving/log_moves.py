@@ -1,0 +1,208 @@
+"""Moving logs between log directories: begin, promote, and what a restart finds.
+
+A log has at most one future. When that is complete, the old directory becomes `-delete` and then
+the future one gets the log's name: there are never two live ones. The metadata has been told of the
+new directory before, so that Apache Kafka too promotes the future if a crash comes in between. At a
+start there may be, of one partition:
+
+    the log and a future that the metadata means     the longer one is the log
+    the log and another future                       the copying goes on
+    a future only                                    it is the log, unless a directory is offline
+    a future of no topic that there is               put aside as `-stray`
+
+Kafka: LogManager.replaceCurrentWithFutureLog, recoverAbandonedFutureLogs,
+ReplicaManager.maybeAddLogDirFetchers. There a future that the metadata means wins also where it is
+shorter.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ...config.topic_config import TopicConfig
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.primitives import random_uuid
+from ..checkpoints import CheckpointError, TopicPartition, read_topic_id
+from ..directories.data_directory import DataDirectory
+from ..filenames import (
+    MAX_NAME_LENGTH,
+    PARTITION_METADATA,
+    DirectoryState,
+    parse_partition_directory,
+    partition_directory,
+    retired_directory,
+)
+from ..files import Files
+from ..log import PartitionLog
+from ..log_manager import LogManager
+from .future_log import FutureLog
+
+_logger = logging.getLogger(__name__)
+
+
+class KnownPartition(NamedTuple):
+    """What the metadata says of a partition: its topic's id, and in which directory it lies."""
+
+    topic_id: bytes
+    directory_id: bytes | None
+
+
+class LogMoves:
+    """Begins and ends moves; `manager.futures` has those under way."""
+
+    def __init__(self, manager: LogManager, files: Files) -> None:
+        self.manager = manager
+        self._files = files
+
+    # --- a move
+
+    def begin(self, log: PartitionLog, home: DataDirectory) -> FutureLog:
+        """An empty future of the log in another directory.
+
+        Raises ApiError: INVALID_TOPIC_EXCEPTION for a name that has no room for the suffix,
+        KAFKA_STORAGE_ERROR.
+        """
+        name = future_name(log.topic, log.partition)
+        if self.manager.offline:
+            # One of them may hold a future of this log already.
+            text = f"{log.name} cannot be moved: a directory is offline: {self.manager.offline}"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+        try:
+            future = FutureLog(self._files, log, home, home.path / name)
+        except OSError as error:
+            self.manager.on_directory_error(home, error)
+            text = f"{log.name} cannot be moved to {home.path}: {error}"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
+        self.manager.futures[future.key] = future
+        return future
+
+    def promote(self, future: FutureLog, now_ms: int) -> None:
+        """Copy what is left, and let the copy be the log. Raises OSError: then it is not.
+
+        Nothing waits for the disk here, but where every record is to be synced at once.
+        """
+        log, manager = future.log, self.manager
+        source = manager.directory_of(log)
+        never = TopicConfig.model_fields["flush_messages"].default
+        is_promised = log.config.flush_messages < never or log.config.flush_ms < never
+        small_files = future.finish(sync=is_promised)
+        live = future.home.path / partition_directory(*future.key)
+        retired = manager.delete_directory(source, log.directory, future.key, now_ms)
+        if retired == log.directory:
+            raise OSError(f"{log.directory} could not be renamed")
+        try:
+            self._files.rename(future.path, live)
+        except OSError:
+            self._files.rename(retired, log.directory)
+            raise
+        del manager.futures[future.key]
+        log.settle_in(live, [live / path.name for path in small_files])
+        manager.adopt(log, future.home)
+        gone = [live / name for name in future.gone]
+        manager.deletions.add(gone, now_ms + log.config.file_delete_delay_ms)
+
+    def sync_names(self, source: DataDirectory, home: DataDirectory) -> None:
+        """Make the renames survive a power cut; on any thread. Raises OSError."""
+        self._files.fsync_directory(home.path)
+        self._files.fsync_directory(source.path)
+
+    # --- after a restart
+
+    def settle(
+        self,
+        known: Callable[[str, int], KnownPartition | None],
+        config_of: Callable[[str], TopicConfig],
+        now_ms: int,
+    ) -> None:
+        """Decide on every `-future` directory that was found: see the module."""
+        found, self.manager.found_futures = self.manager.found_futures, []
+        for home, path in found:
+            parsed = parse_partition_directory(path.name)
+            key = (parsed.topic, parsed.partition)
+            partition = known(*key)
+            try:
+                if partition is None or self._topic_id(path) not in (None, partition.topic_id):
+                    self._put_aside(home, path, key)
+                elif key in self.manager.futures:
+                    _logger.warning("%s: a second future log is deleted", path)
+                    self.manager.delete_directory(home, path, key, now_ms)
+                else:
+                    self._settle(home, path, key, partition, config_of(parsed.topic), now_ms)
+            except OSError as error:
+                self.manager.on_directory_error(home, error)
+
+    def _settle(
+        self,
+        home: DataDirectory,
+        path: Path,
+        key: TopicPartition,
+        partition: KnownPartition,
+        config: TopicConfig,
+        now_ms: int,
+    ) -> None:
+        manager = self.manager
+        log = manager.find(*key)
+        if log is None:
+            if any(found.key == key for found in manager.not_open()):
+                _logger.warning("%s is left alone: its log cannot be read", path)
+            elif manager.offline and partition.directory_id != home.directory_id:
+                _logger.warning("%s is left alone: its log may be in an offline directory", path)
+            else:
+                future = manager.load_future(home, path, *key, config, now_ms=now_ms)
+                self._adopt(future, home)
+        elif manager.directory_of(log) is home:
+            manager.delete_directory(home, path, key, now_ms)
+        elif not self._is_longer(home, path, log, partition, now_ms):
+            manager.futures[key] = FutureLog(self._files, log, home, path)
+
+    def _is_longer(
+        self,
+        home: DataDirectory,
+        path: Path,
+        log: PartitionLog,
+        partition: KnownPartition,
+        now_ms: int,
+    ) -> bool:
+        """Whether the future was complete, and therefore is the log now."""
+        if partition.directory_id != home.directory_id:
+            return False
+        future = self.manager.load_future(
+            home, path, log.topic, log.partition, log.config, now_ms=now_ms
+        )
+        if future.log_end_offset < log.log_end_offset:
+            future.take_offline("it is copied anew")
+            return False
+        future.increment_log_start_offset(log.log_start_offset)
+        self.manager.delete([(log.topic, log.partition)], now_ms=now_ms)
+        self._adopt(future, home)
+        return True
+
+    def _adopt(self, log: PartitionLog, home: DataDirectory) -> None:
+        live = home.path / partition_directory(log.topic, log.partition)
+        self._files.rename(log.directory, live)
+        log.move_to(live)
+        self.manager.adopt(log, home)
+        _logger.info("%s: its future log is the log now, in %s", log.name, live)
+
+    def _put_aside(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
+        target = home.path / retired_directory(*key, DirectoryState.STRAY, random_uuid().hex())
+        _logger.warning("%s belongs to no topic: it is put aside as %s", path, target)
+        self._files.rename(path, target)
+        self.manager.strays.append(target)
+
+    def _topic_id(self, path: Path) -> bytes | None:
+        try:
+            return read_topic_id(self._files, path / PARTITION_METADATA)
+        except CheckpointError as error:
+            _logger.warning("the topic id is unknown: %s", error)
+            return None
+
+
+def future_name(topic: str, partition: int) -> str:
+    """A new name for a `-future` directory. Raises INVALID_TOPIC_EXCEPTION where it is too long."""
+    unique_id = random_uuid().hex()
+    name = retired_directory(topic, partition, DirectoryState.FUTURE, unique_id)
+    if len(name) > MAX_NAME_LENGTH:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
+    return name

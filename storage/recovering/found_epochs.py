@@ -1,0 +1,46 @@
+"""The leader epochs of a log after a start: as the checkpoint says, or anew from the batch headers
+where it is missing or garbled.
+"""
+
+import logging
+
+from ...protocol.batch_header import BatchHeader
+from ..batch_scan import CorruptBatchError
+from ..checkpoints import CheckpointError
+from ..filenames import LEADER_EPOCH_CHECKPOINT
+from ..leader_epochs import LeaderEpochs
+from ..segment_list import SegmentList
+from .log_source import LogSource
+
+_logger = logging.getLogger(__name__)
+
+
+def load_epochs(source: LogSource, segments: SegmentList) -> LeaderEpochs:
+    """After an unclean stop those of batches not yet read are missing. Raises OSError."""
+    path = source.directory / LEADER_EPOCH_CHECKPOINT
+    try:
+        epochs = LeaderEpochs(source.files, path)
+    except (CheckpointError, ValueError) as error:
+        _logger.warning("making the leader epochs anew: %s", error)
+        source.files.remove(path)
+        epochs = LeaderEpochs(source.files, path)
+    if epochs.latest is None and source.had_clean_shutdown:
+        epochs_from_batches(segments, epochs)
+    return epochs
+
+
+def epochs_from_batches(segments: SegmentList, epochs: LeaderEpochs) -> None:
+    """Read every header, up to the first that is unsound. Raises OSError."""
+    for segment in segments:
+        try:
+            for _, header in segment.headers_from(segment.base_offset):
+                note_epoch(epochs, header)
+        except CorruptBatchError as error:
+            _logger.warning("leader epochs end early: %s", error)
+
+
+def note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    """A batch that was read; not synced."""
+    latest = epochs.latest
+    if header.partition_leader_epoch > (latest.epoch if latest else -1):
+        epochs.assign(header.partition_leader_epoch, header.base_offset, sync=False)

@@ -1,0 +1,98 @@
+"""The segments that lie in a log's directory.
+
+An index file without a log belongs to nothing and goes; a log without its indexes gets new ones. A
+segment whose offsets are too far apart for an index (Kafka before 2.0 made such) is divided.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from ..cleaning.input import CleanerInput
+from ..cleaning.segment_split import overflows, split_segment
+from ..cleaning.segment_swap import SegmentSwap
+from ..cleaning.task import SegmentToClean
+from ..filenames import FileKind, FileState, SegmentFileName, segment_file
+from ..index_file import MAX_RELATIVE_OFFSET
+from ..segment import Segment
+from ..segment_list import SegmentList
+from ..segment_shape import shape_of
+from .log_source import LogSource
+
+_logger = logging.getLogger(__name__)
+
+
+def load_segments(source: LogSource, names: set[SegmentFileName]) -> SegmentList:
+    """Of these files. Raises OSError."""
+    logs = {name.offset for name in names if name.kind is FileKind.LOG}
+    segments = []
+    for name in sorted(names):
+        if name.kind is FileKind.LOG:
+            segments.append(open_segment(source, name.offset))
+        elif name.kind is not FileKind.PRODUCER_SNAPSHOT and name.offset not in logs:
+            path = source.directory / segment_file(*name)
+            _logger.warning("removing %s, which belongs to no log", path)
+            source.files.remove(path)
+    for segment in segments:
+        needed = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
+        if any(
+            SegmentFileName(segment.base_offset, k, FileState.LIVE) not in names for k in needed
+        ):
+            _logger.warning("rebuilding the indexes of %s: one is missing", segment)
+            segment.rebuild_indexes()
+    return SegmentList(segments)
+
+
+def split_overflowing(source: LogSource, segments: SegmentList) -> None:
+    """Divide segments whose offsets are too far apart for an index. Raises OSError."""
+    closed = list(segments)[:-1]
+    for segment, following in zip(closed, list(segments)[1:], strict=True):
+        # The next one's beginning tells at once of nearly all that they are no such segments.
+        if following.base_offset - segment.base_offset > MAX_RELATIVE_OFFSET and overflows(segment):
+            source.report(f"{segment}: splitting it, its offsets are too far apart")
+            shape = shape_of(source.config, source.directory, segment.base_offset)
+            group = split_segment(
+                CleanerInput.plain(source.files),
+                source.directory,
+                SegmentToClean(segment.base_offset, segment.size_bytes),
+                shape,
+            )
+            new = [open_segment(source, n.base_offset, FileState.CLEANED) for n in group.segments]
+            swap = SegmentSwap(source.files, new)
+            swap.stage()
+            swap.sync()
+            swap.complete([segment])
+            retire(source, segments, segment)
+            for part in new:
+                segments.add(part)
+
+
+def open_segment(source: LogSource, base_offset: int, state: FileState = FileState.LIVE) -> Segment:
+    """One whose files are there. Raises OSError."""
+    path = source.directory / segment_file(base_offset, FileKind.LOG, state)
+    return Segment(
+        source.files,
+        source.directory,
+        base_offset,
+        shape_of(source.config, source.directory, base_offset),
+        size_bytes=source.files.size(path),
+        created_ms=source.now_ms,
+        state=state,
+    )
+
+
+def drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Segment]) -> None:
+    """They lie behind the log's end. Raises OSError."""
+    for segment in dropped:
+        source.report(f"{segment}: dropped, it lies behind an unsound batch")
+        segment.rename(FileState.DELETED)
+        retire(source, segments, segment)
+    if dropped:
+        # At once: a power cut must not bring them back, behind what will be written in their place.
+        source.files.fsync_directory(source.directory)
+
+
+def retire(source: LogSource, segments: SegmentList, segment: Segment) -> None:
+    """Its files have been renamed."""
+    segments.remove(segment)
+    due_ms = source.now_ms + source.config.file_delete_delay_ms
+    source.deletions.add(segment.paths(), due_ms)

@@ -1,0 +1,48 @@
+"""What is known of a log before it is loaded, and what is there afterwards."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...config.topic_config import TopicConfig
+from ..deletions import Deletions
+from ..files import Files
+from ..leader_epochs import LeaderEpochs
+from ..producer_state import ProducerStates
+from ..segment_list import SegmentList
+from .producer_recovery import RecentBatches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSource:
+    """Where a log lies and what is known about its last life."""
+
+    files: Files
+    directory: Path
+    config: TopicConfig
+    now_ms: int
+    had_clean_shutdown: bool
+    recovered: RecentBatches | None = None  # since an unclean one: what was found out by that
+    recovery_point: int
+    log_start_offset: int  # of the checkpoint; 0 without one
+    producer_id_expiration_ms: int
+    deletions: Deletions
+    report: Callable[[str], None]
+
+    def new_producers(self) -> ProducerStates:
+        """None yet."""
+        expiration_ms = self.producer_id_expiration_ms
+        return ProducerStates(self.files, self.directory, expiration_ms=expiration_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLog:
+    """What a PartitionLog begins with."""
+
+    segments: SegmentList
+    log_start_offset: int
+    recovery_point: int
+    log_end_offset: int
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    is_named_on_disk: bool  # its directory would be found after a power cut

@@ -1,0 +1,191 @@
+"""The producers of a log after a start: from the newest snapshot, and from the batches since.
+
+A snapshot holds the last batch of each producer, a living log the last five: a client that never
+heard of its batches sends them all again, and all but the last would look out of order. Another
+replica would know; on a single node there is none. So the batches at the end of the log are looked
+through once more for what the snapshot leaves out.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
+
+from ...protocol.batch_header import BatchHeader, CorruptRecordError
+from ...protocol.compression import Buffer
+from ...protocol.schema import DecodeError
+from ..batch_scan import CorruptBatchError
+from ..producer_entry import BATCHES_KEPT, BatchSpan, ProducerEntry
+from ..producer_state import ProducerStates
+from ..segment import Segment
+from ..segment_list import SegmentList
+from ..txn_index import AbortedTransaction
+
+_logger = logging.getLogger(__name__)
+
+# By producer id: its epoch and its last batches.
+RecentBatches: TypeAlias = dict[int, tuple[int, tuple[BatchSpan, ...]]]
+
+# How far back from the log's end a batch may lie and be recognized when it is sent again. After a
+# clean stop few are: what was appended was also answered.
+_RECALLED_BYTES = 4 << 20
+_RECALLED_BYTES_AFTER_CLEAN_STOP = 256 << 10
+
+
+def rebuild_producer_state(
+    producers: ProducerStates,
+    segments: SegmentList,
+    log_start_offset: int,
+    end_offset: int,
+    now_ms: int,
+) -> None:
+    """Bring `producers` to `end_offset`: the newest snapshot before it, and the batches since.
+
+    Kafka skips the batches where no snapshot is left after a clean stop, to start quickly after an
+    upgrade from versions that had none; here they are read. Kafka: rebuildProducerState.
+    """
+    was_empty = not producers.producers and producers.map_end_offset >= end_offset
+    producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
+    if end_offset > producers.map_end_offset and not was_empty:
+        last_two = segments.base_offsets[-2:]
+        for segment in segments.between(producers.map_end_offset, end_offset):
+            start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
+            producers.update_map_end_offset(start)
+            if segment.base_offset in last_two:
+                producers.take_snapshot(sync=False)
+            _replay_segment(producers, segment, start, end_offset)
+    producers.update_map_end_offset(end_offset)
+    producers.take_snapshot(sync=False)
+
+
+def _replay_segment(
+    producers: ProducerStates, segment: Segment, start_offset: int, end_offset: int
+) -> None:
+    try:
+        for position, header in segment.headers_from(start_offset):
+            if header.base_offset >= end_offset:
+                break
+            if header.last_offset >= start_offset:
+                replay_producer(producers, header, segment, position, None)
+    except CorruptRecordError as error:
+        # What was synced is not cut; a consumer will be told of it.
+        _logger.error(
+            "the producers of %s are known only up to an unsound batch: %s", segment, error
+        )
+
+
+def replay_producer(
+    producers: ProducerStates,
+    header: BatchHeader,
+    segment: Segment,
+    position: int,
+    data: Buffer | None,
+) -> AbortedTransaction | None:
+    """Tell `producers` of a batch that lies in a segment; `data` where it is at hand already.
+
+    Returns the transaction that a marker in it aborted. Raises CorruptRecordError where a control
+    batch holds no marker.
+    """
+    aborted = None
+    if header.producer_id >= 0:
+        if header.is_control:
+            if data is None:
+                data = segment.files.pread_exact(segment.file, header.size_bytes, position)
+            try:
+                aborted = end_transaction(producers, header, data)
+            except DecodeError as error:
+                raise CorruptBatchError(segment.file, position, str(error)) from error
+        else:
+            producers.update(header, header.base_offset)
+    producers.update_map_end_offset(header.next_offset)
+    return aborted
+
+
+def end_transaction(
+    producers: ProducerStates, header: BatchHeader, data: Buffer
+) -> AbortedTransaction | None:
+    """Tell `producers` of a marker; returns the transaction that it aborted."""
+    completed = producers.end_transaction(header, data)
+    if completed is None or not completed.is_aborted:
+        return None
+    unstable = producers.first_unstable_offset
+    last_stable_offset = completed.last_offset + 1 if unstable is None else unstable
+    return AbortedTransaction(
+        completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+    )
+
+
+def recent_batches(producers: ProducerStates) -> RecentBatches:
+    """The last batches, up to five, of each producer that has any."""
+    return {
+        producer_id: (entry.epoch, tuple(entry.batches))
+        for producer_id, entry in producers.producers.items()
+        if entry.batches
+    }
+
+
+def adopt_recent_batches(producers: ProducerStates, recent: RecentBatches) -> None:
+    """Give the producers that are known the batches that another has recalled."""
+    for producer_id, (epoch, batches) in recent.items():
+        known = producers.producers.get(producer_id)
+        if known and known.epoch == epoch and known.last_offset == batches[-1].last_offset:
+            known.batches.clear()
+            known.batches.extend(batches)
+
+
+def recall_recent_batches(
+    producers: ProducerStates, segments: SegmentList, end_offset: int
+) -> None:
+    """Give the producers that are known the batches before their last, up to five, as in life."""
+    if producers.producers:
+        _recall(producers, _last_bytes(segments, _RECALLED_BYTES), end_offset)
+
+
+def recall_when_asked(producers: ProducerStates, segments: SegmentList, end_offset: int) -> None:
+    """The same when a client sends a batch that does not go on where its last one ended: so a start
+    after a clean stop need not read the logs.
+    """
+    if producers.producers:
+        pieces = _last_bytes(segments, _RECALLED_BYTES_AFTER_CLEAN_STOP)
+        producers.recall = partial(_recall, producers, pieces, end_offset)
+
+
+def _recall(
+    producers: ProducerStates, pieces: Sequence[tuple[Segment, int]], end_offset: int
+) -> None:
+    seen: dict[int, ProducerEntry] = {}
+    for segment, position in pieces:
+        # Deleted meanwhile, or unsound: what lies there is not recalled.
+        with suppress(CorruptRecordError, OSError):
+            for _, header in segment.headers_near(position):
+                if header.base_offset >= end_offset:
+                    break
+                if header.producer_id in producers.producers and not header.is_control:
+                    _see(seen, header)
+    for producer_id, entry in seen.items():
+        known = producers.producers.get(producer_id)
+        if known is not None and known.epoch == entry.epoch and known.batches:
+            first = known.batches[0].last_offset
+            older = [batch for batch in entry.batches if batch.last_offset < first]
+            room = BATCHES_KEPT - len(known.batches)
+            known.batches.extendleft(older[: -room - 1 : -1])
+
+
+def _see(seen: dict[int, ProducerEntry], header: BatchHeader) -> None:
+    producer_id = header.producer_id
+    if producer_id not in seen:
+        timestamp_ms = header.max_timestamp
+        seen[producer_id] = ProducerEntry(producer_id, header.producer_epoch, timestamp_ms)
+    seen[producer_id].add(header, header.base_offset)
+
+
+def _last_bytes(segments: SegmentList, size: int) -> list[tuple[Segment, int]]:
+    """Segments, and positions in them, from which on the last `size` bytes lie."""
+    starts = []
+    for segment in reversed(list(segments)):
+        starts.append((segment, max(segment.size_bytes - size, 0)))
+        size -= segment.size_bytes
+        if size <= 0:
+            break
+    return starts[::-1]

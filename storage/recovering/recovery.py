@@ -1,0 +1,147 @@
+"""From the files in a log's directory to a log that can be served. Kafka: LogLoader.
+
+What a crash may leave, and what becomes of it:
+
+- `.deleted` files: removed. `.cleaned` files: a cleaning that was not finished, removed. `.swap`
+  files: a finished one; the segments that they replace are removed, then they get their names.
+- index files without a log: removed. A log without its indexes: they are rebuilt.
+- after an unclean stop, every segment from the one that holds the recovery point on is read whole,
+  structure and CRC of each batch; its indexes are made anew. Where the first unsound batch begins,
+  the log ends: the rest of that segment and all later segments go.
+- a leader-epoch-checkpoint that is missing or garbled is made anew from the batch headers; a
+  producer snapshot that is, from the one before it and the batches since.
+
+After a clean stop nothing is read but the end of the last segment. Its end must be a whole batch;
+if not, that segment is recovered after all.
+
+What is made anew is not synced here. A snapshot carries its checksum, and what a power cut leaves
+of the leader epochs is put right from the batches that are read again: the recovery point stays
+where it was until the log is flushed, and the next start begins there once more.
+"""
+
+from ..batch_scan import CorruptBatchError
+from ..filenames import FileKind, SegmentFileName
+from ..leader_epochs import LeaderEpochs
+from ..segment import Segment, SegmentShape
+from ..segment_list import SegmentList
+from ..segment_shape import shape_of
+from .found_epochs import load_epochs
+from .found_segments import drop_segments, load_segments, split_overflowing
+from .interrupted_swaps import finish_interrupted_swaps
+from .log_source import LoadedLog, LogSource
+from .producer_recovery import (
+    adopt_recent_batches,
+    rebuild_producer_state,
+    recall_recent_batches,
+    recall_when_asked,
+)
+from .txn_index_repair import is_plausible, rebuild_txn_index
+from .unflushed import recover_segment, recover_unflushed
+
+
+def load_log(source: LogSource) -> LoadedLog:
+    """Load the log, recover it where it was not closed, or make an empty one.
+
+    Raises OSError.
+    """
+    is_found = source.files.exists(source.directory)
+    source.files.make_directory(source.directory)
+    names = finish_interrupted_swaps(source)
+    segments = load_segments(source, names)
+    split_overflowing(source, segments)
+    epochs = load_epochs(source, segments)
+    if not source.had_clean_shutdown and source.recovered is None:
+        recover_unflushed(source, segments, epochs)
+    end_offset = _check_end(source, segments, epochs)
+    _check_txn_indexes(source, segments, names)
+    epochs.truncate_from_end(end_offset)
+    epochs.truncate_from_start(source.log_start_offset)
+    if not source.had_clean_shutdown:
+        epochs.flush(sync=False)
+    log_start_offset = max(source.log_start_offset, segments[0].base_offset)
+    producers = source.new_producers()
+    producers.remove_stray_snapshots(segments.base_offsets)
+    rebuild_producer_state(producers, segments, log_start_offset, end_offset, source.now_ms)
+    if source.recovered is not None:
+        adopt_recent_batches(producers, source.recovered)
+    elif source.had_clean_shutdown:
+        recall_when_asked(producers, segments, end_offset)
+    else:
+        recall_recent_batches(producers, segments, end_offset)
+    for segment in segments:
+        if not segment.is_appendable:
+            segment.release_files()
+    return LoadedLog(
+        segments=segments,
+        log_start_offset=log_start_offset,
+        recovery_point=(
+            end_offset if source.had_clean_shutdown else min(source.recovery_point, end_offset)
+        ),
+        log_end_offset=end_offset,
+        epochs=epochs,
+        producers=producers,
+        is_named_on_disk=is_found and source.had_clean_shutdown,
+    )
+
+
+def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
+    """The log end offset, once there is a segment that really ends there."""
+    if len(segments):
+        end_offset = _sound_end(source, segments, epochs)
+        if end_offset >= source.log_start_offset:
+            return end_offset
+        source.report(
+            f"{source.directory}: ends at {end_offset}, before its log start offset "
+            f"{source.log_start_offset}; starting over there"
+        )
+        drop_segments(source, segments, list(segments))
+        epochs.clear()
+        source.new_producers().truncate_fully_and_start_at(source.log_start_offset)
+    base_offset = source.log_start_offset
+    shape = shape_of(source.config, source.directory, base_offset)
+    segments.add(_new_segment(source, base_offset, shape))
+    return base_offset
+
+
+def _new_segment(source: LogSource, base_offset: int, shape: SegmentShape) -> Segment:
+    preallocate = source.config.segment_size_bytes if source.config.preallocate else 0
+    return Segment.create(
+        source.files,
+        source.directory,
+        base_offset,
+        shape,
+        now_ms=source.now_ms,
+        preallocate_bytes=preallocate,
+    )
+
+
+def _sound_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
+    active = segments.active
+    try:
+        size, next_offset = active.tail()
+        if size == active.size_bytes:
+            return next_offset
+        reason = f"{active.size_bytes - size} bytes behind the last batch"
+    except CorruptBatchError as error:
+        reason = str(error)
+    source.report(f"{active}: recovering it, though it was closed cleanly: {reason}")
+    producers = source.new_producers()
+    rebuild_producer_state(
+        producers, segments, source.log_start_offset, active.base_offset, source.now_ms
+    )
+    recover_segment(active, epochs, producers)
+    return active.tail().next_offset
+
+
+def _check_txn_indexes(
+    source: LogSource, segments: SegmentList, names: set[SegmentFileName]
+) -> None:
+    present = {name.offset for name in names if name.kind is FileKind.TXN_INDEX}
+    for segment in segments:
+        if segment.base_offset in present:
+            path = segment.path(FileKind.TXN_INDEX)
+            if source.files.exists(path) and not is_plausible(segment):
+                producers = source.new_producers()
+                rebuild_txn_index(
+                    segment, segments, producers, source.log_start_offset, source.now_ms
+                )

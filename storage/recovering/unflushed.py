@@ -1,0 +1,95 @@
+"""Batches that were not flushed before an unclean stop: each is read, structure and CRC.
+
+Where the first unsound one begins, the log ends: the rest of that segment and all later segments
+go. What they say of indexes, leader epochs and producers is noted on the way.
+
+Kafka: LogLoader.recoverLog, LogSegment.recover.
+"""
+
+import logging
+
+from ...protocol.batch_header import BatchHeader, CorruptRecordError
+from ..batch_scan import CorruptBatchError, scan_checked
+from ..filenames import FileKind
+from ..index_file import MAX_RELATIVE_OFFSET
+from ..leader_epochs import LeaderEpochs
+from ..producer_state import ProducerStates
+from ..segment import Segment
+from ..segment_list import SegmentList
+from ..txn_index import rewrite_aborted
+from .found_epochs import epochs_from_batches, note_epoch
+from .found_segments import drop_segments
+from .log_source import LogSource
+from .producer_recovery import rebuild_producer_state, replay_producer
+from .progress import is_worth_a_line
+
+_logger = logging.getLogger(__name__)
+
+
+def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> None:
+    """Afterwards the log is sound up to its end. Raises OSError."""
+    if not len(segments):
+        return
+    unflushed = segments.between(_first_unflushed(source))
+    if epochs.latest is None:
+        epochs_from_batches(SegmentList(s for s in segments if s not in unflushed), epochs)
+    producers = source.new_producers()
+    first = unflushed[0].base_offset
+    rebuild_producer_state(producers, segments, source.log_start_offset, first, source.now_ms)
+    for done, segment in enumerate(unflushed):
+        if is_worth_a_line(done, len(unflushed)):
+            source.report(
+                f"{source.directory}: recovering segment {segment.base_offset}, "
+                f"{done} of {len(unflushed)} done"
+            )
+        cut_bytes = recover_segment(segment, epochs, producers)
+        producers.take_snapshot(sync=False)
+        if cut_bytes:
+            source.report(f"{segment}: {cut_bytes} unsound bytes at the end were cut")
+            drop_segments(source, segments, unflushed[done + 1 :])
+            return
+
+
+def _first_unflushed(source: LogSource) -> int:
+    """From where on files may not be what they were before a power cut.
+
+    Where they are preallocated, a segment whose records were all flushed before it was closed may
+    have its zeros again: its new length is synced by the flush after.
+    """
+    return max(source.recovery_point - source.config.preallocate, 0)
+
+
+def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> int:
+    """Read every batch, end the segment before the first unsound one, and make its indexes anew.
+
+    Returns how many bytes were cut. Kafka: LogSegment.recover.
+    """
+    size = segment.size_bytes
+    segment.start_over()
+    next_offset = segment.base_offset
+    aborted = []
+    try:
+        for position, header, data in scan_checked(segment.files, segment.file, 0, size):
+            _check_offsets(segment, position, header, next_offset)
+            if transaction := replay_producer(producers, header, segment, position, data):
+                aborted.append(transaction)
+            note_epoch(epochs, header)
+            segment.note_append(header.size_bytes, header.last_offset, header.max_timestamp)
+            next_offset = header.next_offset
+    except CorruptRecordError as error:
+        _logger.warning("unsound batch: %s", error)
+    cut_bytes = size - segment.size_bytes
+    if cut_bytes:
+        segment.files.truncate(segment.file, segment.size_bytes)
+        segment.files.fsync(segment.file)
+    segment.close_indexes()
+    rewrite_aborted(segment.files, segment.path(FileKind.TXN_INDEX), aborted)
+    return cut_bytes
+
+
+def _check_offsets(segment: Segment, position: int, header: BatchHeader, next_offset: int) -> None:
+    # Base offsets lie outside the CRC.
+    too_far = header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+    if header.base_offset < next_offset or too_far:
+        reason = f"offset {header.base_offset} where {next_offset} was next"
+        raise CorruptBatchError(segment.file, position, reason)

@@ -1,0 +1,105 @@
+"""How the requests by which groups are kept give way: who is served in which turn of the loop."""
+
+from collections.abc import Callable
+
+from odradek.broker.group_turns import TURN_S, UNWATCHED, GroupTurns
+
+A_TURN = 50  # so many requests are served in the time that a turn has for them
+
+
+class FakeLoop:
+    """Keeps what is to be called soon; `turn` calls it."""
+
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+
+
+class House:
+    """Connections with a request each, and the numbers of those that were served."""
+
+    def __init__(self) -> None:
+        self.loop = FakeLoop()
+        self.now = 0
+        self.turns = GroupTurns(self.loop, lambda: self.now * TURN_S / A_TURN)  # type: ignore[arg-type] # as much of a loop as is needed
+        self.cost = 1
+        self.arrived = 0
+        self.served: list[int] = []
+
+    def requests(self, count: int) -> None:
+        """So many arrive, on a connection each."""
+        for _ in range(count):
+            FakeConnection(self, self.arrived).take_turn()
+            self.arrived += 1
+
+    def turn(self) -> int:
+        """Let the loop go on; how many were served."""
+        before = len(self.served)
+        self.loop.turn()
+        return len(self.served) - before
+
+
+class FakeConnection:
+    """Its request takes the `cost` of its house, in ticks of the clock."""
+
+    def __init__(self, house: House, number: int) -> None:
+        self.house = house
+        self.number = number
+
+    def take_turn(self) -> None:
+        if self.house.turns.has_room_for(self):  # type: ignore[arg-type] # it has what is asked of it
+            self.house.now += self.house.cost
+            self.house.served.append(self.number)
+
+
+def test_the_odd_request_is_served_and_costs_the_loop_nothing() -> None:
+    house = House()
+    house.requests(UNWATCHED)
+    assert len(house.served) == UNWATCHED
+    assert not house.loop.soon
+
+
+def test_a_turn_serves_its_part_and_the_next_ones_the_rest_in_order() -> None:
+    house = House()
+    house.requests(1000)
+    assert len(house.served) == UNWATCHED + A_TURN
+    assert all(house.turn() in (A_TURN, A_TURN + 1) for _ in range(10))  # by a rounding
+    while house.loop.soon:
+        house.turn()
+    assert house.served == list(range(1000))
+
+
+def test_who_comes_later_waits_behind_those_who_wait() -> None:
+    house = House()
+    house.requests(3 * A_TURN)
+    house.turn()
+    served = len(house.served)
+    house.requests(3)
+    assert len(house.served) == served
+    while house.loop.soon:
+        house.turn()
+    assert house.served == list(range(3 * A_TURN + 3))
+
+
+def test_a_turn_begins_anew_when_the_loop_has_gone_on() -> None:
+    house = House()
+    for _ in range(5):
+        house.requests(A_TURN)
+        assert len(house.served) == house.arrived
+        house.turn()
+    assert not house.loop.soon, "nobody waits, and the loop is called again"
+
+
+def test_a_turn_serves_one_request_even_if_that_takes_all_its_time() -> None:
+    house = House()
+    house.requests(UNWATCHED + A_TURN)
+    house.cost = 10 * A_TURN
+    house.requests(3)
+    assert [house.turn() for _ in range(4)] == [1, 1, 1, 0]

@@ -1,0 +1,27 @@
+"""Consumer groups go from Apache Kafka to odradek and back, in the log that the other wrote."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.exchange.house import House
+from tests.support.java_tools import why_no_java
+from tests.support.kafka_groups import SETTINGS, describe_when_loaded, in_order, make_groups
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("kafka", "odradek"), ("odradek", "kafka")], ids=["from", "to"]
+)
+def test_groups_are_served_as_the_other_broker_served_them(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    house = House(tmp_path, **SETTINGS)
+    with house.lived_in(first, killed=False) as broker:
+        left = make_groups(broker)
+    with house.lived_in(second, killed=False) as broker:
+        assert in_order(describe_when_loaded(broker)) == in_order(left)

@@ -1,0 +1,183 @@
+"""What a consumer group says of itself: its state, its subscriptions, and what would be if."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
+from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.records import (
+    current_assignment_record,
+    epoch_record,
+    regex_record,
+    subscription_record,
+    target_epoch_record,
+    target_record,
+)
+from odradek.coordinator.consumer_groups.replay import replay
+from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from tests.support.consumer_members import IDS, REGEX, TOPICS, members
+from tests.support.lengths import by_length
+
+RESOLVED = ResolvedRegex(topics=frozenset("ab"), version=1, timestamp_ms=5)
+UNREVOKED = MemberState.UNREVOKED_PARTITIONS
+A, B, C = IDS
+
+
+def group_of(*present: ConsumerMember, epoch: int = 5, assignment_epoch: int = 5) -> ConsumerGroup:
+    groups: dict[str, ConsumerGroup] = {}
+    records = [
+        epoch_record("g", epoch, 0),
+        target_epoch_record("g", assignment_epoch, 1),
+        *(subscription_record("g", member) for member in present),
+        *(current_assignment_record("g", member) for member in present),
+    ]
+    if any(member.subscribed_regex for member in present):
+        records.append(regex_record("g", REGEX, RESOLVED))
+    for record in records:
+        replay(groups, record.key, record.value)
+    return groups["g"]
+
+
+def member(name: str, topics: str = "a", **words: object) -> ConsumerMember:
+    words.setdefault("member_epoch", 5)
+    return ConsumerMember(member_id=name, subscribed_topics=frozenset(topics), **words)  # type: ignore[arg-type] # by name
+
+
+def classic(name: str, *protocols: str) -> ConsumerMember:
+    supported = [ClassicProtocol(name=one, metadata=b"") for one in protocols]
+    return member(name, classic=ClassicMemberMetadata(supported_protocols=supported))
+
+
+def test_the_state_follows_from_the_epochs() -> None:
+    assert ConsumerGroup("g").state is ConsumerState.EMPTY
+    assert group_of(member("m")).state is ConsumerState.STABLE
+    assert group_of(member("m"), epoch=6).state is ConsumerState.ASSIGNING
+    assert group_of(member("m"), member("n", member_epoch=4)).state is ConsumerState.RECONCILING
+    assert group_of(member("m", state=UNREVOKED)).state is ConsumerState.RECONCILING
+    assert group_of(member("m", member_epoch=-2)).state is ConsumerState.RECONCILING
+
+
+def test_a_subscription_is_the_same_for_all_by_the_same_names_or_by_one_expression() -> None:
+    def alike(*present: ConsumerMember) -> bool:
+        return group_of(*present).is_homogeneous
+
+    assert alike()
+    assert alike(member("m", "ab"), member("n", "ab"))
+    assert not alike(member("m", "ab"), member("n", "a"))
+    assert alike(member("m", "", subscribed_regex=REGEX), member("n", "", subscribed_regex=REGEX))
+    assert not alike(member("m", "", subscribed_regex=REGEX), member("n", ""))
+    assert not alike(member("m", "", subscribed_regex=REGEX), member("n", "", subscribed_regex="x"))
+    assert not alike(member("m", "c", subscribed_regex=REGEX))
+
+
+@settings(max_examples=by_length(25, 2_000), deadline=None)
+@given(present=st.lists(members, max_size=4, unique_by=lambda one: one.member_id), new=members)
+def test_what_would_be_is_what_then_is(present: list[ConsumerMember], new: ConsumerMember) -> None:
+    instances = [one.instance_id for one in present if one.instance_id is not None]
+    if len(set(instances)) < len(instances) or new.instance_id in instances:
+        return
+    before = group_of(*present)
+    old = before.members.get(new.member_id)
+    topics, alike = before.topics_if(old, new), before.is_homogeneous_if(old, new)
+    regexes = before.subscriptions.regexes_if(old, new)
+    votes = [(one.server_assignor or "") for one in present if one.member_id != new.member_id]
+    assignor = before.preferred_assignor_if(old, new)
+    after = group_of(*(one for one in present if one.member_id != new.member_id), new)
+    if bool(before.subscriptions.resolved_regexes) == bool(after.subscriptions.resolved_regexes):
+        assert topics == after.subscriptions.topics
+        assert alike == after.is_homogeneous
+    assert regexes == after.subscriptions.regex_subscribers
+    votes.append(new.server_assignor or "")
+    if votes.count("uniform") != votes.count("range"):
+        assert assignor == after.preferred_assignor
+
+
+def test_the_topics_of_an_expression_go_with_its_last_subscriber() -> None:
+    one = member("m", "c", subscribed_regex=REGEX)
+    other = member("n", "", subscribed_regex=REGEX)
+    left = replace(one, subscribed_regex="")
+    assert set(group_of(one, other).topics_if(one, left)) == {"a", "b", "c"}
+    alone = group_of(one)
+    assert set(alone.topics_if(one, left)) == {"c"}
+    assert set(alone.topics_if(one, None)) == set()
+    assert set(alone.subscriptions.topics_without([one])) == {"a", "b"}
+    assert set(alone.subscriptions.topics_without([one], [REGEX])) == set()
+    assert set(alone.subscriptions.topics) == set(TOPICS)
+    assert alone.subscriptions.topics_of(one) == frozenset("abc")
+    assert (alone.subscriptions.regexes_refreshed_ms, alone.subscriptions.regexes_version) == (5, 1)
+
+
+def test_a_static_member_in_anothers_place_is_no_additional_one() -> None:
+    holder = member("m", "a", instance_id="i")
+    group = group_of(holder, member("n", "a"))
+    newcomer = replace(holder, member_id="m2")
+    assert group.is_homogeneous_if(holder, newcomer)
+    assert not group.is_homogeneous_if(None, member("x", "ab"))
+    assert group.static_member("i") == holder
+    assert group.static_member("j") is None
+    assert group.static_member(None) is None
+
+
+def test_the_assignor_with_most_votes_is_preferred_and_uniform_among_equals() -> None:
+    wants = [member(str(n), server_assignor=name) for n, name in enumerate(["range", "uniform"])]
+    assert group_of(member("m")).preferred_assignor is None
+    assert group_of(*wants).preferred_assignor == "uniform"
+    assert group_of(*wants, member("x", server_assignor="range")).preferred_assignor == "range"
+
+
+def test_a_first_vote_for_another_assignor_does_not_outweigh_the_one_there_is() -> None:
+    group = group_of(member("m", server_assignor="range"))
+    assert group.preferred_assignor_if(None, member("n", server_assignor="uniform")) == "range"
+
+
+def test_a_members_target_is_that_of_the_holder_of_its_instance_id() -> None:
+    group = group_of(member("m", instance_id="i"))
+    record = target_record("g", "m", {A: frozenset({1})})
+    replay({"g": group}, record.key, record.value)
+    assert group.target("m") == {A: {1}}
+    assert group.target("new", "i") == {A: {1}}
+    assert group.target("new") == {}
+    assert group.target("m", "j") == {}
+
+
+def test_a_member_waits_for_others_only_while_they_own_what_it_shall_have() -> None:
+    waiting = member("m", state=MemberState.UNRELEASED_PARTITIONS)
+    shall = target_record("g", "m", {A: frozenset({0})})
+    for holder, waits in (({A: {0: 5}}, True), ({A: {1: 5}}, False)):
+        group = group_of(waiting, member("n", pending_revocation=holder, state=UNREVOKED))
+        replay({"g": group}, shall.key, shall.value)
+        assert group.waits_for_others(waiting) is waits
+    assert not group.waits_for_others(member("n"))
+
+
+def test_classic_members_go_on_with_a_protocol_that_all_of_them_have() -> None:
+    group = group_of(classic("m", "range", "sticky"), classic("n", "sticky"), member("new"))
+    assert group.supports_classic_protocols("consumer", ["sticky"])
+    assert not group.supports_classic_protocols("consumer", ["range"])
+    assert not group.supports_classic_protocols("connect", ["sticky"])
+    assert ConsumerGroup("g").supports_classic_protocols("consumer", ["any"])
+    assert not ConsumerGroup("g").supports_classic_protocols("consumer", [])
+    assert group.all_are_classic_without([group.member("new")])
+    assert not group.all_are_classic_without([group.member("m")])
+    assert group.all_are_classic_without([group.member("m"), group.member("new")])
+
+
+def test_who_is_not_a_member_is_unknown() -> None:
+    with pytest.raises(ApiError) as caught:
+        ConsumerGroup("g").member("m")
+    assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert ConsumerGroup("g").member_or_new("m") == ConsumerMember(member_id="m")
+
+
+def test_a_partition_with_two_owners_is_reported_and_belongs_to_the_newer_epoch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    older = member("m", member_epoch=4, assigned={A: {0: 4}})
+    group = group_of(member("n", assigned={A: {0: 5}}), older)
+    assert "two owners" in caplog.text
+    assert group.ownership.epoch(A, 0) == 5

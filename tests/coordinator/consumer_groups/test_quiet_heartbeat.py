@@ -1,0 +1,149 @@
+"""Heartbeats that say nothing: that the short way comes to the same as the long one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from odradek.coordinator.classic_member import Caller, Now
+from odradek.coordinator.consumer_group_service import ConsumerGroupService
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.coordinator.consumer_groups.test_heartbeat_machine import Group
+from tests.support.heartbeats import REBALANCE_MS, SESSION_MS, Heartbeats
+from tests.support.lengths import by_length
+
+
+class Quiet:
+    """Goes both ways wherever the short one is taken, and counts how often that is."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        short = ConsumerGroupService._lives_on
+        quiet = self
+
+        def both(
+            service: ConsumerGroupService, request: ConsumerGroupHeartbeatRequest, now: Now
+        ) -> ConsumerGroupHeartbeatResponse:
+            quiet.count += 1
+            group = service._shards.of(request.group_id).state.find(request.group_id)
+            long = service._heartbeats.serve(group, request, quiet.caller_of(group, request), now)
+            answer = short(service, request, now)
+            assert long.reply.answer == answer
+            assert not long.records
+            assert long.reply.topics_seen_at is None
+            assert len(long.reply.then) == 1, "more than a longer session"
+            return answer
+
+        monkeypatch.setattr(ConsumerGroupService, "_lives_on", both)
+
+    @staticmethod
+    def caller_of(group: Any, request: ConsumerGroupHeartbeatRequest) -> Caller:
+        member = group.members[request.member_id]
+        return Caller(member.client_id, member.client_host, 1)
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> Quiet:
+    return Quiet(monkeypatch)
+
+
+@pytest.fixture
+def beats() -> Heartbeats:
+    made = Heartbeats()
+    made.topic("t", 2)
+    return made
+
+
+def stable(beats: Heartbeats, **words: Any) -> int:
+    """A member "m" that has all it shall have; its epoch."""
+    epoch = beats.join("m", "t", **words).member_epoch
+    return beats.beat("m", epoch, owned={"t": [0, 1]}, **words).member_epoch
+
+
+def test_a_member_that_has_what_it_shall_have_is_told_that_it_lives(
+    beats: Heartbeats, quiet: Quiet
+) -> None:
+    epoch = stable(beats)
+    answer = beats.beat("m", epoch)
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
+    assert quiet.count == 1
+
+
+def test_a_quiet_heartbeat_keeps_the_member_in_the_group(beats: Heartbeats, quiet: Quiet) -> None:
+    epoch = stable(beats)
+    for _ in range(3):
+        beats.advance(SESSION_MS - 1)
+        assert beats.beat("m", epoch).error_code == ErrorCode.NONE
+    assert quiet.count == 3
+    beats.advance(SESSION_MS + 1)
+    assert beats.refusal("m", epoch) is not ErrorCode.NONE
+
+
+def test_a_static_member_is_quiet_too(beats: Heartbeats, quiet: Quiet) -> None:
+    epoch = stable(beats, instance="i")
+    beats.beat("m", epoch, instance="i")
+    assert quiet.count == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"owned": {"t": [0, 1]}},
+        {"topics": ["t"]},
+        {"regex": ""},
+        {"server_assignor": "range"},
+        {"rebalance_timeout_ms": REBALANCE_MS},
+        {"rack_id": "r"},
+        {"instance": "i"},
+        {"client_id": "another"},
+    ],
+    ids=lambda words: next(iter(words)),
+)
+def test_a_heartbeat_that_says_something_is_not(
+    beats: Heartbeats, quiet: Quiet, words: dict[str, Any]
+) -> None:
+    beats.beat("m", stable(beats), **words)
+    assert quiet.count == 0
+
+
+def test_nor_is_one_at_an_epoch_that_is_not_the_members(beats: Heartbeats, quiet: Quiet) -> None:
+    epoch = stable(beats)
+    assert beats.refusal("m", epoch + 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert beats.refusal("m", epoch - 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert quiet.count == 0
+
+
+def test_nor_is_the_first_after_topics_or_targets_have_changed(
+    beats: Heartbeats, quiet: Quiet
+) -> None:
+    epoch = stable(beats)
+    beats.grow("t", 3)
+    grown = beats.beat("m", epoch)
+    assert grown.member_epoch > epoch
+    beats.join("n", "t")
+    assert beats.beat("m", grown.member_epoch).assignment is not None
+    assert quiet.count == 0
+
+
+def test_nor_is_any_of_a_group_with_regular_expressions(beats: Heartbeats, quiet: Quiet) -> None:
+    epoch = stable(beats)
+    beats.join("n", regex="t.*")
+    beats.beat("m", epoch)
+    assert quiet.count == 0
+
+
+def test_whatever_happens_both_ways_come_to_the_same(quiet: Quiet) -> None:
+    run_state_machine_as_test(
+        Group,
+        settings=settings(
+            max_examples=by_length(20, 300),
+            stateful_step_count=by_length(30, 80),
+            deadline=None,
+        ),
+    )
+    assert quiet.count

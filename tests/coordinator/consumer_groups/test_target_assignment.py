@@ -1,0 +1,122 @@
+"""What an assignor is shown, and what of its answer is written."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from odradek.coordinator.assignors import Assignment, GroupSpec, TopicsView
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.consumer_groups.member import ConsumerMember
+from odradek.coordinator.consumer_groups.records import (
+    regex_record,
+    subscription_record,
+    target_record,
+)
+from odradek.coordinator.consumer_groups.replay import replay
+from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
+from odradek.coordinator.consumer_groups.target_assignment import NewTargets, assign
+from odradek.coordinator.outcome import JournalRecord
+from tests.support.consumer_members import IDS, REGEX, TOPICS
+
+A, B, C = IDS
+HALF, OTHER_HALF = {A: frozenset({0})}, {A: frozenset({1})}
+
+
+class Topics:
+    def partition_count(self, topic_id: bytes) -> int:
+        return 2
+
+    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
+        return frozenset()
+
+    def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
+        return frozenset(TOPICS[name] for name in names if name in TOPICS)
+
+
+class Told:
+    """An assignor that answers what it is told to, and keeps what it was shown."""
+
+    name = "told"
+
+    def __init__(self, **targets: Assignment) -> None:
+        self.targets = targets
+        self.spec = GroupSpec(members={}, is_homogeneous=True)
+
+    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+        self.spec = spec
+        return dict(self.targets)
+
+
+def member(name: str, *topics: str, **words: Any) -> ConsumerMember:
+    return ConsumerMember(member_id=name, subscribed_topics=frozenset(topics), **words)
+
+
+def group_of(*records: JournalRecord) -> ConsumerGroup:
+    groups = {"g": ConsumerGroup("g")}
+    for record in records:
+        replay(groups, record.key, record.value)
+    return groups["g"]
+
+
+def made(group: ConsumerGroup, updated: ConsumerMember | None, assignor: Told) -> NewTargets:
+    return assign(group, updated, assignor, Topics(), epoch=9, is_homogeneous=False, now_ms=77)
+
+
+def written(targets: NewTargets) -> dict[str, Assignment]:
+    """Member by member; the last record is the epoch's."""
+    *members, last = targets.records
+    assert type(last.key).__name__ == "ConsumerGroupTargetAssignmentMetadataKey"
+    epoch: Any = last.value
+    assert (epoch.assignment_epoch, epoch.assignment_timestamp) == (9, 77)
+    group = group_of(*members)
+    return dict(group.targets)
+
+
+def test_only_what_changes_is_written_and_a_first_target_even_of_nothing() -> None:
+    group = group_of(
+        *(subscription_record("g", member(name, "a")) for name in "mno"),
+        target_record("g", "m", HALF),
+        target_record("g", "n", {}),
+    )
+    targets = made(group, None, Told(m={A: frozenset({0})}, n=OTHER_HALF))
+    assert written(targets) == {"n": OTHER_HALF, "o": {}}
+    assert targets.targets == {"m": HALF, "n": OTHER_HALF, "o": {}}
+
+
+def test_the_assignor_sees_the_member_as_it_becomes() -> None:
+    group = group_of(subscription_record("g", member("m", "a")), target_record("g", "m", HALF))
+    assignor = Told()
+    made(group, member("m", "b", "not there", rack_id="r"), assignor)
+    spec = assignor.spec.members["m"]
+    assert (spec.subscribed_topic_ids, spec.rack_id, spec.assignment) == ({B}, "r", HALF)
+    made(group, member("n", "c"), assignor)
+    assert {name: one.subscribed_topic_ids for name, one in assignor.spec.members.items()} == {
+        "m": {A},
+        "n": {C},
+    }
+    assert not assignor.spec.is_homogeneous
+
+
+def test_a_member_in_a_static_members_place_brings_that_ones_target() -> None:
+    group = group_of(
+        subscription_record("g", member("m", "a", instance_id="i")),
+        subscription_record("g", member("n", "a")),
+        target_record("g", "m", HALF),
+    )
+    assignor = Told(m2=HALF, n=OTHER_HALF)
+    targets = made(group, member("m2", "a", instance_id="i"), assignor)
+    assert set(assignor.spec.members) == {"m2", "n"}
+    assert assignor.spec.members["m2"].assignment == HALF
+    assert written(targets) == {"m2": HALF, "n": OTHER_HALF}
+
+
+def test_expressions_count_as_they_were_last_resolved() -> None:
+    resolved = ResolvedRegex(topics=frozenset("ab"), version=1, timestamp_ms=1)
+    assignor = Told()
+    group = group_of(
+        subscription_record("g", member("m", "c", subscribed_regex=REGEX)),
+        subscription_record("g", member("n", subscribed_regex="unresolved")),
+        regex_record("g", REGEX, resolved),
+    )
+    made(group, None, assignor)
+    assert assignor.spec.members["m"].subscribed_topic_ids == {A, B, C}
+    assert assignor.spec.members["n"].subscribed_topic_ids == frozenset()

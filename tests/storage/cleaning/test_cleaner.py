@@ -1,0 +1,445 @@
+"""One round of the log cleaner, and the swap that follows: what the model tests do not look at."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.protocol.errors import ApiError
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import CompressionType, build_batch, read_header, stamp_crc
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.cleaning.cleaner import Cleaner, CleaningCancelledError
+from odradek.storage.cleaning.plan import LogToClean, assess, task_for
+from odradek.storage.cleaning.segment_groups import group_segments
+from odradek.storage.cleaning.task import CleanedGroup, SegmentToClean
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
+from tests.support.crashing_files import QuickFiles
+from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction
+from tests.support.log_box import NOW_MS, LogBox, put, records_from
+
+DAY_MS = 86_400_000
+
+
+def box_at(root: Path, files: Files | None = None, **settings: Any) -> LogBox:
+    settings = {"segment_bytes": 1000, "segment_index_bytes": 1024, **settings}
+    return LogBox(root, files=files or QuickFiles(), cleanup_policy=("compact",), **settings)
+
+
+def put_keys(log: PartitionLog, keys: str, value: bytes | None = b"v", **fields: Any) -> None:
+    """A batch with a record for each letter."""
+    records = [Record(key.encode(), value, NOW_MS) for key in keys]
+    log.append(bytes(build_batch(records, **fields)), now_ms=NOW_MS, transaction_verified=True)
+
+
+def keys_of(box: LogBox) -> str:
+    return "".join((record.key or b"-").decode() for record in LogReader(box.directory).records())
+
+
+# --- what a round does
+
+
+def test_of_every_key_the_last_record_stays_and_the_active_segment_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put_keys(log, "abca")
+    put_keys(log, "bd")
+    log.roll(NOW_MS)
+    put_keys(log, "ea")
+    result = clean(log, NOW_MS)
+    assert keys_of(box) == "cabdea"
+    assert result.end_offset == 6
+    assert (result.stats.messages_read, result.stats.messages_written) == (6, 4)
+
+
+def test_batches_that_lose_nothing_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    for number, codec in enumerate(CompressionType):
+        put_keys(log, f"{number}", compression=codec)
+    log.roll(NOW_MS)
+    before = box.path(0, ".log").read_bytes()
+    clean(log, NOW_MS)
+    assert box.path(0, ".log").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["crc", "inside"])
+def test_a_batch_that_cannot_be_read_is_copied_as_it_is_and_named(
+    tmp_path: Path, damage: str
+) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put_keys(log, "ab")
+    bad = bytearray(build_batch([Record(b"a", b"lost?", NOW_MS)], base_offset=2))
+    bad[-1] ^= 0xFF  # the count of its headers
+    if damage == "inside":
+        stamp_crc(bad)
+    start = log.segments.active.size_bytes
+    put_keys(log, "a", b"lost?")  # of the same size: it makes room
+    put_keys(log, "b")
+    log.roll(NOW_MS)
+    with box.path(0, ".log").open("r+b") as file:
+        file.seek(start)
+        file.write(bad)
+    result = clean(log, NOW_MS)
+    (line,) = result.unreadable
+    assert "orders-0: the batch at offset 2" in line
+    data = box.path(0, ".log").read_bytes()
+    sizes = sizes_of(data)
+    assert len(sizes) == 3
+    assert data[sizes[0] : sizes[0] + sizes[1]] == bad
+    # What it may have replaced is still there; what is older than a sound one is not.
+    assert [record.key for record in read_records(data[: sizes[0]])] == [b"a"]
+    assert [record.key for record in read_records(data[sum(sizes[:2]) :])] == [b"b"]
+
+
+def sizes_of(data: bytes) -> list[int]:
+    """Of the batches that lie behind each other."""
+    sizes: list[int] = []
+    while sum(sizes) < len(data):
+        sizes.append(read_header(data, sum(sizes)).size_bytes)
+    return sizes
+
+
+def test_where_no_batch_can_begin_the_round_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put_keys(log, "ab")
+    start = log.segments.active.size_bytes
+    put_keys(log, "a")
+    log.roll(NOW_MS)
+    with box.path(0, ".log").open("r+b") as file:
+        file.seek(start + 8)
+        file.write(b"\x00\x00\x00\x01")
+    with pytest.raises(CorruptBatchError, match=f"at byte {start}: a length of 1 holds no batch"):
+        clean(log, NOW_MS)
+    assert box.names(".cleaned") == []
+
+
+def test_a_batch_larger_than_the_buffer_is_read_whole(tmp_path: Path) -> None:
+    box = box_at(tmp_path, segment_bytes=100_000)
+    log = box.open()
+    for number in range(3):
+        put_keys(log, "ab", bytes([number]) * 20_000)
+    log.roll(NOW_MS)
+    clean(log, NOW_MS)
+    records = list(LogReader(box.directory).records())
+    assert [(record.key, record.value) for record in records] == [
+        (b"a", b"\x02" * 20_000),
+        (b"b", b"\x02" * 20_000),
+    ]
+
+
+def test_tombstones_go_when_their_horizon_has_passed(tmp_path: Path) -> None:
+    box = box_at(tmp_path, delete_retention_ms=1000)
+    log = box.open()
+    put_keys(log, "ab")
+    put_keys(log, "a", None)
+    log.roll(NOW_MS)
+    put_keys(log, "c")
+    for now_ms, left in ((NOW_MS, "bac"), (NOW_MS + 999, "bac"), (NOW_MS + 1000, "bc")):
+        clean(log, now_ms)
+        assert keys_of(box) == left, now_ms
+
+
+def test_a_tombstone_that_may_stay_for_ever_needs_no_horizon(tmp_path: Path) -> None:
+    box = box_at(tmp_path, delete_retention_ms=2**63 - 1)
+    log = box.open()
+    put_keys(log, "a", None)
+    log.roll(NOW_MS)
+    clean(log, NOW_MS)
+    clean(log, NOW_MS + 10**9)
+    assert keys_of(box) == "a"
+    assert not read_header(box.path(0, ".log").read_bytes()).has_delete_horizon
+
+
+def test_the_last_batch_of_a_living_producer_stays_without_its_records(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put_keys(log, "ab", producer_id=7, producer_epoch=1, base_sequence=40)
+    put_keys(log, "ab")
+    log.roll(NOW_MS)
+    put_keys(log, "c")
+    clean(log, NOW_MS)
+    header = read_header(box.path(0, ".log").read_bytes())
+    assert (header.record_count, header.last_offset, header.last_sequence) == (0, 1, 41)
+    for path in box.directory.glob("*.snapshot"):
+        path.unlink()
+    log = box.open(clean=False)
+    put_keys(log, "d", producer_id=7, producer_epoch=1, base_sequence=42)
+    assert keys_of(box) == "abcd"
+
+
+def test_the_marker_of_an_empty_transaction_goes_after_its_own_horizon(tmp_path: Path) -> None:
+    box = box_at(tmp_path, delete_retention_ms=1000)
+    log = box.open()
+    put_keys(log, "ab", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    end_transaction(log, 7, 0, commit=False)
+    put_keys(log, "c", producer_id=7, producer_epoch=0, base_sequence=2)
+    log.roll(NOW_MS)
+    put_keys(log, "d")
+    found = []
+    for now_ms in (NOW_MS, NOW_MS + 1, NOW_MS + 1001):
+        clean(log, now_ms)
+        headers = [header for _, header in log.segments[0].headers_from(0)]
+        found.append([header.is_control for header in headers])
+    assert found == [[True, False], [True, False], [False]]
+    assert keys_of(box) == "cd"
+
+
+def test_a_round_that_begins_behind_an_aborted_transaction_knows_the_next_one(
+    tmp_path: Path,
+) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    producer = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    put_keys(log, "x", base_sequence=0, **producer)
+    end_transaction(log, 7, 0, commit=False)
+    log.roll(NOW_MS)
+    put_keys(log, "a")
+    put_keys(log, "a", b"aborted", base_sequence=1, **producer)
+    end_transaction(log, 7, 0, commit=False)
+    put_keys(log, "bb", base_sequence=2, **producer)
+    end_transaction(log, 7, 0, commit=True)
+    log.roll(NOW_MS)
+    clean(log, NOW_MS, checkpoint=2)
+    assert keys_of(box) == "ab"
+
+
+# --- hooks
+
+
+def test_reads_and_writes_are_told_of(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    Writer(1, null_keys=False).write(log, 50)
+    told: list[int] = []
+    stats = clean(log, NOW_MS, on_io=told.append).stats
+    assert sum(told) >= stats.map_bytes_read + stats.bytes_read + stats.bytes_written
+    assert max(told) <= 8192
+
+
+def test_a_round_that_is_called_off_leaves_nothing_of_its_group(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    Writer(1, null_keys=False).write(log, 100)
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    groups: list[CleanedGroup] = []
+    cleaner = Cleaner(
+        box.files, dedupe_buffer_bytes=BUFFER_BYTES, is_cancelled=lambda: len(groups) == 2
+    )
+    with pytest.raises(CleaningCancelledError):
+        cleaner.clean(task, groups.append)
+    assert len(groups) == 2
+    offsets = {name.split(".")[0] for name in box.names(".cleaned")}
+    assert offsets == {f"{group.segments[0].base_offset:020d}" for group in groups}
+    log.discard_cleaned()
+    assert box.names(".cleaned") == []
+
+
+# --- the plan
+
+
+def test_how_dirty_a_log_is(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    assert assess(log, None, NOW_MS) == LogToClean(0, 0, 0, 0, 0, checkpoint_is_invalid=False)
+    for keys in ("ab", "cd", "ef"):
+        put_keys(log, keys)
+        log.roll(NOW_MS)
+    put_keys(log, "g")
+    size = log.segments[0].size_bytes
+    plan = assess(log, 2, NOW_MS)
+    assert plan == LogToClean(2, 6, size, 2 * size, 0, checkpoint_is_invalid=False)
+    assert plan.cleanable_ratio == pytest.approx(2 / 3)
+    assert plan.is_due(0.5)
+    assert not plan.is_due(0.7)
+    assert assess(log, 99, NOW_MS).checkpoint_is_invalid
+    assert assess(log, 99, NOW_MS).first_dirty_offset == 0
+    log.increment_log_start_offset(3)
+    assert assess(log, 2, NOW_MS).checkpoint_is_invalid
+    assert assess(log, 2, NOW_MS).first_dirty_offset == 3
+
+
+def test_young_segments_and_open_transactions_are_left_alone(tmp_path: Path) -> None:
+    box = box_at(tmp_path, min_compaction_lag_ms=1000)
+    log = box.open()
+    for keys in ("ab", "cd", "ef"):
+        put_keys(log, keys)
+        log.roll(NOW_MS)
+    assert assess(log, None, NOW_MS + 999).first_uncleanable_offset == 0
+    assert assess(log, None, NOW_MS + 1000).first_uncleanable_offset == 6
+    log.update_config(log.config.model_copy(update={"min_compaction_lag_ms": 0}))
+    put_keys(log, "g", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    log.roll(NOW_MS)
+    put_keys(log, "h")
+    log.roll(NOW_MS)
+    assert assess(log, None, NOW_MS).first_uncleanable_offset == 6
+    end_transaction(log, 7, 0, commit=True)
+    assert assess(log, None, NOW_MS).first_uncleanable_offset == 8
+
+
+def test_a_log_with_old_dirty_records_is_due_whatever_its_ratio(tmp_path: Path) -> None:
+    box = box_at(tmp_path, max_compaction_lag_ms=DAY_MS)
+    log = box.open()
+    put_keys(log, "ab")
+    log.roll(NOW_MS)
+    put_keys(log, "a")
+    assert not assess(log, 0, NOW_MS + DAY_MS).is_due(1.0)
+    assert assess(log, 0, NOW_MS + DAY_MS + 5).compaction_delay_ms == 5
+    assert assess(log, 0, NOW_MS + DAY_MS + 5).is_due(1.0)
+    assert not assess(log, 2, NOW_MS + DAY_MS + 5).is_due(1.0)
+
+
+@pytest.mark.parametrize(
+    ("segments", "groups"),
+    [
+        ([(0, 40), (10, 40), (20, 40)], [[0, 10], [20]]),
+        ([(0, 100), (10, 0), (20, 1)], [[0, 10], [20]]),
+        ([(0, 10), (2**31, 10)], [[0], [2**31]]),
+        ([(0, 10), (2**31 - 2, 10), (2**31 - 1, 10)], [[0, 2**31 - 2], [2**31 - 1]]),
+        ([(0, 10), (2**40, 0)], [[0, 2**40]]),
+        ([(0, 200), (10, 10)], [[0], [10]]),
+        ([], []),
+    ],
+)
+def test_segments_are_grouped_by_size_and_range(
+    segments: list[tuple[int, int]], groups: list[list[int]]
+) -> None:
+    found = group_segments(
+        [SegmentToClean(*each) for each in segments],
+        segments[-1][0] + 100 if segments else 0,
+        segment_bytes=100,
+        index_bytes=100,
+        index_sizes=lambda _: (8, 12),
+    )
+    assert [[each.base_offset for each in group] for group in found] == groups
+
+
+def test_segments_are_grouped_by_their_indexes_too() -> None:
+    segments = [SegmentToClean(base, 1) for base in range(5)]
+    found = group_segments(
+        segments, 5, segment_bytes=100, index_bytes=100, index_sizes=lambda _: (8, 40)
+    )
+    assert [len(group) for group in found] == [2, 2, 1]
+
+
+# --- the swap
+
+
+def test_readers_of_the_old_files_read_on_and_the_files_go_after_their_delay(
+    tmp_path: Path,
+) -> None:
+    box = box_at(tmp_path, file_delete_delay_ms=500)
+    log = box.open()
+    put(log, b"old", b"new")
+    log.roll(NOW_MS)
+    put(log, b"newest")
+    piece = log.read(0, 1 << 20, at_least_one_batch=True)
+    clean(log, NOW_MS)
+    data = os.pread(piece.file.fd, piece.size_bytes, piece.position)
+    assert [record.value for record in read_records(data)] == [b"old", b"new"]
+    assert [record.value for record in records_from(log, 0)] == [b"new", b"newest"]
+    assert box.names(".deleted") == [
+        f"{0:020d}{end}.deleted" for end in (".index", ".log", ".timeindex")
+    ]
+    assert {path.name for path in box.deletions.take_due(NOW_MS + 500)} >= set(
+        box.names(".deleted")
+    )
+
+
+def test_segments_keep_when_they_were_written_and_lose_their_snapshots(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    for number in range(3):
+        put_keys(log, "a", producer_id=7, producer_epoch=0, base_sequence=number)
+        log.roll(NOW_MS)
+    for base_offset in range(3):
+        box.files.set_modified_ms(box.path(base_offset, ".log"), NOW_MS + base_offset)
+    assert len(box.names(".snapshot")) == 3
+    clean(log, NOW_MS)
+    assert log.segments.base_offsets == [0, 3]
+    assert box.files.modified_ms(box.path(0, ".log")) == NOW_MS + 2
+    assert box.names(".snapshot") == [f"{3:020d}.snapshot"]
+
+
+def test_what_an_abandoned_round_left_does_not_undo_a_later_swap(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    for keys in ("ab", "ab", "ab"):
+        put_keys(log, keys)
+        log.roll(NOW_MS)
+    log.delete_first_segments(1, NOW_MS)
+    box.path(0, ".log.cleaned").write_bytes(b"left")
+    box.path(0, ".index.swap").write_bytes(b"left")
+    seen: list[list[str]] = []
+    real = log.complete_replacement
+
+    def crash(*arguments: Any) -> None:
+        seen.append([*box.names(".cleaned"), *box.names(".swap")])
+        real(*arguments)
+
+    log.complete_replacement = crash  # type: ignore[method-assign]  # to look in between
+    clean(log, NOW_MS)
+    assert seen == [[f"{2:020d}{end}.swap" for end in (".index", ".log", ".timeindex")]]
+
+
+def test_a_swap_of_segments_that_went_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put_keys(log, "ab")
+    log.roll(NOW_MS)
+    put_keys(log, "ab")
+    groups: list[CleanedGroup] = []
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    Cleaner(box.files, dedupe_buffer_bytes=BUFFER_BYTES).clean(task, groups.append)
+    log.delete_first_segments(1, NOW_MS)
+    log.replace_segments(groups[0].replaced, groups[0].segments, NOW_MS)
+    assert log.segments.base_offsets == [2]
+    assert [*box.names(".cleaned"), *box.names(".swap")] == []
+
+
+class Failing(QuickFiles):
+    """The rename number `fails_at` fails."""
+
+    fails_at = -1
+    renames = 0
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.renames += 1
+        if self.renames == self.fails_at:
+            raise OSError(5, "broken", str(source))
+        super().rename(source, target)
+
+
+def test_a_swap_that_fails_changes_nothing_or_takes_the_log_offline_until_a_restart(
+    tmp_path: Path,
+) -> None:
+    outcomes = []
+    for fails_at in range(1, 20):
+        files = Failing()
+        box = box_at(tmp_path / str(fails_at), files)
+        log = box.open()
+        for keys in ("abc", "ab"):
+            put_keys(log, keys)
+            log.roll(NOW_MS)
+        put_keys(log, "d")
+        files.fails_at = files.renames + fails_at
+        try:
+            clean(log, NOW_MS)
+        except ApiError:
+            outcomes.append(log.is_online)
+        if log.is_online and fails_at <= len(outcomes):
+            assert keys_of(box) == "abcabd"
+            assert [*box.names(".cleaned"), *box.names(".swap")] == []
+        else:
+            files.fails_at = -1
+            log = box.open(clean=False)
+            assert keys_of(box) in ("cabd", "abcabd", "cababd")
+    assert outcomes[:3] == [True] * 3
+    assert set(outcomes[3:]) == {False}

@@ -1,0 +1,292 @@
+"""Files that a start does not find as they were left: what can be made anew is, and the answers to
+every question are the same; where the log itself is unsound, one line says so and all else goes on.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.storage.files import Files, OpenFile
+from odradek.storage.log import PartitionLog
+from odradek.storage.txn_index import AbortedTransaction
+from tests.storage.recovering.test_recovery import (
+    answers,
+    cut_one_byte,
+    empty,
+    fill_with_noise,
+    fill_with_zeros,
+    filled,
+    remove,
+)
+from tests.storage.test_log_manager import Node
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put, values_from
+from tests.support.log_files import end_transaction, used_log
+
+SETTINGS = {"segment_bytes": 1500, "index_interval_bytes": 200}
+DAMAGES = [remove, empty, fill_with_zeros, cut_one_byte, fill_with_noise]
+Damage = Callable[[Path, bytes], None]
+
+
+def transactions(log: PartitionLog) -> list[list[AbortedTransaction]]:
+    """What a read_committed consumer is told at every offset."""
+    return [
+        log.read_committed(offset, 1 << 20, at_least_one_batch=True).aborted
+        for offset in range(log.log_start_offset, log.log_end_offset)
+    ]
+
+
+# --- transaction indexes
+
+
+@pytest.mark.parametrize("damage", [cut_one_byte, fill_with_zeros, fill_with_noise])
+def test_a_garbled_transaction_index_is_made_anew_after_a_clean_stop(
+    tmp_path: Path, damage: Damage
+) -> None:
+    box = used_log(tmp_path)
+    wanted = transactions(box.open())
+    assert any(wanted)
+    for name in box.names(".txnindex"):
+        path = box.directory / name
+        damage(path, path.read_bytes())
+        assert transactions(box.open()) == wanted, name
+        assert path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_transaction_indexes_are_made_anew_after_an_unclean_stop(
+    tmp_path: Path, damage: Damage
+) -> None:
+    box = used_log(tmp_path)
+    wanted = transactions(box.open())
+    for name in box.names(".txnindex"):
+        path = box.directory / name
+        damage(path, path.read_bytes())
+    assert transactions(box.open(clean=False)) == wanted
+
+
+def test_every_changed_byte_of_a_transaction_index_that_shows_is_put_right(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    log = box.open()
+    log.become_leader(0)
+    put(log, b"before")
+    log.append(
+        batch_of(b"t", producer=(9, 0, 0), is_transactional=True),
+        now_ms=NOW_MS,
+        transaction_verified=True,
+    )
+    end_transaction(log, 9, aborts=True)
+    log.close(NOW_MS)
+    [name] = box.names(".txnindex")
+    path = box.directory / name
+    stored = path.read_bytes()
+    wanted = transactions(box.open())
+    unseen = []
+    for position in range(len(stored)):
+        data = bytearray(stored)
+        data[position] ^= 0x80
+        path.write_bytes(data)
+        if transactions(box.open()) != wanted:
+            unseen.append(position)
+    # Another producer id is as plausible, and so is a marker behind the log's end.
+    assert set(unseen) <= {*range(3, 10), *range(19, 26)}
+
+
+# --- the log itself
+
+
+def damage_batch(box: LogBox, base_offset: int, byte: int, value: int = 0x5A) -> None:
+    path = box.path(base_offset, ".log")
+    data = bytearray(path.read_bytes())
+    data[byte] = value
+    path.write_bytes(data)
+
+
+def test_an_unsound_batch_in_the_synced_part_does_not_keep_the_log_from_opening(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = LogBox(tmp_path, segment_bytes=3 * len(batch_of(b"v")))
+    filled(box, 8).close(NOW_MS)
+    for name in box.names(".snapshot"):
+        (box.directory / name).unlink()  # so that the producers must be looked up in the log
+    damage_batch(box, 3, 16)  # its magic
+    with caplog.at_level(logging.ERROR):
+        log = box.open()
+    assert (log.log_start_offset, log.log_end_offset) == (0, 8)
+    assert len([line for line in caplog.messages if "unsound batch" in line]) == 1
+    put(log, b"next")
+    with pytest.raises(ApiError) as refusal:
+        log.read(3, 1 << 20, at_least_one_batch=True)
+    assert refusal.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert log.read(6, 1 << 20, at_least_one_batch=True).size_bytes > 0
+
+
+def test_a_control_batch_without_a_marker_ends_the_log_when_it_is_recovered(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    log = box.open()
+    put(log, b"kept")
+    empty_value = Record(b"\0\0\0\0", b"", NOW_MS)  # it has the key of an ABORT
+    box.tear(
+        bytes(
+            build_batch(
+                [empty_value], producer_id=9, producer_epoch=0, base_offset=1, is_control=True
+            )
+        )
+    )
+    log = box.open(clean=False)
+    assert values_from(log) == [b"kept"]
+
+
+def test_one_line_names_the_file_and_the_byte_where_the_log_was_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = LogBox(tmp_path)
+    filled(box, 3)
+    size = len(batch_of(b"v"))
+    damage_batch(box, 0, size + 30)
+    with caplog.at_level(logging.WARNING):
+        box.open(clean=False)
+    [line] = [line for line in caplog.messages if "unsound" in line]
+    assert str(box.path(0, ".log")) in line
+    assert f"byte {size}" in line
+    assert f"{2 * size} unsound bytes at the end were cut" in box.reports[-1]
+
+
+# --- checkpoints of a directory
+
+
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_checkpoint_may_be_lost_or_garbled(tmp_path: Path, clean: bool, damage: Damage) -> None:
+    """But for the log start offset, which is known nowhere else down to the record."""
+    node = Node(tmp_path / "kept")
+    manager = node.start()
+    log = node.create(manager, "orders")
+    for n in range(8):
+        put(log, b"%d" % n, producer=(5, 0, n), timestamps=[NOW_MS + n])
+    manager.close(now_ms=NOW_MS)
+    (tmp_path / "kept" / "data" / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 6\n")
+    wanted = None
+    for name in (None, *CHECKPOINTS):
+        copy = tmp_path / "copy"
+        shutil.copytree(tmp_path / "kept", copy)
+        if not clean:
+            (copy / "data" / ".kafka_cleanshutdown").unlink()
+        if name is not None:
+            path = copy / "data" / name
+            damage(path, path.read_bytes())
+        manager = Node(copy).start()
+        found = answers(manager.get("orders", 0))
+        wanted = wanted or found
+        assert found == wanted, name
+        manager.close(now_ms=NOW_MS)
+        shutil.rmtree(copy)
+
+
+# --- what a clean start reads
+
+
+class CountingFiles(Files):
+    """Remembers which files were opened, and what was read of logs."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.read_bytes = 0
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        self.opened.append(path.name)
+        return super().open(path, create=create, read_only=read_only)
+
+    def pread(self, file: OpenFile, size: int, position: int) -> bytes:
+        data = super().pread(file, size, position)
+        if file.path.suffix == ".log":
+            self.read_bytes += len(data)
+        return data
+
+
+def test_a_clean_start_reads_only_the_end_of_the_last_segment(tmp_path: Path) -> None:
+    size = len(batch_of(b"v" * 100))
+    box = LogBox(tmp_path, segment_bytes=200 * size, index_interval_bytes=1000)
+    log = box.open()
+    for n in range(900):
+        put(log, b"v" * 100, producer=(5, 0, n))
+    log.close(NOW_MS)
+    files = CountingFiles()
+    again = LogBox(tmp_path, files=files, segment_bytes=200 * size, index_interval_bytes=1000)
+    log = again.open()
+    assert log.log_end_offset == 900
+    assert files.read_bytes <= 2 * 4096
+    assert files.opened == [f"{800:020d}.index", f"{800:020d}.log"]
+    assert not any(segment.has_open_file for segment in log.segments)
+
+
+def test_after_a_clean_start_a_batch_that_is_sent_again_is_still_recognized(
+    tmp_path: Path,
+) -> None:
+    box = LogBox(tmp_path)
+    filled(box, 8).close(NOW_MS)
+    log = box.open()
+    assert put(log, b"8", producer=(5, 0, 8), timestamps=[NOW_MS + 8]) == 8
+    for n in (4, 5, 6, 7, 8):
+        result = log.append(batch_of(b"%d" % n, producer=(5, 0, n)), now_ms=NOW_MS)
+        assert (result.base_offset, result.is_duplicate) == (n, True)
+    with pytest.raises(ApiError) as refusal:
+        log.append(batch_of(b"3", producer=(5, 0, 3)), now_ms=NOW_MS)
+    assert refusal.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_what_was_recalled_late_is_what_is_recalled_at_once(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    filled(box, 8).close(NOW_MS)
+    late, at_once = box.open(), box.open(clean=False)
+    late.append(batch_of(b"7", producer=(5, 0, 7)), now_ms=NOW_MS)
+    late.append(batch_of(b"6", producer=(5, 0, 6)), now_ms=NOW_MS)
+    mine, others = (list(log.producers.producers[5].batches) for log in (late, at_once))
+    assert mine == others
+    assert len(mine) == 5
+
+
+# --- progress
+
+
+def numbers(lines: list[str]) -> Iterator[int]:
+    for line in lines:
+        if "recovering segment" in line:
+            yield int(line.split(", ")[1].split()[0])
+
+
+def test_progress_of_many_segments_is_told_now_and_then(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=len(batch_of(b"v")))
+    log = box.open()
+    for _ in range(100):
+        put(log, b"v")
+    box.open(clean=False)
+    told = list(numbers(box.reports))
+    assert told[0] == 0
+    assert len(told) == 20
+    assert told == sorted(told)
+
+
+def test_progress_of_many_logs_is_told_now_and_then(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    with node.killed() as manager:
+        for partition in range(60):
+            node.create(manager, "orders", partition)
+    manager = node.start()
+    lines = [line for line in node.reports if "logs done" in line]
+    assert len(lines) == 20
+    assert lines[0].endswith("0 of 60 logs done")
+    manager.close(now_ms=NOW_MS)

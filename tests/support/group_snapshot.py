@@ -1,0 +1,64 @@
+"""All that is journaled of a consumer group, as plain values that can be compared.
+
+What is counted is counted anew here, from the members: so a snapshot also says that the counts are
+right.
+"""
+
+from collections import Counter
+from typing import Any
+
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.subscriptions import Subscribers
+
+
+def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
+    """The group's records, in one; asserts that whatever is counted agrees with the members."""
+    members = list(group.members.values())
+    assert group.subscriptions.topics == _topics(group)
+    assert group.subscriptions.regex_subscribers == Counter(
+        member.subscribed_regex for member in members if member.subscribed_regex
+    )
+    assert group.classic_member_count == sum(member.classic is not None for member in members)
+    assert group.classic_protocols == Counter(
+        protocol.name
+        for member in members
+        if member.classic is not None
+        for protocol in member.classic.supported_protocols
+    )
+    assert group.state_name == _state(group, members)
+    return {
+        "epoch": group.epoch,
+        "hash": group.metadata_hash,
+        "assignment": (group.assignment_epoch, group.assignment_timestamp_ms),
+        "members": dict(group.members),
+        "static": dict(group.static_member_ids),
+        "targets": dict(group.targets),
+        "regexes": dict(group.subscriptions.resolved_regexes),
+        "of kafka 4.0": group.has_topics_of_kafka_4_0,
+        "state": group.state_name,
+        "homogeneous": group.is_homogeneous,
+        "assignor": group.preferred_assignor,
+    }
+
+
+def _topics(group: ConsumerGroup) -> dict[str, Subscribers]:
+    by_name = Counter(name for one in group.members.values() for name in one.subscribed_topics)
+    by_regex = Counter(
+        name
+        for resolved in group.subscriptions.resolved_regexes.values()
+        for name in resolved.topics
+    )
+    return {name: Subscribers(by_name[name], by_regex[name]) for name in by_name | by_regex}
+
+
+def _state(group: ConsumerGroup, members: list[ConsumerMember]) -> str:
+    if not members:
+        return "Empty"
+    if group.epoch > group.assignment_epoch:
+        return "Assigning"
+    reached = (
+        member.state is MemberState.STABLE and member.member_epoch == group.assignment_epoch
+        for member in members
+    )
+    return "Stable" if all(reached) else "Reconciling"

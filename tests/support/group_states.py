@@ -1,0 +1,352 @@
+"""Every request to a classic group in every state, and what Kafka answers: one script, two stages.
+
+A stage is a coordinator in memory (tests/coordinator/test_classic_states.py) or a broker at the end
+of a wire (tests/conformance/test_group_states.py). The script brings a group into a state, sends
+one request, and looks at the error code, or at there being no answer yet. Three members, where
+there are any: L leads, F follows, and S follows as the instance "i1".
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+
+PARKED = "parked"
+INSTANCE = "i1"
+Codes = ErrorCode | str
+
+
+class Pending(Protocol):
+    """A request that was sent."""
+
+    def code(self, expected: Codes) -> Codes:
+        """Its error code, or PARKED: whether to wait for an answer, or for there being none."""
+
+    def joined(self) -> JoinGroupResponse:
+        """The answer to a join, waited for."""
+
+
+class Stage(Protocol):
+    """One group, to which requests are sent. No method waits for an answer but those of Pending."""
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: Mapping[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        version: int = 9,
+    ) -> Pending: ...
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        *,
+        instance: str | None = None,
+        protocol: tuple[str, str] = ("consumer", "range"),
+        assignments: Mapping[str, bytes] | None = None,
+    ) -> Pending: ...
+
+    def heartbeat(
+        self, member_id: str, generation: int, instance: str | None = None
+    ) -> Pending: ...
+
+    def leave(self, member_id: str, instance: str | None = None) -> Pending: ...
+
+    def commit(
+        self, member_id: str = "", generation: int = -1, instance: str | None = None
+    ) -> Pending: ...
+
+    def delete(self) -> Pending: ...
+
+    def wait_for_members(self, count: int) -> None:
+        """Return when the group has so many, be their joins parked or answered."""
+
+
+class Cast(NamedTuple):
+    """Who is in the group, by id, and at which generation."""
+
+    leader: str = "nobody-l"
+    follower: str = "nobody-f"
+    static: str = "nobody-s"
+    generation: int = 0
+
+
+# -- into each state -----------------------------------------------------------------------------
+
+
+def nothing(_stage: Stage) -> Cast:
+    return Cast()
+
+
+def simple(stage: Stage) -> Cast:
+    """Offsets without members."""
+    require(stage.commit())
+    return Cast()
+
+
+def completing(stage: Stage) -> Cast:
+    """All have joined, nobody has synced."""
+    leader = stage.join(stage.join().joined().member_id).joined().member_id
+    follower = stage.join().joined().member_id
+    others = [stage.join(follower), stage.join(instance=INSTANCE)]
+    stage.wait_for_members(3)
+    back = stage.join(leader).joined()
+    static = [other.joined() for other in others][1].member_id
+    assert (back.leader, back.generation_id, len(back.members)) == (leader, 2, 3)
+    return Cast(leader, follower, static, back.generation_id)
+
+
+def synced(stage: Stage) -> Cast:
+    """F and S have synced, L has not."""
+    return sync_followers(stage)[0]
+
+
+def sync_followers(stage: Stage) -> tuple[Cast, list[Pending]]:
+    cast = completing(stage)
+    return cast, [
+        stage.sync(cast.follower, cast.generation),
+        stage.sync(cast.static, cast.generation, instance=INSTANCE),
+    ]
+
+
+def stable(stage: Stage) -> Cast:
+    cast, waiting = sync_followers(stage)
+    for sync in [stage.sync(cast.leader, cast.generation), *waiting]:
+        require(sync)
+    return cast
+
+
+def preparing(stage: Stage) -> Cast:
+    """A fourth member wants to join; nobody is back yet."""
+    cast = stable(stage)
+    stage.join(version=3)
+    stage.wait_for_members(4)
+    return cast
+
+
+def joined(stage: Stage) -> Cast:
+    """As before, but F is back."""
+    cast = preparing(stage)
+    stage.join(cast.follower)
+    return cast
+
+
+def empty(stage: Stage) -> Cast:
+    cast = stable(stage)
+    for member_id in cast[:3]:
+        require(stage.leave(member_id))
+    return cast._replace(generation=cast.generation + 1)
+
+
+def require(request: Pending) -> None:
+    assert request.code(ErrorCode.NONE) is ErrorCode.NONE
+
+
+STATES: Mapping[str, Callable[[Stage], Cast]] = {
+    "none": nothing,
+    "simple": simple,
+    "empty": empty,
+    "preparing": preparing,
+    "joined": joined,
+    "completing": completing,
+    "synced": synced,
+    "stable": stable,
+}
+
+# -- each request --------------------------------------------------------------------------------
+
+OTHER = {"range": b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01x"}
+STICKY = {"sticky": b""}
+Call = Callable[[Stage, Cast], Pending]
+CALLS: Mapping[str, Call] = {
+    "heartbeat": lambda s, c: s.heartbeat(c.follower, c.generation),
+    "heartbeat, old generation": lambda s, c: s.heartbeat(c.follower, c.generation - 1),
+    "heartbeat, later generation": lambda s, c: s.heartbeat(c.follower, c.generation + 1),
+    "heartbeat, stranger": lambda s, c: s.heartbeat("x", c.generation),
+    "heartbeat, static": lambda s, c: s.heartbeat(c.static, c.generation, INSTANCE),
+    "heartbeat, static, no name": lambda s, c: s.heartbeat(c.static, c.generation),
+    "heartbeat, fenced": lambda s, c: s.heartbeat(c.follower, c.generation, INSTANCE),
+    "heartbeat, other instance": lambda s, c: s.heartbeat(c.static, c.generation, "i2"),
+    "sync": lambda s, c: s.sync(c.follower, c.generation),
+    "sync, leader": lambda s, c: s.sync(c.leader, c.generation, assignments={c.follower: b"F"}),
+    "sync, old generation": lambda s, c: s.sync(c.follower, c.generation - 1),
+    "sync, stranger": lambda s, c: s.sync("x", c.generation),
+    "sync, fenced": lambda s, c: s.sync(c.follower, c.generation, instance=INSTANCE),
+    "sync, other name": lambda s, c: s.sync(
+        c.follower, c.generation, protocol=("consumer", "sticky")
+    ),
+    "sync, other type": lambda s, c: s.sync(
+        c.follower, c.generation, protocol=("connect", "range")
+    ),
+    "join": lambda s, _: s.join(),
+    "join, v3": lambda s, _: s.join(version=3),
+    "join, stranger": lambda s, _: s.join("x"),
+    "join, other type": lambda s, _: s.join(protocol_type="connect"),
+    "join, no type": lambda s, _: s.join(protocol_type=""),
+    "join, other protocol": lambda s, _: s.join(protocols=STICKY),
+    "join, no protocols": lambda s, _: s.join(protocols={}),
+    "join again": lambda s, c: s.join(c.follower),
+    "join again, changed": lambda s, c: s.join(c.follower, protocols=OTHER),
+    "join again, other protocol": lambda s, c: s.join(c.follower, protocols=STICKY),
+    "join again, leader": lambda s, c: s.join(c.leader),
+    "join, other instance": lambda s, _: s.join(instance="i2"),
+    "join, same instance": lambda s, _: s.join(instance=INSTANCE),
+    "join, same instance, v5": lambda s, _: s.join(instance=INSTANCE, version=5),
+    "join, same, other protocol": lambda s, _: s.join(instance=INSTANCE, protocols=STICKY),
+    "join again, static": lambda s, c: s.join(c.static, instance=INSTANCE),
+    "join again, fenced": lambda s, c: s.join(c.follower, instance=INSTANCE),
+    "join again, other instance": lambda s, c: s.join(c.static, instance="i2"),
+    "leave": lambda s, c: s.leave(c.follower),
+    "leave, leader": lambda s, c: s.leave(c.leader),
+    "leave, stranger": lambda s, _: s.leave("x"),
+    "leave, nobody": lambda s, _: s.leave(""),
+    "leave, by instance": lambda s, _: s.leave("", INSTANCE),
+    "leave, by other instance": lambda s, _: s.leave("", "i2"),
+    "leave, by both": lambda s, c: s.leave(c.static, INSTANCE),
+    "leave, fenced": lambda s, c: s.leave(c.follower, INSTANCE),
+    "leave, id and other instance": lambda s, c: s.leave(c.static, "i2"),
+    "commit": lambda s, c: s.commit(c.follower, c.generation),
+    "commit, old generation": lambda s, c: s.commit(c.follower, c.generation - 1),
+    "commit, no generation": lambda s, c: s.commit(c.follower),
+    "commit, stranger": lambda s, c: s.commit("x", c.generation),
+    "commit, nobody": lambda s, _: s.commit(),
+    "commit, nobody, generation": lambda s, c: s.commit("", c.generation),
+    "commit, static": lambda s, c: s.commit(c.static, c.generation, INSTANCE),
+    "commit, fenced": lambda s, c: s.commit(c.follower, c.generation, INSTANCE),
+    "delete": lambda s, _: s.delete(),
+}
+
+# -- what is answered ----------------------------------------------------------------------------
+
+WORDS: Mapping[str, Codes] = {
+    "ok": ErrorCode.NONE,
+    "wait": PARKED,
+    "unkn": ErrorCode.UNKNOWN_MEMBER_ID,
+    "reb": ErrorCode.REBALANCE_IN_PROGRESS,
+    "gen": ErrorCode.ILLEGAL_GENERATION,
+    "prot": ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    "id": ErrorCode.MEMBER_ID_REQUIRED,
+    "fenc": ErrorCode.FENCED_INSTANCE_ID,
+    "none": ErrorCode.GROUP_ID_NOT_FOUND,
+    "full": ErrorCode.NON_EMPTY_GROUP,
+}
+# A row for each call, a column for each state:
+# none, simple, empty, preparing, joined, completing, synced, stable.
+TABLE = """
+heartbeat                     unkn  unkn  unkn  reb   reb   ok    ok    ok
+heartbeat, old generation     unkn  unkn  unkn  gen   gen   gen   gen   gen
+heartbeat, later generation   unkn  unkn  unkn  gen   gen   gen   gen   gen
+heartbeat, stranger           unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+heartbeat, static             unkn  unkn  unkn  reb   reb   ok    ok    ok
+heartbeat, static, no name    unkn  unkn  unkn  reb   reb   ok    ok    ok
+heartbeat, fenced             unkn  unkn  unkn  fenc  fenc  fenc  fenc  fenc
+heartbeat, other instance     unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+sync                          unkn  unkn  unkn  reb   reb   wait  wait  ok
+sync, leader                  unkn  unkn  unkn  reb   reb   ok    ok    ok
+sync, old generation          unkn  unkn  unkn  gen   gen   gen   gen   gen
+sync, stranger                unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+sync, fenced                  unkn  unkn  unkn  fenc  fenc  fenc  fenc  fenc
+sync, other name              unkn  unkn  unkn  prot  prot  prot  prot  prot
+sync, other type              unkn  unkn  unkn  prot  prot  prot  prot  prot
+join                          id    id    id    id    id    id    id    id
+join, v3                      ok    ok    ok    wait  wait  wait  wait  wait
+join, stranger                unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+join, other type              id    id    id    prot  prot  prot  prot  prot
+join, no type                 prot  prot  prot  prot  prot  prot  prot  prot
+join, other protocol          id    id    id    prot  prot  prot  prot  prot
+join, no protocols            prot  prot  prot  prot  prot  prot  prot  prot
+join again                    unkn  unkn  unkn  wait  wait  ok    ok    ok
+join again, changed           unkn  unkn  unkn  wait  wait  wait  wait  wait
+join again, other protocol    unkn  unkn  unkn  prot  prot  prot  prot  prot
+join again, leader            unkn  unkn  unkn  wait  wait  ok    ok    wait
+join, other instance          ok    ok    ok    wait  wait  wait  wait  wait
+join, same instance           ok    ok    ok    wait  wait  wait  wait  ok
+join, same instance, v5       ok    ok    ok    wait  wait  wait  wait  ok
+join, same, other protocol    ok    ok    ok    prot  prot  prot  prot  prot
+join again, static            unkn  unkn  unkn  wait  wait  ok    ok    ok
+join again, fenced            unkn  unkn  unkn  fenc  fenc  fenc  fenc  fenc
+join again, other instance    unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+leave                         unkn  unkn  unkn  ok    ok    ok    ok    ok
+leave, leader                 unkn  unkn  unkn  ok    ok    ok    ok    ok
+leave, stranger               unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+leave, nobody                 unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+leave, by instance            unkn  unkn  unkn  ok    ok    ok    ok    ok
+leave, by other instance      unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+leave, by both                unkn  unkn  unkn  ok    ok    ok    ok    ok
+leave, fenced                 unkn  unkn  unkn  fenc  fenc  fenc  fenc  fenc
+leave, id and other instance  unkn  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+commit                        none  unkn  unkn  ok    ok    reb   reb   ok
+commit, old generation        ok    ok    unkn  gen   gen   gen   gen   gen
+commit, no generation         ok    ok    ok    gen   gen   gen   gen   gen
+commit, stranger              none  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+commit, nobody                ok    ok    ok    unkn  unkn  unkn  unkn  unkn
+commit, nobody, generation    none  unkn  unkn  unkn  unkn  unkn  unkn  unkn
+commit, static                none  unkn  unkn  ok    ok    reb   reb   ok
+commit, fenced                none  unkn  unkn  fenc  fenc  fenc  fenc  fenc
+delete                        none  ok    ok    full  full  full  full  full
+"""
+
+
+class Cell(NamedTuple):
+    """One request in one state."""
+
+    state: str
+    call: str
+    expected: Codes
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether the group is another one afterwards, and of no use for the next request."""
+        if self.state == "none" or self.expected in (ErrorCode.MEMBER_ID_REQUIRED, PARKED):
+            return True  # also a join that is refused makes the group
+        return self.expected is ErrorCode.NONE and not self.call.startswith("heartbeat")
+
+
+def cells() -> Iterator[Cell]:
+    """All cells of the table, a state after the other."""
+    rows = [re.split(r"\s{2,}", line) for line in TABLE.strip().splitlines()]
+    assert [row[0] for row in rows] == list(CALLS)
+    for column, state in enumerate(STATES, 1):
+        for row in rows:
+            yield Cell(state, row[0], WORDS[row[column]])
+
+
+# -- a group that is full ------------------------------------------------------------------------
+
+FULL_AT = 4
+
+
+def answers_of_a_full_group(stage: Stage) -> Iterator[tuple[str, Codes, Codes]]:
+    """What is asked, expected, and answered, where `group.max.size` is FULL_AT."""
+    full = ErrorCode.GROUP_MAX_SIZE_REACHED
+    first = stage.join(version=3).joined().member_id
+    others = [stage.join(version=3), stage.join(version=3), stage.join(instance=INSTANCE)]
+    stage.wait_for_members(4)
+    again = stage.join(first)
+    second, third, static = (other.joined().member_id for other in others)
+
+    def ask(what: str, expected: Codes, sent: Pending) -> tuple[str, Codes, Codes]:
+        return what, expected, sent.code(expected)
+
+    yield ask("the first is back", ErrorCode.NONE, again)
+    yield ask("a new member", full, stage.join())
+    yield ask("a new member, v3", full, stage.join(version=3))
+    yield ask("a stranger", full, stage.join("x"))
+    yield ask("somebody of another type", full, stage.join(protocol_type="connect"))
+    yield ask("a known instance without its id", full, stage.join(instance=INSTANCE))
+    yield ask("a member", ErrorCode.NONE, stage.join(second))
+    # Whoever is first to join the next generation is in, also a newcomer.
+    yield ask("a member has changed", PARKED, stage.join(second, protocols=OTHER))
+    yield ask("a new member meanwhile", PARKED, stage.join(version=3))
+    stage.wait_for_members(5)
+    yield ask("the first is back", PARKED, stage.join(first))
+    yield ask("the static one is back", PARKED, stage.join(static, instance=INSTANCE))
+    yield ask("the last member is back", full, stage.join(third))
+    yield ask("the last member beats", ErrorCode.UNKNOWN_MEMBER_ID, stage.heartbeat(third, 2))
+    yield ask("another new member", full, stage.join())
+    yield ask("somebody repeats its join", ErrorCode.NONE, stage.join(first))
