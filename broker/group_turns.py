@@ -2,7 +2,7 @@
 
 A thousand members that learn of a rebalance answer it at once, and their requests arrive together:
 served in one turn of the loop they would keep a producer's waiting for 50 ms and more. So a turn
-gives them a few milliseconds, and the rest stay in their connections' buffers; the next turn begins
+gives them a millisecond, and the rest stay in their connections' buffers; the next turn begins
 with those that wait longest, goes on with what else has arrived, and so forth. Nobody loses by
 that: who waits here would have waited for those before it anyway.
 
@@ -35,7 +35,7 @@ GIVES_WAY = frozenset(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
-TURN_S = 0.004
+TURN_S = 0.001
 UNWATCHED = 16
 
 

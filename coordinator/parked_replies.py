@@ -2,8 +2,8 @@
 
 When the last of a thousand members has joined, a thousand joins are to be answered, and each answer
 calls for the member's next request. Done in one turn of the loop, nobody else would be served for
-the better part of a tenth of a second. So a turn releases as many as take a few milliseconds; the
-others follow in the turns after it, in order, and what else has arrived is served in between.
+the better part of a tenth of a second. So a turn releases as many as take less than a millisecond;
+the others follow in the turns after it, in order, and what has arrived is served in between.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
 
-RELEASED_PER_TURN = 64
+RELEASED_PER_TURN = 32
 
 
 class ReleaseQueue:

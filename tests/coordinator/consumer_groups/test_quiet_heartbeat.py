@@ -141,8 +141,9 @@ def test_whatever_happens_both_ways_come_to_the_same(quiet: Quiet) -> None:
     run_state_machine_as_test(
         Group,
         settings=settings(
-            max_examples=by_length(20, 300),
+            max_examples=by_length(30, 300),
             stateful_step_count=by_length(30, 80),
+            derandomize=True,  # else, once in a while, nobody would be quiet
             deadline=None,
         ),
     )
