@@ -1,35 +1,35 @@
 """Workloads of many group members: odradek, and Apache Kafka beside it where Java is at hand.
 
-Both brokers live through the whole workload and are measured in turns, or at the same time where
-time is what the workload is about; Kafka is warmed up first. What counts is the CPU that a broker
-uses: it says the same on a machine that has other things to do.
+The brokers are measured in turns, or at the same time where that is what the workload is about.
+What counts is the CPU that a broker uses: it is the same on a machine with other things to do.
 """
 
 import itertools
 import multiprocessing
 import os
-import resource
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from tests.bench.classic_members import ClassicGroup
 from tests.bench.compaction import at, round_trips
 from tests.bench.consumer_members import ConsumerGroup
 from tests.bench.swarm import Swarm, now
-from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
-from tests.support.java_tools import why_no_java
-from tests.support.topics import create_topic, topic_partitions
-from tests.support.wire import WireClient
+from tests.bench.two_brokers import (
+    WARM_ROUNDS,
+    Figures,
+    allow_files,
+    await_topic,
+    in_turns,
+    medians,
+    running,
+    timed,
+    with_ratios,
+)
+from tests.support.broker_process import BrokerProcess
+from tests.support.topics import create_topic
 
 MEMBERS = 1000
 GROUPS = 5000
@@ -37,25 +37,21 @@ TOPIC = "bench-of-groups"
 SMALL_TOPIC = "bench-of-small-groups"
 PARTITIONS = 1000
 FEW_PARTITIONS = 6
+TOPICS = {TOPIC: PARTITIONS, SMALL_TOPIC: FEW_PARTITIONS}
 EVERY_S = 3.0  # a Java consumer's heartbeats
 OFTEN_S = 0.5  # so that chance does not decide how soon a group of many is stable
 WARM_S = 20.0
 MEASURED_S = 30.0
 BESIDE_S = 20.0
 REBALANCE_EVERY_S = 2.0
-WARM_ROUNDS = 3
-SETTLE_S = 2.0
 ASK_AFTER_S = 0.01
 ASK_AGAIN_S = 0.25
 JOIN_S = 60.0
-COMPARED = ("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside")
-FIND_COORDINATOR_VERSION = 4
 SETTINGS = {
     "socket.listen.backlog.size": "4096",  # with 50 the kernel lets a thousand wait a second
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
 }
-Figures = dict[str, float]
 _names = (f"group-{number}" for number in itertools.count())
 
 
@@ -102,17 +98,28 @@ def small_consumer(swarm: Swarm, broker: BrokerProcess, beat_every_s: float) -> 
     )
 
 
+def measured(
+    scratch: Path,
+    rounds: int,
+    measure: Callable[[BrokerProcess], Figures],
+    warm_rounds: int = WARM_ROUNDS,
+) -> Figures:
+    """The figures of both brokers, in turns."""
+    with running(scratch, SETTINGS, TOPICS) as brokers:
+        return in_turns(brokers, rounds, measure, warm_rounds)
+
+
 # -- 1,000 members of one group --------------------------------------------------------------------
 
 
 def group_of_1000(scratch: Path, rounds: int, share: int) -> Figures:
     """1,000 members join a classic group at once; then one more joins, and all must join again."""
-    return in_turns(scratch, rounds, lambda broker: joined(classic, broker, MEMBERS // share))
+    return measured(scratch, rounds, lambda broker: joined(classic, broker, MEMBERS // share))
 
 
 def consumer_group_of_1000(scratch: Path, rounds: int, share: int) -> Figures:
     """The same by the consumer protocol."""
-    return in_turns(scratch, rounds, lambda broker: joined(consumer, broker, MEMBERS // share))
+    return measured(scratch, rounds, lambda broker: joined(consumer, broker, MEMBERS // share))
 
 
 def joined(make: MakeGroup, broker: BrokerProcess, count: int) -> Figures:
@@ -166,7 +173,7 @@ def consumer_groups_of_one(scratch: Path, rounds: int, share: int) -> Figures:
 def heartbeats(scratch: Path, make: MakeGroup, rounds: int, share: int) -> Figures:
     """CPU seconds of a broker per second; all brokers are under the same load at the same time."""
     count = GROUPS // share
-    with running(scratch) as brokers, Swarm() as swarm:
+    with running(scratch, SETTINGS, TOPICS) as brokers, Swarm() as swarm:
         allow_files(count * len(brokers) + 100)
         groups: dict[str, list[Group]] = {}
         memory: Figures = {}
@@ -220,12 +227,12 @@ def beaten(
 
 def rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Figures:
     """p99 of a producer of another topic, alone and while a group of 1,000 rebalances."""
-    return in_turns(scratch, rounds, lambda broker: beside(classic, broker, share), 1)
+    return measured(scratch, rounds, lambda broker: beside(classic, broker, share), 1)
 
 
 def consumer_rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Figures:
     """The same by the consumer protocol."""
-    return in_turns(scratch, rounds, lambda broker: beside(consumer, broker, share), 1)
+    return measured(scratch, rounds, lambda broker: beside(consumer, broker, share), 1)
 
 
 def beside(make: MakeGroup, broker: BrokerProcess, share: int) -> Figures:
@@ -289,103 +296,6 @@ def rebalance_again_and_again(
             swarm.run_for(max(0.0, began + REBALANCE_EVERY_S - now()))
         orders.send(count)
         group.leave()
-
-
-# -- two brokers -----------------------------------------------------------------------------------
-
-
-@contextmanager
-def running(scratch: Path) -> Iterator[dict[str, BrokerProcess]]:
-    """odradek, and Apache Kafka where it can run; their coordinators are at work."""
-    directory = scratch / f"groups-{time.time_ns()}"
-    brokers: dict[str, BrokerProcess] = {"odradek": BrokerProcess(directory / "o", SETTINGS)}
-    if why_no_java() is None:
-        brokers["kafka"] = WarmedKafkaProcess(directory / "k", SETTINGS)
-    with ExitStack() as stack:
-        for broker in brokers.values():
-            stack.callback(broker.stop)
-            broker.start()
-            await_coordinator(broker)
-            create_topic(broker.bootstrap, TOPIC, PARTITIONS)
-            create_topic(broker.bootstrap, SMALL_TOPIC, FEW_PARTITIONS)
-            await_topic(broker, TOPIC)
-        yield brokers
-
-
-def await_coordinator(broker: BrokerProcess) -> None:
-    """Have `__consumer_offsets` made, and wait until the broker says who coordinates."""
-    request = FindCoordinatorRequest(coordinator_keys=["any"])
-    with WireClient(broker.port) as client:
-        while True:
-            answer = client.ask(request, FindCoordinatorResponse, FIND_COORDINATOR_VERSION)
-            if answer.coordinators[0].error_code == ErrorCode.NONE:
-                return
-            time.sleep(0.1)
-
-
-def await_topic(broker: BrokerProcess, topic: str) -> None:
-    """Wait until the topic has a leader everywhere: in Kafka that comes after the answer."""
-    while topic_partitions(broker.bootstrap).get(topic, 0) == 0:
-        time.sleep(0.1)
-    time.sleep(0.3)
-
-
-def in_turns(
-    scratch: Path,
-    rounds: int,
-    measure: Callable[[BrokerProcess], Figures],
-    warm_rounds: int = WARM_ROUNDS,
-) -> Figures:
-    """Medians of each broker, and odradek's as a part of Kafka's; the first rounds do not count."""
-    found: dict[str, list[Figures]] = {}
-    with running(scratch) as brokers:
-        allow_files(MEMBERS * 2)
-        for number in range(rounds + warm_rounds):
-            for name, broker in brokers.items():
-                time.sleep(SETTLE_S)  # what the other one still does must not count
-                figures = measure(broker)
-                if number >= warm_rounds:
-                    found.setdefault(name, []).append(figures)
-    return with_ratios(
-        {
-            f"{name}_{figure}": value
-            for name, figures in found.items()
-            for figure, value in medians(figures).items()
-        }
-    )
-
-
-@contextmanager
-def timed(broker: BrokerProcess, figures: Figures, name: str) -> Iterator[None]:
-    """Note the seconds, and the broker's CPU seconds, of what happens inside the `with`."""
-    cpu = broker.cpu_seconds()
-    began = now()
-    yield
-    figures[f"{name}_s"] = now() - began
-    figures[f"{name}_cpu_s"] = broker.cpu_seconds() - cpu
-
-
-def medians(rounds: list[Figures]) -> Figures:
-    """Of each figure, the median of all rounds."""
-    return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-
-
-def with_ratios(figures: Figures) -> Figures:
-    """The same, and odradek's CPU and seconds as a part of Kafka's, where both are there."""
-    ratios = {}
-    for name, value in figures.items():
-        other = figures.get(f"kafka_{name.removeprefix('odradek_')}")
-        if name.startswith("odradek_") and name.endswith(COMPARED) and other:
-            ratios[f"ratio_{name.removeprefix('odradek_')}"] = value / other
-    return figures | ratios
-
-
-def allow_files(count: int) -> None:
-    """Let this process open so many files. Raises OSError where the machine forbids it."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < count:
-        raise OSError(f"{count} connections need as many open files; the limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {

@@ -25,7 +25,11 @@ SERVE = (str(Path(sys.executable).with_name("odradek")), "serve")
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # Below the range that the kernel gives to outgoing connections: a client that retries while its
 # broker is down could otherwise be given that very port, and connect to itself.
-PORTS = range(20_000, 32_000)
+# Test processes that run side by side (pytest-xdist) have ports of their own: while a test restarts
+# its broker, nobody else may take the port.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = range(20_000 + WORKER, 32_000, WORKERS)
 
 # What a test wants: groups form at once, and members may be declared dead quickly.
 TEST_SETTINGS = {

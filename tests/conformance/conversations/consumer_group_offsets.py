@@ -165,52 +165,52 @@ def consumer_groups_are_described(talk: Conversation) -> None:
 
 
 def offsets_are_committed_and_fetched_by_member_epoch(talk: Conversation) -> None:
-    topic = talk.create_topic("epochs", 4)
-    _prepare(talk, "epochs")
-    _join(talk, "epochs", "first", "epochs")
-    _beat(talk, "epochs", "first", 2, owned=(topic.topic_id, [0, 1, 2, 3]))
+    topic = talk.create_topic("member-epochs", 4)
+    _prepare(talk, "member-epochs")
+    _join(talk, "member-epochs", "first", "member-epochs")
+    _beat(talk, "member-epochs", "first", 2, owned=(topic.topic_id, [0, 1, 2, 3]))
     for version in talk.versions_of(OffsetCommitRequest):
-        talk.ask(_commit(topic, "epochs", "first", 2, 0), version)
-        talk.ask(_commit(topic, "epochs", "first", 3, 0), version)
-        talk.ask(_commit(topic, "epochs", "nobody", 2, 0), version)
-        talk.ask(_commit(topic, "epochs", "", -1, 0), version)
-    _join(talk, "epochs", "second", "epochs")
-    _beat(talk, "epochs", "first", 2, owned=(topic.topic_id, [0, 1, 2, 3]))
-    talk.ask(_commit(topic, "epochs", "first", 2, 0, 1, 2, 3), 9)
-    talk.ask(_commit(topic, "epochs", "first", 1, 0), 9)
+        talk.ask(_commit(topic, "member-epochs", "first", 2, 0), version)
+        talk.ask(_commit(topic, "member-epochs", "first", 3, 0), version)
+        talk.ask(_commit(topic, "member-epochs", "nobody", 2, 0), version)
+        talk.ask(_commit(topic, "member-epochs", "", -1, 0), version)
+    _join(talk, "member-epochs", "second", "member-epochs")
+    _beat(talk, "member-epochs", "first", 2, owned=(topic.topic_id, [0, 1, 2, 3]))
+    talk.ask(_commit(topic, "member-epochs", "first", 2, 0, 1, 2, 3), 9)
+    talk.ask(_commit(topic, "member-epochs", "first", 1, 0), 9)
     _leave_to_each_other(talk, topic)
     for epoch in (4, 3, 2, 1, -1):
         for partition in range(4):
             for member in ("first", "second"):
-                talk.ask(_commit(topic, "epochs", member, epoch, partition), 9)
-    talk.ask(_commit(topic, "epochs", "first", 2, 0, 1, 2, 3), 10)
-    wanted = [OffsetFetchRequestTopic(name="epochs", partition_indexes=[0, 1, 2, 3])]
+                talk.ask(_commit(topic, "member-epochs", member, epoch, partition), 9)
+    talk.ask(_commit(topic, "member-epochs", "first", 2, 0, 1, 2, 3), 10)
+    wanted = [OffsetFetchRequestTopic(name="member-epochs", partition_indexes=[0, 1, 2, 3])]
     for member, epoch in ((None, -1), ("first", 3), ("first", 2), ("nobody", 3), ("", -1)):
         for topics in (wanted, None):
             group = OffsetFetchRequestGroup(
-                group_id="epochs", member_id=member, member_epoch=epoch, topics=topics
+                group_id="member-epochs", member_id=member, member_epoch=epoch, topics=topics
             )
             talk.ask(OffsetFetchRequest(groups=[group]), 9, _offsets_in_order)
-    for name in ("epochs", "epochs-not"):
+    for name in ("member-epochs", "epochs-not"):
         deletion = OffsetDeleteRequestTopic(
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=0)]
         )
-        talk.ask(OffsetDeleteRequest(group_id="epochs", topics=[deletion]), 0)
+        talk.ask(OffsetDeleteRequest(group_id="member-epochs", topics=[deletion]), 0)
 
 
 def _leave_to_each_other(talk: Conversation, topic: MetadataResponseTopic) -> None:
     """Two give way to each other; both end at epoch 3 with what their targets say."""
     kept: dict[str, list[int]] = {}
     request = ConsumerGroupDescribeRequest(
-        group_ids=["epochs"], include_authorized_operations=False
+        group_ids=["member-epochs"], include_authorized_operations=False
     )
     (group,) = talk.silently(request, 1).groups
     for one in group.members:
         kept[one.member_id] = [
             index for each in one.target_assignment.topic_partitions for index in each.partitions
         ]
-    _beat(talk, "epochs", "first", 2, owned=(topic.topic_id, kept["first"]))
-    _beat(talk, "epochs", "second", 3, owned=(topic.topic_id, kept["second"]))
+    _beat(talk, "member-epochs", "first", 2, owned=(topic.topic_id, kept["first"]))
+    _beat(talk, "member-epochs", "second", 3, owned=(topic.topic_id, kept["second"]))
 
 
 def _offsets_in_order(answer: Any) -> object:

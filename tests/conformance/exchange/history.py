@@ -184,7 +184,7 @@ class History:
         self._alter(client, 2, "configured", {"retention.bytes": str(10**9 + self.turns)})
         retention_ms = str(10**10 + self.turns)
         self._alter(client, 4, "", {"log.retention.ms": retention_ms})
-        wait_until(lambda: configs(client, 2, "plain")["retention.ms"] == retention_ms)
+        wait_until(lambda: configs(client, 2, "plain").get("retention.ms") == retention_ms)
 
     def _come_and_go(self, client: WireClient) -> None:
         new = [

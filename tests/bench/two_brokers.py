@@ -1,0 +1,128 @@
+"""odradek and Apache Kafka, measured in one run: what one is must be seen beside the other.
+
+Both live through the whole workload and are measured in turns, Kafka warmed up by rounds that do
+not count; it takes part where its jars and Java are at hand.
+"""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from tests.bench.swarm import now
+from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
+from tests.support.java_tools import why_no_java
+from tests.support.topics import create_topic, topic_partitions
+from tests.support.wire import WireClient
+
+WARM_ROUNDS = 3
+SETTLE_S = 2.0
+COMPARED = ("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside")
+FIND_COORDINATOR_VERSION = 4
+CONNECTIONS = 4000
+Figures = dict[str, float]
+
+
+@contextmanager
+def running(
+    scratch: Path, settings: Mapping[str, str], topics: Mapping[str, int]
+) -> Iterator[dict[str, BrokerProcess]]:
+    """odradek, and Apache Kafka where it can run; coordinators at work, `topics` made.
+
+    `topics`: their numbers of partitions.
+    """
+    directory = scratch / f"two-brokers-{time.time_ns()}"
+    brokers: dict[str, BrokerProcess] = {"odradek": BrokerProcess(directory / "o", settings)}
+    if why_no_java() is None:
+        brokers["kafka"] = WarmedKafkaProcess(directory / "k", settings)
+    with ExitStack() as stack:
+        for broker in brokers.values():
+            stack.callback(broker.stop)
+            broker.start()
+            await_coordinator(broker)
+            for topic, partitions in topics.items():
+                create_topic(broker.bootstrap, topic, partitions)
+                await_topic(broker, topic)
+        yield brokers
+
+
+def await_coordinator(broker: BrokerProcess) -> None:
+    """Have `__consumer_offsets` made, and wait until the broker says who coordinates."""
+    request = FindCoordinatorRequest(coordinator_keys=["any"])
+    with WireClient(broker.port) as client:
+        while True:
+            answer = client.ask(request, FindCoordinatorResponse, FIND_COORDINATOR_VERSION)
+            if answer.coordinators[0].error_code == ErrorCode.NONE:
+                return
+            time.sleep(0.1)
+
+
+def await_topic(broker: BrokerProcess, topic: str) -> None:
+    """Wait until the topic has a leader everywhere: in Kafka that comes after the answer."""
+    while topic_partitions(broker.bootstrap).get(topic, 0) == 0:
+        time.sleep(0.1)
+    time.sleep(0.3)
+
+
+def in_turns(
+    brokers: Mapping[str, BrokerProcess],
+    rounds: int,
+    measure: Callable[[BrokerProcess], Figures],
+    warm_rounds: int = WARM_ROUNDS,
+) -> Figures:
+    """Medians of each broker, and odradek's as a part of Kafka's; the first rounds do not count."""
+    found: dict[str, list[Figures]] = {}
+    allow_files(CONNECTIONS)
+    for number in range(rounds + warm_rounds):
+        for name, broker in brokers.items():
+            time.sleep(SETTLE_S)  # what the other one still does must not count
+            figures = measure(broker)
+            if number >= warm_rounds:
+                found.setdefault(name, []).append(figures)
+    return with_ratios(
+        {
+            f"{name}_{figure}": value
+            for name, figures in found.items()
+            for figure, value in medians(figures).items()
+        }
+    )
+
+
+@contextmanager
+def timed(broker: BrokerProcess, figures: Figures, name: str) -> Iterator[None]:
+    """Note the seconds, and the broker's CPU seconds, of what happens inside the `with`."""
+    cpu = broker.cpu_seconds()
+    began = now()
+    yield
+    figures[f"{name}_s"] = now() - began
+    figures[f"{name}_cpu_s"] = broker.cpu_seconds() - cpu
+
+
+def medians(rounds: list[Figures]) -> Figures:
+    """Of each figure, the median of all rounds."""
+    return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+
+
+def with_ratios(figures: Figures) -> Figures:
+    """The same, and odradek's CPU and seconds as a part of Kafka's, where both are there."""
+    ratios = {}
+    for name, value in figures.items():
+        other = figures.get(f"kafka_{name.removeprefix('odradek_')}")
+        if name.startswith("odradek_") and name.endswith(COMPARED) and other:
+            ratios[f"ratio_{name.removeprefix('odradek_')}"] = value / other
+    return figures | ratios
+
+
+def allow_files(count: int) -> None:
+    """Let this process open so many files. Raises OSError where the machine forbids it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count:
+        raise OSError(f"{count} connections need as many open files; the limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
