@@ -30,7 +30,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -m "not slow and not java"
+	$(BIN)/pytest -q -n 2 -m "not slow and not java"
 
 test: check
 	$(BIN)/pytest -q -ra -n 3 --dist loadfile -m "slow or java"

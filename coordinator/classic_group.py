@@ -245,14 +245,13 @@ class ClassicGroup:
             return frozenset()
         if self.protocol_name is None:
             return None
+        name = self.protocol_name
+        # Of a thousand members most say the same.
+        said = {metadata_of(member.protocols, name) for member in self.members.values()}
         try:
-            topics = [
-                subscribed_topics(metadata_of(member.protocols, self.protocol_name))
-                for member in self.members.values()
-            ]
+            return frozenset().union(*map(subscribed_topics, said))
         except DecodeError:
             return None
-        return frozenset().union(*topics)
 
     # -- members -----------------------------------------------------------------------------------
 
