@@ -2,18 +2,13 @@
 
 import base64
 import re
-import subprocess
 from itertools import zip_longest
-from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from typer.testing import CliRunner
 
 from odradek.tools.app import app
-from tests.support.java_tools import JAVA_TOOLS
-
-PROGRAM = Path(__file__).parent / "DumpLog.java"
+from tests.support.java_program import JavaProgram
 
 
 class Dump(NamedTuple):
@@ -24,46 +19,20 @@ class Dump(NamedTuple):
     err: str
 
 
-class KafkasDumps:
+class KafkasDumps(JavaProgram):
     """Kafka's DumpLogSegments, one process for many runs."""
 
     def __init__(self) -> None:
         self.last_death = ""
-        self._process = subprocess.Popen(
-            [*JAVA_TOOLS.java("-Xmx512m"), str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        super().__init__("DumpLog.java", options=("-Xmx512m",))
 
     def dump(self, *arguments: str) -> Dump:
         """One run. `last_death` is the exception that ended it, if one did."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write("\t".join(arguments) + "\n")
-        stdin.flush()
-        code, *parts = stdout.readline().rstrip("\n").split(" ")
+        code, *parts = self.ask("\t".join(arguments)).split(" ")
         out, err, self.last_death = (
             base64.b64decode(part).decode("utf-8", "replace") for part in parts
         )
         return Dump(int(code), out, err)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-        self._process.stdout.close()
 
 
 def our_dump(*arguments: str) -> Dump:

@@ -1,39 +1,18 @@
 """Apache Kafka's server-side assignors, in a process of their own: KafkaAssignors.java."""
 
-import json
-import subprocess
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from odradek.coordinator.assignors import Assignment, AssignorError, GroupSpec
 from odradek.protocol.primitives import uuid_from_text, uuid_text
 from tests.support.assigned_groups import Topics
-from tests.support.java_tools import JAVA_TOOLS
-
-PROGRAM = Path(__file__).with_name("KafkaAssignors.java")
-LIMIT_SECONDS = 20.0
+from tests.support.java_program import JavaProgram
 
 
-class KafkaAssignors:
+class KafkaAssignors(JavaProgram):
     """Answers as our assignors do, one question after the other; ends with its `with`."""
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [*JAVA_TOOLS.java(), str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.communicate(timeout=LIMIT_SECONDS)
+    def __init__(self) -> None:
+        super().__init__("KafkaAssignors.java")
 
     def assign(
         self, name: str, spec: GroupSpec, topics: Topics, *, is_ordered: bool
@@ -42,23 +21,12 @@ class KafkaAssignors:
 
         `is_ordered`: Kafka meets members and topics by id, as our assignors do.
         """
-        answer = self._ask(_question(name, spec, topics, is_ordered=is_ordered))
+        answer = self.ask_json(_question(name, spec, topics, is_ordered=is_ordered))
         if "error" in answer:
             raise AssignorError(answer["error"])
         return {
             member_id: _read(answer["members"].get(member_id, {})) for member_id in spec.members
         }
-
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        to, back = self._process.stdin, self._process.stdout
-        assert to is not None
-        assert back is not None
-        to.write(json.dumps(question) + "\n")
-        to.flush()
-        line = back.readline()
-        assert line, "Kafka's assignors ended: see standard error"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def _question(name: str, spec: GroupSpec, topics: Topics, *, is_ordered: bool) -> dict[str, Any]:

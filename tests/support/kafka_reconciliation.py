@@ -1,12 +1,8 @@
 """Apache Kafka's reconciliation, in a process of its own: KafkaReconciliation.java."""
 
-import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from odradek.coordinator.assignors import Assignment
 from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState, OwnedPartitions
@@ -14,10 +10,7 @@ from odradek.coordinator.consumer_groups.ownership import FREE
 from odradek.coordinator.consumer_groups.reconciliation import Towards
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_from_text, uuid_text
-from tests.support.java_tools import JAVA_TOOLS
-
-PROGRAM = Path(__file__).with_name("KafkaReconciliation.java")
-LIMIT_SECONDS = 20.0
+from tests.support.java_program import JavaProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,43 +46,18 @@ class Step:
         return frozenset(self.names[name] for name in names if name in self.names)
 
 
-class KafkaReconciliation:
+class KafkaReconciliation(JavaProgram):
     """One question after the other; ends with its `with`."""
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [*JAVA_TOOLS.java(), str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.communicate(timeout=LIMIT_SECONDS)
+    def __init__(self) -> None:
+        super().__init__("KafkaReconciliation.java")
 
     def reconcile(self, step: Step) -> ConsumerMember:
         """The member after the step, as Kafka has it. Raises ApiError FENCED_MEMBER_EPOCH."""
-        answer = self._ask(_question(step))
+        answer = self.ask_json(_question(step))
         if "error" in answer:
             raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, answer["error"])
         return _member(answer["member"])
-
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        to, back = self._process.stdin, self._process.stdout
-        assert to is not None
-        assert back is not None
-        to.write(json.dumps(question) + "\n")
-        to.flush()
-        line = back.readline()
-        assert line, "Kafka's reconciliation ended: see standard error"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def _question(step: Step) -> dict[str, Any]:

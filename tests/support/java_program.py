@@ -1,0 +1,64 @@
+"""A Java program that lies beside this file, run for as long as it is asked: line in, line out."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.java_tools import JAVA_TOOLS
+
+LIMIT_SECONDS = 30.0
+
+
+class JavaProgram:
+    """One process, started at once; it ends with its `with`, because its input does."""
+
+    def __init__(self, source: str, *arguments: str, options: tuple[str, ...] = ()) -> None:
+        self._source = source
+        self._process = subprocess.Popen(
+            [*JAVA_TOOLS.java(*options), str(Path(__file__).with_name(source)), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Close its input, and wait. Raises TimeoutExpired; it is killed then."""
+        try:
+            self._process.communicate(timeout=LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            raise
+
+    def ask(self, line: str) -> str:
+        """The line with which it answers one."""
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert back is not None
+        to.write(line.encode() + b"\n")
+        to.flush()
+        answer = back.readline()
+        assert answer, f"{self._source} ended: see standard error"
+        return answer.decode().rstrip("\n")
+
+    def ask_json(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The same for a question and an answer that are JSON objects."""
+        answer: dict[str, Any] = json.loads(self.ask(json.dumps(question)))
+        return answer
+
+    def read(self, size: int) -> bytes:
+        """What comes behind an answer that told of so many bytes."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read(size)
