@@ -212,9 +212,8 @@ class Broker:
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         now_ms = self.now_ms()
-        kraft_log, home = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
+        kraft_log = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
         self.metadata = kraft_log.metadata
-        self.metadata_directory_id = home.directory_id
         self.controller = Controller(
             kraft_log,
             lambda: topic_rules(
@@ -245,8 +244,10 @@ class Broker:
         now_ms = self.now_ms()
         # Other processes know nothing of files that are not the system's own (tests have such).
         may_wait = type(self.files) is Files
-        load_logs(self.config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait)
-        settle_moves(self.config, self.log_moves, self.metadata, now_ms)
+        load_logs(
+            self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
+        )
+        settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
         registered = self.log_manager.homes
         self.broker_epoch = self.controller.register_broker(
             incarnation_id=random_uuid(),

@@ -6,7 +6,6 @@ What only looks at memory runs on the loop; what waits for a disk goes to the di
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from ..storage.flush_plan import FlushPlan
     from ..storage.log import PartitionLog
     from .broker import Broker
-
-logger = logging.getLogger("odradek.housekeeping")
 
 REMOVE_DELETED_EVERY_MS = 1_000
 LOOK_FOR_SPACE_EVERY_MS = 1_000

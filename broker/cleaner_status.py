@@ -49,14 +49,13 @@ class CleanerStatus:
     """The log cleaner now. Kafka's metrics of LogCleaner and LogCleanerManager can be read off.
 
     `uncleanable`: partitions set aside until a restart, with the reason, by log directory.
-    `max_dirty_ratio` and `max_compaction_delay_ms` are of the last look, `looked_at_ms` is when
+    `max_dirty_ratio` is of the last look, `looked_at_ms` is when
     that was (None: not yet).
     """
 
     is_enabled: bool
     looked_at_ms: int | None
     max_dirty_ratio: float
-    max_compaction_delay_ms: int
     cleaning: Sequence[RoundUnderWay]
     uncleanable: Mapping[Path, Mapping[TopicPartition, str]]
     last_error: str | None

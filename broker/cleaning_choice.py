@@ -22,7 +22,7 @@ AT_A_TIME = 50  # logs looked at before others have a turn
 
 
 class CleaningChoice:
-    """`looked_at_ms` is when it looked last; `max_dirty_ratio` and `max_delay_ms` what it saw."""
+    """`looked_at_ms` is when it looked last; `max_dirty_ratio` what it saw."""
 
     def __init__(
         self,
@@ -33,7 +33,6 @@ class CleaningChoice:
     ) -> None:
         self.looked_at_ms: int | None = None
         self.max_dirty_ratio = 0.0
-        self.max_delay_ms = 0
         self._manager = manager
         self._checkpoints = checkpoints
         self._books = books
@@ -48,18 +47,16 @@ class CleaningChoice:
         """
         now_ms = self._now_ms()
         dirty: list[tuple[float, PartitionLog, LogToClean]] = []
-        max_dirty_ratio, max_delay_ms = 0.0, 0
+        max_dirty_ratio = 0.0
         for number, log in enumerate(self._manager.logs()):
             if number % AT_A_TIME == AT_A_TIME - 1:
                 await asyncio.sleep(0)
             to_clean = self._look_at(log, now_ms) if self.may_be(log) and is_free(log) else None
             if to_clean is not None and to_clean.total_bytes:
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
-                max_delay_ms = max(max_delay_ms, to_clean.compaction_delay_ms)
                 if to_clean.is_due(log.config.min_cleanable_dirty_ratio):
                     dirty.append((to_clean.cleanable_ratio, log, to_clean))
-        self.looked_at_ms, self.max_delay_ms = now_ms, max_delay_ms
-        self.max_dirty_ratio = max_dirty_ratio
+        self.looked_at_ms, self.max_dirty_ratio = now_ms, max_dirty_ratio
         dirty.sort(key=itemgetter(0), reverse=True)
         return [(log, to_clean) for _, log, to_clean in dirty]
 

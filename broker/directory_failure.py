@@ -32,8 +32,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     broker.log_cleaner.directory_failed(directory)
     for log in manager.logs():
         if manager.directory_of(log) is directory:
-            for look_again in list(log.on_append):
-                look_again(log)
+            log.tell_waiting()
             if log.topic == CONSUMER_OFFSETS_TOPIC:
                 broker.groups.partition_lost(log.partition)
     reason = why_no_more(broker, directory)

@@ -270,7 +270,6 @@ class LogCleaner:
             is_enabled=self._main is not None,
             looked_at_ms=choice.looked_at_ms,
             max_dirty_ratio=choice.max_dirty_ratio,
-            max_compaction_delay_ms=choice.max_delay_ms,
             cleaning=[
                 RoundUnderWay(key, round_.began_ms, round_.moved_bytes)
                 for key, (round_, _) in self._rounds.items()

@@ -127,9 +127,7 @@ class LogRecovery:
             log = self._manager.open_found(
                 found, config, now_ms=self._now_ms(), recovered=recovered.recent
             )
-        except OSError as error:
-            self._manager.give_up(found, error)
-        except CorruptRecordError as error:
+        except (OSError, CorruptRecordError) as error:
             self._manager.give_up(found, error)
         else:
             self._on_ready(log)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import resource
 import signal
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ from .survey import RefusedToStartError
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
-
-logger = logging.getLogger("odradek")
 
 
 class StartError(Exception):

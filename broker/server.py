@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import socket
 from collections import Counter
 from collections.abc import Iterable
@@ -23,8 +22,6 @@ from .handlers import HANDLERS
 
 if TYPE_CHECKING:
     from .broker import Broker
-
-logger = logging.getLogger("odradek.server")
 
 STALLED_FRAME_MS = 30_000
 # While others wait for memory, a frame that makes no progress for this long gives its up.

@@ -10,7 +10,7 @@ Kafka: BrokerMetadataPublisher.initializeManagers, LogManager.isStrayReplica, Fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..config.topic_config import TopicConfig, with_overrides
@@ -43,8 +43,8 @@ def open_metadata(
     files: Files,
     now_ms: int,
     reading: MetadataReading | None = None,
-) -> tuple[KraftLog, DataDirectory]:
-    """The metadata log and its directory; formatted where there is none yet.
+) -> KraftLog:
+    """The metadata log; formatted where there is none yet.
 
     `reading`: what a survey has read of it.
 
@@ -77,7 +77,7 @@ def open_metadata(
     except REASONS_TO_REFUSE as error:
         raise RefusedToStartError(f"{log.directory}: {error}") from error
     warn_of_what_is_not_enforced(kraft_log.metadata)
-    return kraft_log, home
+    return kraft_log
 
 
 def metadata_log_config(config: BrokerConfig) -> TopicConfig:
@@ -115,7 +115,7 @@ def warn_of_what_is_not_enforced(metadata: ClusterMetadata) -> None:
 
 
 def load_logs(
-    config: BrokerConfig,
+    config_of: Callable[[str], TopicConfig],
     log_manager: LogManager,
     metadata: ClusterMetadata,
     now_ms: int,
@@ -127,9 +127,6 @@ def load_logs(
     `large_may_wait`: logs that take long to recover wait until the broker serves. Not internal
     ones, which are replayed before that, and none that is on its way to another directory.
     """
-
-    def config_of(topic: str) -> TopicConfig:
-        return config.stored_topic_config(metadata.configs.of_topic(topic))
 
     def may_wait(log: FoundLog) -> bool:
         return large_may_wait and not is_internal(log.topic) and not log_manager.is_moving(log.key)
@@ -143,7 +140,7 @@ def load_logs(
     strays += [
         log.key
         for log in log_manager.waiting()
-        if not is_known(metadata, *log.key, log_manager.topic_id_of(log))
+        if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
     ]
     for topic, partition in strays:
         logger.warning("%s-%d belongs to no topic: it is put aside", topic, partition)
@@ -151,7 +148,11 @@ def load_logs(
 
 
 def settle_moves(
-    config: BrokerConfig, moves: LogMoves, metadata: ClusterMetadata, now_ms: int
+    config: BrokerConfig,
+    config_of: Callable[[str], TopicConfig],
+    moves: LogMoves,
+    metadata: ClusterMetadata,
+    now_ms: int,
 ) -> None:
     """Decide on the logs that were on their way to another directory."""
 
@@ -160,9 +161,6 @@ def settle_moves(
         if topic is None or index not in topic.partitions:
             return None
         return KnownPartition(topic.id, topic.partitions[index].directory_of(config.node_id))
-
-    def config_of(topic: str) -> TopicConfig:
-        return config.stored_topic_config(metadata.configs.of_topic(topic))
 
     moves.settle(known, config_of, now_ms)
 

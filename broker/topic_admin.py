@@ -180,9 +180,7 @@ class TopicAdmin:
             logger.error("the files of %s stay: %s", topic.name, error.message)
         for log in logs:
             if log is not None:
-                # Whoever waits for records of it looks again, and finds it gone.
-                for look_again in list(log.on_append):
-                    look_again(log)
+                log.tell_waiting()
 
 
 def may_appear(name: str) -> bool:

@@ -46,6 +46,7 @@ from ..protocol.messages.offset_fetch import (
 )
 from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..storage.log import PartitionLog
+from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .classic_group import ClassicGroup
 from .classic_join import ClassicJoin, JoinCall
 from .classic_member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
@@ -59,7 +60,7 @@ from .consumer_groups.topics_view import ClusterTopics
 from .group import Group
 from .group_commits import APPEND_ERRORS, commit
 from .group_settings import GroupSettings
-from .group_shards import OFFSETS_TOPIC, GroupShard, GroupShards
+from .group_shards import GroupShard, GroupShards
 from .outcome import Outcome
 from .parked_replies import Parked, ReleaseQueue
 from .timers import Deadline, DeadlineQueue
@@ -354,7 +355,7 @@ class GroupCoordinator:
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
         """Topics (name, id) are no more: nor are offsets in them."""
-        if any(name == OFFSETS_TOPIC for name, _ in deleted):
+        if any(name == CONSUMER_OFFSETS_TOPIC for name, _ in deleted):
             self.close()
         now = self._clock()
         for shard in self.shards.serving():

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.consumer_offsets import RECORD_TYPES
 from ..storage.log import PartitionLog
+from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from .classic_group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState
@@ -22,7 +23,6 @@ from .record_codec import CoordinatorRecordCodec
 
 logger = logging.getLogger("odradek.groups")
 
-OFFSETS_TOPIC = "__consumer_offsets"
 # How many groups' partitions are known without hashing the name, and how long a name may be.
 PLACES_REMEMBERED = 16384
 REMEMBERED_UP_TO = 255

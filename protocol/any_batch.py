@@ -91,9 +91,9 @@ def read_message_header(data: Buffer, position: int = 0) -> BatchHeader:
     )
 
 
-def message_crc(message: Buffer, value: int = 0) -> int:
+def message_crc(message: Buffer) -> int:
     """The CRC-32 of one whole message, computed."""
-    return zlib.crc32(memoryview(message)[MAGIC_POSITION:], value)
+    return zlib.crc32(memoryview(message)[MAGIC_POSITION:])
 
 
 def read_any_records(batch: Buffer, header: BatchHeader) -> Iterator[Record]:

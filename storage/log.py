@@ -266,11 +266,15 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("append", error) from error
         self._keep_books(segment, entries)
-        for callback in tuple(self.on_append):
-            callback(self)
+        self.tell_waiting()
         if self.log_end_offset - self.recovery_point >= self._flush_messages:
             self._flush_if_due()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
+
+    def tell_waiting(self) -> None:
+        """Whoever waits for records looks again: there are more, or the log is gone."""
+        for callback in tuple(self.on_append):
+            callback(self)
 
     def _write_entries(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
         buffers: list[Buffer] = []
@@ -462,13 +466,11 @@ class PartitionLog:
 
     def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
         """Where segments begin, by when they were written: see the function. Errors as `read`."""
-        self.check_online()
-        try:
-            return offsets_written_before(
+        return self._look_up(
+            lambda: offsets_written_before(
                 self.segments, timestamp_ms, self.log_start_offset, self.log_end_offset, now_ms
             )
-        except OSError as error:
-            raise self.failed("read", error) from error
+        )
 
     def _look_up(self, search: Callable[[], T]) -> T:
         self.check_online()

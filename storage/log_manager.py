@@ -287,9 +287,9 @@ class LogManager:
         """What another process is told, to recover it."""
         return self._opening.task_of(found, config, now_ms)
 
-    def topic_id_of(self, found: FoundLog) -> bytes | None:
-        """To which topic it belongs, where that is written down."""
-        return self._opening.topic_id_in(found.path)
+    def topic_id_in(self, path: Path) -> bytes | None:
+        """To which topic the log there belongs, where that is written down."""
+        return self._opening.topic_id_in(path)
 
     def _abandoned(self, found: FoundLog) -> None:
         if self.on_abandoned is not None:

@@ -14,7 +14,6 @@ from ..config.loading import load_config
 logger = logging.getLogger("odradek")
 
 EXIT_OK = 0
-EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
 
 

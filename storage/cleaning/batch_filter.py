@@ -50,7 +50,6 @@ class KeptBatch(NamedTuple):
     data: Buffer
     last_offset: int
     max_timestamp: int
-    record_count: int
 
 
 class BatchFilter:
@@ -96,7 +95,7 @@ class BatchFilter:
         line = f"{self._task.name}: the batch at offset {stored.base_offset}: {error}"
         _logger.warning("copied as it is, for it cannot be read: %s", line)
         self.unreadable.append(line)
-        return KeptBatch(stored.data, stored.last_offset, max_timestamp, 0)
+        return KeptBatch(stored.data, stored.last_offset, max_timestamp)
 
     def _keep_sound(self, data: memoryview, header: BatchHeader) -> KeptBatch | None:
         now_ms = self._task.now_ms
@@ -132,7 +131,7 @@ class BatchFilter:
             (header.is_control and may_go) or False in [has_value for *_, has_value in kept]
         )
         if len(kept) == len(spans) and not sets_horizon:
-            return KeptBatch(data, header.last_offset, header.max_timestamp, len(kept))
+            return KeptBatch(data, header.last_offset, header.max_timestamp)
         if sets_horizon:
             horizon_ms = self._new_horizon_ms
         return _written(*batch_of(header, inside, kept, horizon_ms))
@@ -207,4 +206,4 @@ def marker_of(data: memoryview, header: BatchHeader) -> tuple[ControlRecordType 
 
 
 def _written(header: BatchHeader, data: bytearray) -> KeptBatch:
-    return KeptBatch(data, header.last_offset, header.max_timestamp, header.record_count)
+    return KeptBatch(data, header.last_offset, header.max_timestamp)

@@ -46,7 +46,6 @@ class CleanedSegmentWriter:
         on_io: Callable[[int], None],
     ) -> None:
         self.base_offset = base_offset
-        self.bytes_written = 0
         self._files = files
         self._buffer_bytes = buffer_bytes
         self._on_io = on_io
@@ -73,8 +72,7 @@ class CleanedSegmentWriter:
             self._files.append(self._segment.file, self._pieces)
             for note in self._notes:
                 self._segment.note_append(*note)
-            self.bytes_written += self._pending_bytes
-            self._on_io(self._pending_bytes)
+                self._on_io(self._pending_bytes)
             self._pieces, self._notes, self._pending_bytes = [], [], 0
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:

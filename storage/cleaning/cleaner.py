@@ -14,7 +14,6 @@ Kafka: Cleaner. Known difference: a batch that cannot be read is copied through;
 cleaning of its partition.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from ..files import Files
 from .batch_filter import BatchFilter
 from .cleaned_segment import CleanedSegmentWriter, SegmentOverflowError
 from .cleaned_transactions import CleanedTransactions
-from .input import CleanerInput, CleaningCancelledError
+from .input import CleanerInput
 from .offset_map import OffsetMap
 from .offset_map_build import OffsetMapBuilder
 from .segment_groups import group_segments
@@ -36,9 +35,7 @@ from .task import (
     SegmentToClean,
 )
 
-__all__ = ["Cleaner", "CleaningCancelledError", "SegmentOverflowError"]
-
-_logger = logging.getLogger(__name__)
+__all__ = ["Cleaner", "SegmentOverflowError"]
 
 LOAD_FACTOR = 0.9
 IO_BUFFER_BYTES = 512 << 10
@@ -49,8 +46,7 @@ _MOST_NAMED = 20  # unreadable batches in one result
 class Cleaner:
     """Cleans one log after the other. Its offset map is made for each and bounded by the buffer.
 
-    `on_io` is told the size of every read and write and may sleep; `is_cancelled` is asked about
-    once per I/O buffer.
+    `on_io` is told the size of every read and write and may sleep.
     """
 
     def __init__(
@@ -61,18 +57,17 @@ class Cleaner:
         load_factor: float = LOAD_FACTOR,
         io_buffer_bytes: int = IO_BUFFER_BYTES,
         on_io: Callable[[int], None] = lambda _: None,
-        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         """Raises ValueError for a buffer that holds no map."""
         self._files = files
         self._offsets = OffsetMap(dedupe_buffer_bytes, load_factor)
         buffer_bytes = max(io_buffer_bytes, _SMALLEST_BUFFER_BYTES)
-        self._source = CleanerInput(files, buffer_bytes, on_io, is_cancelled)
+        self._source = CleanerInput(files, buffer_bytes, on_io)
 
     def clean(self, task: CleaningTask, on_group: Callable[[CleanedGroup], None]) -> CleaningResult:
         """One round. `on_group` hears of each group as soon as its files are written and synced.
 
-        Raises CleaningCancelledError; SegmentOverflowError (see `split`); CorruptBatchError where a
+        Raises SegmentOverflowError (see `split`); CorruptBatchError where a
         segment's batches cannot be told apart; OSError. Groups that were told of stay valid.
         """
         stats = CleanerStats()

@@ -21,14 +21,9 @@ _LAST_DELTA_POSITION = 23
 _SMALLEST = (*SMALLEST_SIZES, HEADER_BYTES - LOG_OVERHEAD)
 
 
-class CleaningCancelledError(Exception):
-    """The round was called off; what it had begun to write is gone again."""
-
-
 class StoredBatch(NamedTuple):
-    """The bytes of one batch, or message of an old format, and where they lie."""
+    """The bytes of one batch, or message of an old format."""
 
-    position: int
     base_offset: int  # of a message its own, of a wrapper that of the last one in it
     last_offset: int
     magic: int
@@ -36,24 +31,23 @@ class StoredBatch(NamedTuple):
 
 
 class CleanerInput(NamedTuple):
-    """How to read: `on_io` is told how many bytes were, `is_cancelled` asked before each piece."""
+    """How to read: `on_io` is told how many bytes were."""
 
     files: Files
     buffer_bytes: int
     on_io: Callable[[int], None]
-    is_cancelled: Callable[[], bool]
 
     @classmethod
     def plain(cls, files: Files) -> "CleanerInput":
         """To read all, unhindered and untold of."""
-        return cls(files, CHUNK_BYTES, lambda _: None, lambda: False)
+        return cls(files, CHUNK_BYTES, lambda _: None)
 
     def batches(
         self, file: OpenFile, start: int, end: int, end_offset: int
     ) -> Iterator[StoredBatch]:
         """All that lie in bytes [start, end), whose offsets ascend and stay below `end_offset`.
 
-        Raises CorruptBatchError, CleaningCancelledError, OSError.
+        Raises CorruptBatchError, OSError.
         """
         position, wanted, next_offset = start, self.buffer_bytes, 0
         while position < end:
@@ -64,7 +58,7 @@ class CleanerInput(NamedTuple):
                 if used + size > len(piece):
                     wanted = max(wanted, size)
                     break
-                batch = _batch_at(position + used, piece[used : used + size])
+                batch = _batch_at(piece[used : used + size])
                 if not next_offset <= batch.base_offset <= batch.last_offset < end_offset:
                     reason = (
                         f"offsets {batch.base_offset} to {batch.last_offset} do not lie in "
@@ -80,8 +74,6 @@ class CleanerInput(NamedTuple):
                 raise CorruptBatchError(file, position, reason)
 
     def _read(self, file: OpenFile, size: int, position: int) -> memoryview:
-        if self.is_cancelled():
-            raise CleaningCancelledError(str(file.path))
         piece = self.files.pread(file, size, position)
         self.on_io(len(piece))
         if len(piece) < size:
@@ -100,10 +92,10 @@ def _size_of(file: OpenFile, position: int, piece: memoryview, at: int) -> int:
     return LOG_OVERHEAD + int(length)
 
 
-def _batch_at(position: int, data: memoryview) -> StoredBatch:
+def _batch_at(data: memoryview) -> StoredBatch:
     base_offset, _ = _HEAD.unpack_from(data)
     magic = data[MAGIC_POSITION]
     last_offset = base_offset
     if magic == MAGIC_V2:
         last_offset += _LAST_DELTA.unpack_from(data, _LAST_DELTA_POSITION)[0]
-    return StoredBatch(position, base_offset, last_offset, magic, data)
+    return StoredBatch(base_offset, last_offset, magic, data)

@@ -55,7 +55,6 @@ class OffsetMapBuilder:
                 break
             self._offsets.latest_offset = bound - 1  # also where offsets before it are missing
         self._stats.map_entries = self._offsets.size
-        self._stats.map_utilization = self._offsets.utilization
         return max(self._offsets.latest_offset + 1, start)
 
     def _index(self, segment: SegmentToClean, bound: int) -> bool:
@@ -77,7 +76,6 @@ class OffsetMapBuilder:
                 if not put(key, offset):
                     return False
                 self._offsets.latest_offset = offset
-        self._stats.map_messages_read += len(keys)
         return True
 
     def _keys_of(self, stored: StoredBatch) -> list[tuple[bytes | None, int]]:
@@ -95,10 +93,8 @@ class OffsetMapBuilder:
             kind, is_empty = marker_of(stored.data, header)
             if not is_empty:
                 self._transactions.on_marker(header, kind)
-            self._stats.map_messages_read += 1
             return []
         if self._transactions.on_batch(header):
-            self._stats.map_messages_read += header.record_count
             return []
         spans = record_spans(payload(stored.data, header), header)
         base_offset = header.base_offset

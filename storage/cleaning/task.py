@@ -73,9 +73,7 @@ class CleanerStats:
     messages_written: int = 0
     invalid_messages: int = 0  # without a key: they go
     map_bytes_read: int = 0
-    map_messages_read: int = 0
     map_entries: int = 0
-    map_utilization: float = 0.0  # 0 to 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

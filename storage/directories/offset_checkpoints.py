@@ -23,6 +23,7 @@ from ..filenames import (
 from ..files import Files
 from ..log import PartitionLog
 from .data_directory import DataDirectory
+from .found_log import FoundLog
 from .log_table import LogTable
 
 _logger = logging.getLogger(__name__)
@@ -96,13 +97,16 @@ class OffsetCheckpoints:
 
     # --- what the logs say
 
+    def _as_found(
+        self, directory: DataDirectory, offset: Callable[[FoundLog], int | None]
+    ) -> Offsets:
+        """What the files said of the logs that are not open."""
+        said = ((log.key, offset(log)) for log in self._table.not_open_in(directory))
+        return {key: each for key, each in said if each is not None}
+
     def _recovery_points(self, directory: DataDirectory) -> Offsets:
         """What of a log on its way here was copied is also synced."""
-        offsets = {
-            log.key: log.recovery_point
-            for log in self._table.not_open_in(directory)
-            if log.recovery_point is not None
-        }
+        offsets = self._as_found(directory, lambda log: log.recovery_point)
         for log in self._table.partitions_in(directory):
             offsets[log.topic, log.partition] = log.recovery_point
         for future in self._table.futures_in(directory):
@@ -110,11 +114,7 @@ class OffsetCheckpoints:
         return offsets
 
     def _log_starts(self, directory: DataDirectory) -> Offsets:
-        offsets = {
-            log.key: log.log_start_offset
-            for log in self._table.not_open_in(directory)
-            if log.log_start_offset is not None
-        }
+        offsets = self._as_found(directory, lambda log: log.log_start_offset)
         for log in self._table.partitions_in(directory):
             if _begins_inside(log):
                 offsets[log.topic, log.partition] = log.log_start_offset
@@ -124,11 +124,7 @@ class OffsetCheckpoints:
         return offsets
 
     def _high_watermarks(self, directory: DataDirectory) -> Offsets:
-        offsets = {
-            log.key: log.high_watermark
-            for log in self._table.not_open_in(directory)
-            if log.high_watermark is not None
-        }
+        offsets = self._as_found(directory, lambda log: log.high_watermark)
         for log in self._table.partitions_in(directory):
             offsets[log.topic, log.partition] = log.high_watermark
         return offsets

@@ -208,7 +208,6 @@ class FutureLog:
                     ranges.append(entries)
             if segment.base_offset in self.log.producers.snapshot_offsets:
                 ranges.append(self._whole(segment, FileKind.PRODUCER_SNAPSHOT))
-        final = {one.target: one.target.with_suffix("") for one in ranges}
         return CopyPlan(
             files=self._files,
             directory=self.path,
@@ -217,9 +216,9 @@ class FutureLog:
             ranges=ranges,
             removals=removals,
             renames=[
-                (old, new)
-                for old, new in final.items()
-                if (is_whole or is_revealed) and old.suffix == FileState.CLEANED
+                (one.target, one.target.with_suffix(""))
+                for one in ranges
+                if (is_whole or is_revealed) and one.target.suffix == FileState.CLEANED
             ],
             epochs=self.log.epochs.entries if is_whole or is_revealed else (),
             is_whole=is_whole,

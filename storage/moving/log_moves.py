@@ -23,11 +23,10 @@ from typing import NamedTuple
 from ...config.topic_config import TopicConfig
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.primitives import random_uuid
-from ..checkpoints import CheckpointError, TopicPartition, read_topic_id
+from ..checkpoints import TopicPartition
 from ..directories.data_directory import DataDirectory
 from ..filenames import (
     MAX_NAME_LENGTH,
-    PARTITION_METADATA,
     DirectoryState,
     parse_partition_directory,
     partition_directory,
@@ -122,7 +121,10 @@ class LogMoves:
             key = (parsed.topic, parsed.partition)
             partition = known(*key)
             try:
-                if partition is None or self._topic_id(path) not in (None, partition.topic_id):
+                if partition is None or self.manager.topic_id_in(path) not in (
+                    None,
+                    partition.topic_id,
+                ):
                     self._put_aside(home, path, key)
                 elif key in self.manager.futures:
                     _logger.warning("%s: a second future log is deleted", path)
@@ -190,13 +192,6 @@ class LogMoves:
         _logger.warning("%s belongs to no topic: it is put aside as %s", path, target)
         self._files.rename(path, target)
         self.manager.strays.append(target)
-
-    def _topic_id(self, path: Path) -> bytes | None:
-        try:
-            return read_topic_id(self._files, path / PARTITION_METADATA)
-        except CheckpointError as error:
-            _logger.warning("the topic id is unknown: %s", error)
-            return None
 
 
 def future_name(topic: str, partition: int) -> str:

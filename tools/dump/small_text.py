@@ -12,13 +12,12 @@ from ...storage.files import Files
 from ...storage.producer_entry import ProducerEntry
 from ...storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
 from ...storage.raw_message import UnreadableError
-from ...storage.txn_index import AbortedTransaction, read_aborted
+from ...storage.txn_index import AbortedTransaction, entries_of
 from .java_text import JavaFile, long_of, optional_long
 from .log_text import Write
 
 _HEAD_BYTES = 10  # version, CRC, count
 _PRODUCER_BYTES = 46
-_TXN_BYTES = 34
 
 
 def dump_producers(files: Files, file: JavaFile, write: Write, complain: Write) -> None:
@@ -90,10 +89,8 @@ def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
 def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransaction]]:
     """The aborted transactions, each with its version (of which Kafka looks at the first byte)."""
     long_of(file.stem)
-    aborted = read_aborted(files, file.path)
-    data = files.read(file.path) if aborted else b""
-    versions = struct.iter_unpack(f">b{_TXN_BYTES - 1}x", data[: len(aborted) * _TXN_BYTES])
-    listed = [(version, each) for (version,), each in zip(versions, aborted, strict=True)]
+    data = files.read(file.path) if files.exists(file.path) else b""
+    listed = [(version >> 8, each) for version, each in entries_of(data)]
     for version, _ in listed:
         if version > 0:
             raise UnreadableError(f"version {version} of an aborted transaction is not known")

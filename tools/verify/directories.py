@@ -37,6 +37,7 @@ from ...storage.filenames import (
     parse_segment_file,
 )
 from ...storage.files import Files
+from ...storage.topic_names import CLUSTER_METADATA_TOPIC
 from .findings import Findings
 from .log_check import LogCheck
 from .log_state import LogFacts
@@ -44,7 +45,6 @@ from .metadata_facts import MetadataFacts, TopicFacts
 from .progress import Progress
 from .snapshot_check import check_snapshot
 
-METADATA_TOPIC = "__cluster_metadata"
 _OFFSET_CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -91,7 +91,7 @@ class DirectoriesCheck:
         """Raises OSError where a directory itself cannot be listed."""
         roots = [self._open(path) for path in paths]
         self._compare(roots)
-        for root in sorted(roots, key=lambda root: (METADATA_TOPIC, 0) not in root.logs):
+        for root in sorted(roots, key=lambda root: (CLUSTER_METADATA_TOPIC, 0) not in root.logs):
             for log, name in sorted(root.logs.items()):
                 self._check_log(root, log, root.path / name)
         if self._has_metadata and self._metadata.is_known:
@@ -205,7 +205,7 @@ class DirectoriesCheck:
     def _check_log(self, root: _Root, log: TopicPartition, directory: Path) -> None:
         self._findings.totals.partitions += 1
         topic = self._check_owner(log, directory)
-        is_metadata = log[0] == METADATA_TOPIC
+        is_metadata = log[0] == CLUSTER_METADATA_TOPIC
         recovery_point = max(root.recovery_points.get(log, 0), 0)
         log_start = max(root.log_starts.get(log, 0), 0)
         facts = LogFacts(
@@ -238,7 +238,11 @@ class DirectoriesCheck:
         except (CheckpointError, OSError) as error:
             self._findings.problem(path, str(error), "the log is not served")
             return None
-        if not self._has_metadata or not self._metadata.is_known or log[0] == METADATA_TOPIC:
+        if (
+            not self._has_metadata
+            or not self._metadata.is_known
+            or log[0] == CLUSTER_METADATA_TOPIC
+        ):
             return None
         topic = self._metadata.topics.get(log[0])
         stray = "the directory becomes a stray one, it is not served"

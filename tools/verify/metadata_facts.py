@@ -6,6 +6,7 @@ can be read of it is taken. Records of a metadata transaction count once it ends
 
 from dataclasses import dataclass, field
 
+from ...coordinator.configs import ConfigResourceType
 from ...protocol.primitives import read_uvarint
 from ...protocol.records.cluster_metadata import (
     RECORD_TYPES,
@@ -20,8 +21,6 @@ from ...protocol.records.cluster_metadata import (
 )
 from ...protocol.schema import DecodeError, Message
 from ...storage.raw_scan import AnyRecord
-
-_TOPIC_RESOURCE = 2
 
 
 @dataclass
@@ -77,7 +76,7 @@ class MetadataFacts:
                 self._place(message.topic_id, message.partition_id, message.directories)
             case PartitionChangeRecord() if message.directories is not None:
                 self._place(message.topic_id, message.partition_id, message.directories)
-            case ConfigRecord() if message.resource_type == _TOPIC_RESOURCE:
+            case ConfigRecord() if message.resource_type == ConfigResourceType.TOPIC:
                 self._configure(message)
 
     def _place(self, topic_id: bytes, partition: int, directories: list[bytes]) -> None:

@@ -6,6 +6,12 @@ from pathlib import Path
 from ...protocol.schema import DecodeError
 from ...storage.raw_message import UnreadableError
 from ...storage.raw_scan import AnyRecord, RawBatch
+from ...storage.topic_names import (
+    CLUSTER_METADATA_TOPIC,
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from ..dump.decoders import (
     OFFSETS,
     SHARE_STATE,
@@ -17,10 +23,10 @@ from ..dump.decoders import (
 from .findings import Findings, Tally
 
 _DECODERS: Mapping[str, RecordDecoder] = {
-    "__consumer_offsets": OFFSETS,
-    "__transaction_state": TRANSACTIONS,
-    "__share_group_state": SHARE_STATE,
-    "__cluster_metadata": metadata_decoder,
+    CONSUMER_OFFSETS_TOPIC: OFFSETS,
+    TRANSACTION_STATE_TOPIC: TRANSACTIONS,
+    SHARE_GROUP_STATE_TOPIC: SHARE_STATE,
+    CLUSTER_METADATA_TOPIC: metadata_decoder,
 }
 _ERROR = "Error at "
 _UNKNOWN = "nknown "  # a type, or a version of one

@@ -1,12 +1,9 @@
 """How findings are shown: lines as they come, and what they sum up to; or JSON lines."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 
 from .findings import Finding, Severity, Totals
-
-Write = Callable[[str], object]
 
 
 def finding_line(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from ...storage.files import Files
 from ...storage.raw_message import UnreadableError
 from ...storage.raw_scan import RawBatch, scan_raw
+from ...storage.topic_names import CLUSTER_METADATA_TOPIC
 from ..dump.decoders import control_of
 from .findings import Findings
 from .record_watch import RecordWatch, SeeRecord
@@ -15,7 +16,7 @@ _REFUSED = "an older snapshot or the log must serve; without them the broker ref
 def check_snapshot(files: Files, path: Path, findings: Findings, see_record: SeeRecord) -> None:
     """Tell what is wrong with it; `see_record` is shown its records. Raises OSError."""
     file = files.open(path, read_only=True)
-    records = RecordWatch("__cluster_metadata", path, findings, see_record)
+    records = RecordWatch(CLUSTER_METADATA_TOPIC, path, findings, see_record)
     position = 0
     kinds: list[str] = []
     try:

@@ -12,10 +12,9 @@ from ...protocol.schema import DecodeError
 from ...storage.files import Files
 from ...storage.raw_message import UnreadableError
 from ...storage.raw_scan import RawBatch
-from ...storage.txn_index import AbortedTransaction, read_aborted
+from ...storage.txn_index import ENTRY_BYTES, AbortedTransaction, read_aborted
 from .findings import Findings, Tally
 
-_ENTRY_BYTES = 34
 _MADE_ANEW = "it is made anew after an unclean stop; after a clean one it is believed"
 
 
@@ -66,7 +65,7 @@ class TransactionWatch:
     def end(self, base_offset: int) -> None:
         """All batches of the segment went by."""
         entries = read_aborted(self._files, self._path)
-        if entries and self._files.size(self._path) % _ENTRY_BYTES:
+        if entries and self._files.size(self._path) % ENTRY_BYTES:
             self._findings.note(self._path, "a torn entry at its end", "it is not looked at")
         wrong = Tally()
         self._check_entries(entries, base_offset, wrong)

@@ -10,7 +10,7 @@ from odradek.protocol.errors import ApiError
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import CompressionType, build_batch, read_header, stamp_crc
 from odradek.storage.batch_scan import CorruptBatchError
-from odradek.storage.cleaning.cleaner import Cleaner, CleaningCancelledError
+from odradek.storage.cleaning.cleaner import Cleaner
 from odradek.storage.cleaning.plan import LogToClean, assess, task_for
 from odradek.storage.cleaning.segment_groups import group_segments
 from odradek.storage.cleaning.task import CleanedGroup, SegmentToClean
@@ -230,10 +230,16 @@ def test_a_round_that_is_called_off_leaves_nothing_of_its_group(tmp_path: Path) 
     Writer(1, null_keys=False).write(log, 100)
     task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
     groups: list[CleanedGroup] = []
-    cleaner = Cleaner(
-        box.files, dedupe_buffer_bytes=BUFFER_BYTES, is_cancelled=lambda: len(groups) == 2
-    )
-    with pytest.raises(CleaningCancelledError):
+
+    class CalledOff(BaseException):
+        pass
+
+    def call_off(_size: int) -> None:
+        if len(groups) == 2:
+            raise CalledOff
+
+    cleaner = Cleaner(box.files, dedupe_buffer_bytes=BUFFER_BYTES, on_io=call_off)
+    with pytest.raises(CalledOff):
         cleaner.clean(task, groups.append)
     assert len(groups) == 2
     offsets = {name.split(".")[0] for name in box.names(".cleaned")}
