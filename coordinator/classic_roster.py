@@ -88,6 +88,13 @@ class ClassicRoster:
         reply(response)
         return True
 
+    def refuse_all(self, error: ErrorCode) -> None:
+        """Whoever waits for a join or a sync is answered with this."""
+        for member in self.by_id.values():
+            answer = JoinGroupResponse(member_id=member.member_id, error_code=error)
+            self.answer_join(member, answer)
+            member.answer_sync(SyncGroupResponse(error_code=error))
+
     @property
     def rebalance_timeout_ms(self) -> int:
         """The most patient member decides. Asks every member: once per rebalance."""

@@ -18,6 +18,7 @@ from ..config.key import ConfigType
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
 from .configs import ConfigResourceType
+from .features import ELR_VERSION
 from .outcome import JournalRecord, Outcome
 from .topic_creation import MAX_CONFIG_VALUE_LENGTH, bounded
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ..config.key import Key
     from .cluster_metadata import ClusterMetadata
 
-ELIGIBLE_LEADERS = "eligible.leader.replicas.version"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 # As in Kafka, the lists of other resources are only set whole.
@@ -228,7 +228,7 @@ def _check_existence(metadata: ClusterMetadata, resource: ConfigResource) -> Non
 
 
 def _has_eligible_leaders(metadata: ClusterMetadata) -> bool:
-    return metadata.features.in_log.get(ELIGIBLE_LEADERS, 0) > 0
+    return metadata.features.level(ELR_VERSION) > 0
 
 
 def _eligible_leaders_taken_back(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.cluster_metadata import FeatureLevelRecord
-from .features import KRAFT_VERSION, METADATA_VERSION, SERVED, Features, ServedFeature
+from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Features, ServedFeature
 from .outcome import JournalRecord, Outcome
 
 # metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
@@ -22,7 +22,7 @@ _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 # Features of Apache Kafka 4.3: they need not be served to be set to 0.
 _KAFKAS = frozenset(
     {
-        "eligible.leader.replicas.version",
+        ELR_VERSION,
         "share.version",
         "streams.version",
         "transaction.version",

@@ -164,13 +164,13 @@ class GroupCoordinator:
             self._alarm = None
         for shard in self.shards.serving():
             for group in shard.state.groups.values():
-                _send_away(group)
+                group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
         self.shards.close()
 
     def partition_lost(self, partition: int) -> None:
         """The log of a partition is offline: its groups have no coordinator any more."""
         for group in self.shards.unavailable(partition):
-            _send_away(group)
+            group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
 
     def partition_found(self, log: PartitionLog) -> None:
         """The log of a partition can be read at last: its groups are served from now on."""
@@ -327,7 +327,7 @@ class GroupCoordinator:
         group = shard.state.groups.get(request.group_id)
         if group is not None:
             self._syncs.committed(group, request.member_id, now)
-        answers = self._commit(shard, outcome, now)
+        answers = commit(shard, outcome, now)
         self._set_alarm(now)
         return answers
 
@@ -351,7 +351,7 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
         shard = self.shards.of(group_id)
-        return self._commit(shard, shard.state.delete_offsets(group_id, topics), self._clock())
+        return commit(shard, shard.state.delete_offsets(group_id, topics), self._clock())
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
         """Topics (name, id) are no more: nor are offsets in them."""
@@ -393,7 +393,7 @@ class GroupCoordinator:
     def _delete_group(self, group_id: str) -> DeleteGroupsResult:
         try:
             shard = self.shards.of(group_id)
-            return self._commit(shard, shard.state.delete([group_id]), self._clock())[0]
+            return commit(shard, shard.state.delete([group_id]), self._clock())[0]
         except ApiError as error:
             return DeleteGroupsResult(
                 group_id=group_id, error_code=error.code, error_message=error.message
@@ -411,11 +411,6 @@ class GroupCoordinator:
             logger.warning("a group's metadata could not be written: %s", refusal)
         outcome.reply(error)
         return error
-
-    @staticmethod
-    def _commit(shard: GroupShard, outcome: Outcome[R], now: Now) -> R:
-        """Write a decision that leaves nothing to do. Raises ApiError."""
-        return commit(shard, outcome, now)
 
     @staticmethod
     def _clean_up(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
@@ -469,14 +464,6 @@ class GroupCoordinator:
     def _ring(self) -> None:
         self._alarm = None
         self.tick()
-
-
-def _send_away(group: ClassicGroup) -> None:
-    """Tell every member that waits to look for another coordinator."""
-    for member in group.members.values():
-        answer = JoinGroupResponse(member_id=member.member_id, error_code=ErrorCode.NOT_COORDINATOR)
-        group.roster.answer_join(member, answer)
-        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
 
 def _nobody_left(

@@ -84,7 +84,7 @@ class MetadataImage:
             yield JournalRecord(FeatureLevelRecord(name=name, feature_level=levels[name]))
 
     def _topics(self) -> Iterator[JournalRecord]:
-        has_elr = self.features.in_log.get(ELR_VERSION, 0) > 0
+        has_elr = self.features.level(ELR_VERSION) > 0
         for name, topic_id, partitions in self.topics:
             yield JournalRecord(TopicRecord(name=name, topic_id=topic_id))
             for partition in partitions:

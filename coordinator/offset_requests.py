@@ -30,6 +30,7 @@ from ..protocol.messages.offset_fetch import (
 )
 from ..protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from .group import Group, PartitionCheck
+from .java_hash import utf16_units
 from .offset_expiry import NO_EXPIRY
 from .offsets import CommittedOffset, Offsets, Place, tombstones_of
 from .outcome import JournalRecord, Outcome
@@ -81,7 +82,7 @@ class Commit:
     def _partition(
         self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
     ) -> ErrorCode:
-        if _utf16_units(wanted.committed_metadata) > self._max_metadata_units:
+        if utf16_units(wanted.committed_metadata or "") > self._max_metadata_units:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         if self._check is not None:
             self._check(topic.name, topic.topic_id, wanted.partition_index)
@@ -106,13 +107,6 @@ class Commit:
         )
         expires = self._expires_ms != NO_EXPIRY
         return JournalRecord(value, OFFSET_VERSION_WITH_EXPIRY if expires else OFFSET_VERSION, key)
-
-
-def _utf16_units(text: str | None) -> int:
-    """The length of a text as Java counts it."""
-    if text is None or text.isascii():
-        return len(text or "")
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 # -- reading -------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ Kafka: LegacyFileChannelRecordBatch, AbstractLegacyRecordBatch.
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
 
 from .batch_header import (
@@ -89,11 +88,6 @@ def read_message_header(data: Buffer, position: int = 0) -> BatchHeader:
         base_sequence=NO_SEQUENCE,
         record_count=UNKNOWN_COUNT if attributes & COMPRESSION_MASK else 1,
     )
-
-
-def message_crc(message: Buffer) -> int:
-    """The CRC-32 of one whole message, computed."""
-    return zlib.crc32(memoryview(message)[MAGIC_POSITION:])
 
 
 def read_any_records(batch: Buffer, header: BatchHeader) -> Iterator[Record]:

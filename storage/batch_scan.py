@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from ..protocol.any_batch import SMALLEST_MESSAGE_BYTES, message_crc, read_message_header
+from ..protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from ..protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -34,6 +34,8 @@ from .files import Files, OpenFile
 HEADER_CHUNK_BYTES = 4096
 CHUNK_BYTES = 1 << 20
 SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
+
+Checksum = Callable[[bytes | memoryview, int], int]
 
 
 class CorruptBatchError(CorruptRecordError):
@@ -76,7 +78,7 @@ def scan_headers(
             return
         if is_message:
             whole = memoryview(chunk)[at : at + size] if at + size <= len(chunk) else None
-            _check_message(files, file, position, header, whole)
+            _check_crc(files, file, position, header, whole)
         yield position, header
         position += size
     for batch in _last_messages(files, file, position, end):
@@ -95,8 +97,7 @@ def scan_checked(
             if len(chunk) < HEADER_BYTES:
                 return
         header = read_header(chunk, position - chunk_at)
-        is_message = header.magic != MAGIC_V2
-        if is_message:
+        if header.magic != MAGIC_V2:
             header = _message_header(file, position, chunk, position - chunk_at)
         else:
             check_structure(file, position, header)
@@ -107,10 +108,7 @@ def scan_checked(
             chunk, chunk_at = _chunk(files, file, position, min(chunk_bytes, end - position))
         at = position - chunk_at
         data = chunk[at : at + size] if at + size <= len(chunk) else None
-        if is_message:
-            _check_message(files, file, position, header, data, chunk_bytes)
-        else:
-            _check_batch(files, file, position, header, data, chunk_bytes)
+        _check_crc(files, file, position, header, data, chunk_bytes)
         yield ScannedBatch(position, header, data)
         position += size
     yield from _last_messages(files, file, position, end)
@@ -145,7 +143,7 @@ def _message_header(
         raise CorruptBatchError(file, position, str(error)) from None
 
 
-def _check_message(
+def _check_crc(
     files: Files,
     file: OpenFile,
     position: int,
@@ -153,33 +151,19 @@ def _check_message(
     data: memoryview | None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> None:
-    """The checksum of a message of magic 0 or 1."""
+    """The checksum of a v2 batch, or of a message of magic 0 or 1."""
+    checked, what = CHECKED_POSITION, "the CRC"
+    checksum: Checksum = crc32c
+    if header.magic != MAGIC_V2:
+        checked, checksum = MAGIC_POSITION, zlib.crc32
+        what = f"the CRC of this message of magic {header.magic}"
     if data is None:
-        start, end = position + MAGIC_POSITION, position + header.size_bytes
-        crc = _checksum(files, file, start, end, chunk_bytes, zlib.crc32)
+        start, end = position + checked, position + header.size_bytes
+        crc = _checksum(files, file, start, end, chunk_bytes, checksum)
     else:
-        crc = message_crc(data)
+        crc = checksum(data[checked:], 0)
     if crc != header.crc:
-        reason = f"the CRC of this message of magic {header.magic} is not {header.crc:#010x}"
-        raise CorruptBatchError(file, position, reason)
-
-
-def _check_batch(
-    files: Files,
-    file: OpenFile,
-    position: int,
-    header: BatchHeader,
-    data: memoryview | None,
-    chunk_bytes: int,
-) -> None:
-    """The checksum of a v2 batch."""
-    if data is None:
-        start, end = position + CHECKED_POSITION, position + header.size_bytes
-        crc = _checksum(files, file, start, end, chunk_bytes)
-    else:
-        crc = crc32c(data[CHECKED_POSITION:])
-    if crc != header.crc:
-        raise CorruptBatchError(file, position, f"the CRC is not {header.crc:#010x}")
+        raise CorruptBatchError(file, position, f"{what} is not {header.crc:#010x}")
 
 
 def _last_messages(files: Files, file: OpenFile, position: int, end: int) -> Iterator[ScannedBatch]:
@@ -196,7 +180,7 @@ def _last_messages(files: Files, file: OpenFile, position: int, end: int) -> Ite
         message = data[at : at + header.size_bytes]
         if len(message) < header.size_bytes:
             return
-        _check_message(files, file, position + at, header, message)
+        _check_crc(files, file, position + at, header, message)
         yield ScannedBatch(position + at, header, message)
         at += header.size_bytes
 
@@ -211,7 +195,7 @@ def _checksum(
     start: int,
     end: int,
     chunk_bytes: int,
-    checksum: Callable[[bytes, int], int] = crc32c,
+    checksum: Checksum,
 ) -> int | None:
     """The checksum of [start, end), read piece by piece; None where the file ends before."""
     value = 0

@@ -59,13 +59,6 @@ class GroupSpec:
     members: Mapping[str, MemberSpec]
     is_homogeneous: bool
     """All members subscribe to the same topics."""
-    assignable: Mapping[bytes, frozenset[int]] | None = None
-    """The partitions that may be given out; None: all. Kafka sets it for share groups only, and the
-    consumer groups' assignors do not look at it."""
-
-    def is_assignable(self, topic_id: bytes, partition: int) -> bool:
-        """Whether the partition may be given out (Kafka: isPartitionAssignable)."""
-        return self.assignable is None or partition in self.assignable.get(topic_id, ())
 
 
 class TopicsView(Protocol):

@@ -17,6 +17,7 @@ Kafka: RangeAssignor. The result is equal to Kafka's, partition by partition.
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ..java_hash import java_order
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 
 _Target = dict[bytes, frozenset[int]]
@@ -61,9 +62,9 @@ def _unless_equal(target: _Target, spec: GroupSpec, member_id: str) -> Assignmen
 
 
 def _place(member: MemberSpec) -> tuple[bool, bytes]:
-    """Where a member stands; UTF-16 because Java's strings compare by its units."""
+    """Where a member stands, among Java's strings."""
     name = member.member_id if member.instance_id is None else member.instance_id
-    return member.instance_id is None, name.encode("utf-16-be", "surrogatepass")
+    return member.instance_id is None, java_order(name)
 
 
 def _partition_count(topics: TopicsView, topic_id: bytes) -> int:

@@ -28,7 +28,7 @@ from collections import defaultdict
 from ...protocol.primitives import uuid_text
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
 from .load_levels import LeastLoaded, MostLoaded
-from .uniform_homogeneous import no_such_topic
+from .uniform_homogeneous import partition_count
 
 MAX_ROUNDS = 16
 _NOBODY = -1
@@ -48,7 +48,7 @@ class HeterogeneousBuilder:
             for topic_id in member.subscribed_topic_ids:
                 self._subscribers[topic_id].append(index)
         self._owners = {
-            topic_id: [_NOBODY] * _partition_count(topics, topic_id)
+            topic_id: [_NOBODY] * partition_count(topics, topic_id)
             for topic_id in sorted(self._subscribers)
         }
 
@@ -144,13 +144,6 @@ class HeterogeneousBuilder:
             if target != member.assignment:
                 targets[member.member_id] = target or NOTHING
         return targets
-
-
-def _partition_count(topics: TopicsView, topic_id: bytes) -> int:
-    count = topics.partition_count(topic_id)
-    if count == -1:
-        raise no_such_topic(topic_id)
-    return count
 
 
 def _by_owner(owners: list[int]) -> dict[int, list[int]]:

@@ -45,19 +45,18 @@ def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignm
 
 
 def _partition_counts(topic_ids: frozenset[bytes], topics: TopicsView) -> dict[bytes, int]:
-    counts = {topic_id: topics.partition_count(topic_id) for topic_id in sorted(topic_ids)}
-    for topic_id, count in counts.items():
-        if count == -1:
-            raise no_such_topic(topic_id)
-    return counts
+    return {topic_id: partition_count(topics, topic_id) for topic_id in sorted(topic_ids)}
 
 
-def no_such_topic(topic_id: bytes) -> AssignorError:
-    """The refusal to assign a topic that the metadata do not know."""
-    return AssignorError(
-        f"Members are subscribed to topic {uuid_text(topic_id)} which doesn't exist in the topic "
-        "metadata."
-    )
+def partition_count(topics: TopicsView, topic_id: bytes) -> int:
+    """How many partitions a topic has. Raises AssignorError where the metadata do not know it."""
+    count = topics.partition_count(topic_id)
+    if count == -1:
+        raise AssignorError(
+            f"Members are subscribed to topic {uuid_text(topic_id)} which doesn't exist in the "
+            "topic metadata."
+        )
+    return count
 
 
 def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int]) -> _Partitions:

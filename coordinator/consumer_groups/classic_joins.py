@@ -88,13 +88,13 @@ class ClassicJoins:
         names_changed = change(draft, member, updated)
         regex = regexes.update(draft, member, updated)
         changed = names_changed or regex is not RegexChange.NONE
-        homogeneous = rebalance.look(draft, member, updated, changed=changed)
+        rebalance.look(draft, member, updated, changed=changed)
         step = partial(
             rebalance.go_on, draft, changed=changed, owned=owned_in(subscription, self._topics)
         )
         moved = self._downgraded(draft, updated, step)
         if moved is None:
-            target = rebalance.assign(draft, member, updated, homogeneous=homogeneous)
+            target = rebalance.assign(draft, member, updated)
             moved = step(updated, target)
             draft.then.append(partial(self._awaits_sync, draft, moved, call))
         return JoinGroupResponse(

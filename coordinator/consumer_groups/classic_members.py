@@ -37,7 +37,7 @@ from .draft import Decided
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember, MemberState
-from .membership import checked_holder
+from .membership import checked_holder, speaker
 from .topics_view import ClusterTopics
 
 
@@ -133,10 +133,7 @@ def _speaker(
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = checked_holder(group.static_member(instance_id), member_id, instance_id)
+    member = speaker(group, member_id, instance_id)
     if member.classic is None or not member.classic.supported_protocols:
         raise ApiError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} speaks the consumer protocol"

@@ -37,6 +37,7 @@ from ...protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
 from ..assignors.assignment import NOTHING as NO_TARGET
 from ..assignors.assignment import Assignment
 from ..group import Committer, GroupType, PartitionCheck
@@ -52,7 +53,6 @@ logger = logging.getLogger("odradek.groups")
 # What a new group starts with, in Kafka 4.3; so the first member makes epoch 2.
 FIRST_EPOCH = 1
 NO_ASSIGNMENT_EPOCH = -1  # the targets' tombstone came: the group is about to end
-CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class ConsumerState(Enum):
@@ -295,7 +295,7 @@ class ConsumerGroup:
 
     def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether one of these client-side assignors is known to all classic members."""
-        if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
             return bool(names)
@@ -319,7 +319,7 @@ class ConsumerGroup:
 
     @property
     def listed_protocol_type(self) -> str:
-        return CONSUMER_PROTOCOL_TYPE
+        return PROTOCOL_TYPE
 
     @property
     def is_empty(self) -> bool:

@@ -127,10 +127,10 @@ class ConsumerHeartbeats:
         updated = _as_told(member, request, caller)
         names_changed = change(draft, member, updated)
         regex = regexes.update(draft, member, updated)
-        homogeneous = rebalance.look(
+        rebalance.look(
             draft, member, updated, changed=names_changed or regex is RegexChange.RESOLVED
         )
-        target = rebalance.assign(draft, member, updated, homogeneous=homogeneous)
+        target = rebalance.assign(draft, member, updated)
         moved = rebalance.go_on(
             draft,
             updated,

@@ -23,7 +23,7 @@ from .deadlines import MemberDeadlines, MemberKey
 from .draft import Decided, Draft
 from .group import ConsumerGroup
 from .member import LEAVING_STATIC_EPOCH, NOTHING, ConsumerMember
-from .membership import checked_holder
+from .membership import speaker
 from .records import current_assignment_record, member_tombstones, regex_tombstone
 from .topics_view import ClusterTopics
 
@@ -56,12 +56,9 @@ class Departures:
         answer = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=request.member_epoch
         )
-        if instance_id is None:
-            member = group.member(member_id)
-        else:
-            member = checked_holder(group.static_member(instance_id), member_id, instance_id)
-            if request.member_epoch == LEAVING_STATIC_EPOCH:
-                return _go_for_a_while(Draft(group, now), member).outcome(answer)
+        member = speaker(group, member_id, instance_id)
+        if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
+            return _go_for_a_while(Draft(group, now), member).outcome(answer)
         return self.remove(group, [member], now, answer)
 
     def remove(

@@ -59,9 +59,5 @@ class ConsumerMember:
     classic: ClassicMemberMetadata | None = None
 
     @property
-    def is_static(self) -> bool:
-        return self.instance_id is not None
-
-    @property
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None

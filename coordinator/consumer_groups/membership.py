@@ -94,6 +94,16 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
     )
 
 
+def speaker(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """The member that a request speaks for, which must be in the group.
+
+    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    if instance_id is None:
+        return group.member(member_id)
+    return checked_holder(group.static_member(instance_id), member_id, instance_id)
+
+
 def _check_released(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
     if holder.member_epoch != LEAVING_STATIC_EPOCH:
         raise ApiError(

@@ -71,18 +71,12 @@ class Rebalance:
 
     def look(
         self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
-    ) -> bool:
-        """Raise the epoch if a subscription has `changed`, or the topics have.
-
-        Whether all members subscribe to the same then.
-        """
+    ) -> None:
+        """Raise the epoch if a subscription has `changed`, or the topics have."""
         group = draft.group
         changed = changed or draft.is_stale
         if not changed and group.topics_seen_at == self._topics.changed_at:
-            # Kafka asks the group as it was. Somebody may have left since the last targets, so that
-            # they are made now: of a newcomer that subscribes to nothing it would not know.
-            same = updated is member
-            return group.is_homogeneous if same else group.is_homogeneous_if(member, updated)
+            return
         topics = group.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
@@ -91,13 +85,10 @@ class Rebalance:
         draft.topics_seen_at = self._topics.changed_at
         if group.has_topics_of_kafka_4_0:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
-        return group.is_homogeneous_if(member, updated)
 
     # -- the targets -------------------------------------------------------------------------------
 
-    def assign(
-        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, homogeneous: bool
-    ) -> Target:
+    def assign(self, draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Target:
         """The member's target: of new ones, if the group's epoch has risen and it is time.
 
         Raises ApiError UNKNOWN_SERVER_ERROR when the assignor fails.
@@ -114,7 +105,9 @@ class Rebalance:
                 self._assignor(name),
                 self._topics,
                 epoch=draft.epoch,
-                is_homogeneous=homogeneous,
+                # Kafka asks the group as it was, if nothing has changed. Somebody may have left
+                # since the last targets; a newcomer that subscribes to nothing must count.
+                is_homogeneous=group.is_homogeneous_if(member, updated),
                 now_ms=draft.now.wall_ms,
             )
         except AssignorError as error:

@@ -20,6 +20,8 @@ from struct import Struct
 
 from xxhash import xxh3_64_intdigest
 
+from ..java_hash import java_order, utf16_units
+
 # Of a topic that is not there, and of a group that subscribes to none that is.
 NO_HASH = 0
 
@@ -52,21 +54,12 @@ def group_hash(topic_hashes: Mapping[str, int]) -> int:
 
 
 def _racks(racks: Iterable[str]) -> bytes:
-    in_order = sorted(racks, key=_java_order)
-    return b"".join(_INT.pack(_units(rack)) + _text(rack) for rack in in_order)
+    in_order = sorted(racks, key=java_order)
+    return b"".join(_INT.pack(utf16_units(rack)) + _text(rack) for rack in in_order)
 
 
 def _text(text: str) -> bytes:
-    return text.encode("utf-16-le", "surrogatepass") + _INT.pack(_units(text))
-
-
-def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _java_order(text: str) -> bytes:
-    """String.compareTo compares UTF-16 units, Python code points."""
-    return text.encode("utf-16-be", "surrogatepass")
+    return text.encode("utf-16-le", "surrogatepass") + _INT.pack(utf16_units(text))
 
 
 def _signed(value: int) -> int:

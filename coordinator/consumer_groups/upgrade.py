@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.join_group import JoinGroupResponse
-from ...protocol.messages.sync_group import SyncGroupResponse
 from ...protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
 from ...protocol.schema import DecodeError
@@ -141,10 +139,8 @@ class Upgrades:
 
     def _converted(self, group: ClassicGroup, now: Now) -> None:
         """Whoever waits is to join again; sessions are now those of the new group's members."""
+        group.roster.refuse_all(REJOIN)
         for member in group.members.values():
-            answer = JoinGroupResponse(member_id=member.member_id, error_code=REJOIN)
-            group.roster.answer_join(member, answer)
-            member.answer_sync(SyncGroupResponse(error_code=REJOIN))
             key = MemberKey(group.group_id, member.member_id)
             self._deadlines.extend_session(key, now.timer_ms + member.session_timeout_ms)
         logger.info(

@@ -6,12 +6,13 @@ segments     the bytes of a segment's file
 compression  which codec | a compressed stream
 """
 
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, message_crc
+from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -221,6 +222,10 @@ def scan_segment(data: bytes) -> None:
             check_crc(batch, header)
         else:
             assert message_crc(batch) == header.crc
+
+
+def message_crc(message: memoryview) -> int:
+    return zlib.crc32(message[MAGIC_POSITION:])
 
 
 def _scanned(walk: Iterator[Any]) -> tuple[list[Any], str | None]:
