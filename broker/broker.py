@@ -17,17 +17,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..coordinator.broker_registration import Endpoint
-from ..coordinator.classic_member import Now
-from ..coordinator.configs import ConfigResourceType
+from ..coordinator.classic_groups.member import Now
 from ..coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from ..coordinator.consumer_groups.topics_view import ClusterTopics
-from ..coordinator.controller import Controller
-from ..coordinator.features import GROUP_VERSION
 from ..coordinator.group_coordinator import GroupCoordinator
 from ..coordinator.group_settings import ConsumerGroupSettings, GroupSettings
-from ..coordinator.snapshot_keeping import SnapshotKeeper, SnapshotRules
-from ..coordinator.topic_settings import topic_rules
+from ..coordinator.metadata.broker_registration import Endpoint
+from ..coordinator.metadata.configs import ConfigResourceType
+from ..coordinator.metadata.controller import Controller
+from ..coordinator.metadata.features import GROUP_VERSION
+from ..coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
+from ..coordinator.metadata.topic_settings import topic_rules
 from ..protocol.api_keys import ApiKey
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.primitives import random_uuid, uuid_text
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
     from ..config.listeners import Listener
     from ..config.topic_config import TopicConfig
-    from ..coordinator.metadata_reading import MetadataReading
-    from ..coordinator.topics import Topic
+    from ..coordinator.metadata.metadata_reading import MetadataReading
+    from ..coordinator.metadata.topics import Topic
     from ..storage.directories.data_directory import DataDirectory
     from ..storage.log import PartitionLog
 

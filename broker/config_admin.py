@@ -23,15 +23,20 @@ from typing import TYPE_CHECKING
 
 from ..config.dynamic_settings import usable_settings
 from ..config.key import ConfigError
-from ..coordinator.config_changes import Alteration, AlterOperation, ConfigResource, overrides_after
-from ..coordinator.config_settings import config_rules
-from ..coordinator.configs import ConfigResourceType
+from ..coordinator.metadata.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigResource,
+    overrides_after,
+)
+from ..coordinator.metadata.config_settings import config_rules
+from ..coordinator.metadata.configs import ConfigResourceType
 from ..protocol.errors import ApiError, ErrorCode
 from . import log_levels
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
-    from ..coordinator.controller import Controller
+    from ..coordinator.metadata.controller import Controller
     from ..storage.log import PartitionLog
     from ..storage.log_manager import LogManager
     from .config_in_force import ConfigInForce

@@ -25,11 +25,11 @@ from ..config.dynamic_settings import (
     usable_settings,
 )
 from ..config.key import ConfigError
-from ..coordinator.configs import ConfigResourceType
+from ..coordinator.metadata.configs import ConfigResourceType
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
-    from ..coordinator.configs import Configs
+    from ..coordinator.metadata.configs import Configs
 
 logger = logging.getLogger("odradek.config")
 

@@ -7,7 +7,7 @@ stands for the one above all of ours. Kafka: RuntimeLoggerManager, LoggingContro
 import logging
 from collections.abc import Sequence
 
-from ..coordinator.config_changes import AlterOperation, ConfigChange
+from ..coordinator.metadata.config_changes import AlterOperation, ConfigChange
 from ..protocol.errors import ApiError, ErrorCode
 
 OUR_LOGGERS = "odradek"

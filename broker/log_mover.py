@@ -23,7 +23,7 @@ from ..storage.moving.log_moves import future_name
 from .throttle import LONGEST_SLEEP_SECONDS, Pace
 
 if TYPE_CHECKING:
-    from ..coordinator.controller import Controller
+    from ..coordinator.metadata.controller import Controller
     from ..storage.directories.data_directory import DataDirectory
     from ..storage.log import PartitionLog
     from ..storage.moving.copy_plan import CopyPlan

@@ -11,17 +11,17 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ..coordinator.metadata_image import MetadataImage
-from ..coordinator.metadata_snapshot import snapshot_pieces
-from ..coordinator.quorum import voter_records
+from ..coordinator.metadata.metadata_image import MetadataImage
+from ..coordinator.metadata.metadata_snapshot import snapshot_pieces
+from ..coordinator.metadata.quorum import voter_records
 from ..coordinator.record_codec import MetadataRecordCodec
 from ..storage.filenames import MetadataSnapshotName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..coordinator.controller import Controller
-    from ..coordinator.snapshot_keeping import SnapshotKeeper
+    from ..coordinator.metadata.controller import Controller
+    from ..coordinator.metadata.snapshot_keeping import SnapshotKeeper
     from .disk_executor import DiskExecutor
     from .log_sync import LogSync
 

@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..config.topic_config import TopicConfig, with_overrides
-from ..coordinator.kraft_log import KraftLog, open_kraft_log
-from ..coordinator.metadata_format import controller_endpoint, format_metadata, is_formatted
-from ..coordinator.quorum import QuorumMember
+from ..coordinator.metadata.kraft_log import KraftLog, open_kraft_log
+from ..coordinator.metadata.metadata_format import (
+    controller_endpoint,
+    format_metadata,
+    is_formatted,
+)
+from ..coordinator.metadata.quorum import QuorumMember
 from ..protocol.errors import ApiError
 from ..protocol.primitives import METADATA_TOPIC_ID
 from ..storage.directories.data_directory import DataDirectory
@@ -26,9 +30,9 @@ from .survey import REASONS_TO_REFUSE, RefusedToStartError
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
-    from ..coordinator.cluster_metadata import ClusterMetadata
-    from ..coordinator.metadata_reading import MetadataReading
-    from ..coordinator.topics import Partition, Topic
+    from ..coordinator.metadata.cluster_metadata import ClusterMetadata
+    from ..coordinator.metadata.metadata_reading import MetadataReading
+    from ..coordinator.metadata.topics import Partition, Topic
     from ..storage.directories.found_log import FoundLog
     from ..storage.files import Files
     from ..storage.log_manager import LogManager

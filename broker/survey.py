@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..coordinator.journal import CorruptJournalError
-from ..coordinator.metadata_format import (
+from ..coordinator.metadata.metadata_format import (
     controller_endpoint,
     is_formatted,
     metadata_log_directory,
 )
-from ..coordinator.metadata_reading import MetadataReading, check_reading, read_metadata
-from ..coordinator.quorum import NotAloneError, QuorumMember
-from ..coordinator.quorum_state import QuorumStateError
-from ..coordinator.servability import UnservableMetadataError
+from ..coordinator.metadata.metadata_reading import MetadataReading, check_reading, read_metadata
+from ..coordinator.metadata.quorum import NotAloneError, QuorumMember
+from ..coordinator.metadata.quorum_state import QuorumStateError
+from ..coordinator.metadata.servability import UnservableMetadataError
 from ..protocol.primitives import ZERO_UUID
 from ..storage.filenames import CLEAN_SHUTDOWN
 

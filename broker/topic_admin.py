@@ -20,17 +20,17 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..coordinator.topic_creation import CreatedTopic
-from ..coordinator.topic_settings import automatic_topic
+from ..coordinator.metadata.topic_creation import CreatedTopic
+from ..coordinator.metadata.topic_settings import automatic_topic
 from ..protocol.errors import ApiError, ErrorCode
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
-    from ..coordinator.controller import Controller
-    from ..coordinator.topic_creation import MorePartitions, NewTopic
-    from ..coordinator.topic_deletion import DeletedTopic, TopicRef
-    from ..coordinator.topics import Partition, Topic
+    from ..coordinator.metadata.controller import Controller
+    from ..coordinator.metadata.topic_creation import MorePartitions, NewTopic
+    from ..coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
+    from ..coordinator.metadata.topics import Partition, Topic
     from ..storage.log_manager import LogManager
     from .log_cleaner import LogCleaner
     from .log_sync import LogSync

@@ -24,9 +24,9 @@ from ..protocol.messages.consumer_group_heartbeat import (
 )
 from ..protocol.messages.join_group import JoinGroupResponse
 from .assignors import configured_assignors
-from .classic_join import JoinCall
-from .classic_member import Caller, Expiry, ExpiryKind, Now
-from .classic_rebalance import ClassicRebalance
+from .classic_groups.join import JoinCall
+from .classic_groups.member import Caller, Expiry, ExpiryKind, Now
+from .classic_groups.rebalance import ClassicRebalance
 from .consumer_groups.classic_joins import ClassicJoins
 from .consumer_groups.classic_members import ClassicMembers
 from .consumer_groups.deadlines import MemberDeadlines, MemberKey

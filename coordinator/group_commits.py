@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from ..protocol.errors import ApiError, ErrorCode
-from .classic_member import Now
+from .classic_groups.member import Now
 from .group_shards import GroupShard
 from .outcome import Outcome
 

@@ -47,11 +47,11 @@ from ..protocol.messages.offset_fetch import (
 from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..storage.log import PartitionLog
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from .classic_group import ClassicGroup
-from .classic_join import ClassicJoin, JoinCall
-from .classic_member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
-from .classic_rebalance import ClassicRebalance
-from .classic_sync import ClassicSync
+from .classic_groups.group import ClassicGroup
+from .classic_groups.join import ClassicJoin, JoinCall
+from .classic_groups.member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
+from .classic_groups.rebalance import ClassicRebalance
+from .classic_groups.sync import ClassicSync
 from .consumer_group_service import ConsumerGroupService
 from .consumer_groups.deadlines import KINDS as CONSUMER_GROUP_KINDS
 from .consumer_groups.group import ConsumerGroup

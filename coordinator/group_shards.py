@@ -14,7 +14,7 @@ from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.records.consumer_offsets import RECORD_TYPES
 from ..storage.log import PartitionLog
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
-from .classic_group import ClassicGroup
+from .classic_groups.group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState
 from .java_hash import java_hash

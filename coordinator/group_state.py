@@ -2,8 +2,8 @@
 
 A group lives in the partition that its name hashes to, and all that is known of it is in that log.
 Here is what the records mean, and the decisions that concern offsets or whole groups; how a group's
-members come and go is in classic_join.py and classic_sync.py, and in consumer_groups/. A name has
-one group: what makes a group of the other protocol ends the one that was there.
+members come and go is in classic_groups/ and consumer_groups/. A name has one group: what makes a
+group of the other protocol ends the one that was there.
 
 Share and streams groups (a directory that Apache Kafka has used may hold some) are known by name:
 nobody may join or commit under such a name, or the log would say two things at once; their offsets
@@ -34,7 +34,8 @@ from ..protocol.records.consumer_offsets import (
 from ..protocol.records.share_group import ShareGroupMetadataKey
 from ..protocol.records.streams_group import StreamsGroupMetadataKey
 from ..protocol.schema import Message
-from .classic_group import ClassicGroup
+from .classic_groups.group import ClassicGroup
+from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
 from .consumer_groups.replay import replay as replay_consumer_group
@@ -181,7 +182,7 @@ class GroupState:
             members=[],
         )
         records = () if replaced is None else replaced.tombstones()
-        return Outcome(reply=None, records=(*records, ClassicGroup(group_id).record(value)))
+        return Outcome(reply=None, records=(*records, group_record(group_id, value)))
 
     def delete(self, group_ids: Iterable[str]) -> Outcome[list[DeleteGroupsResult]]:
         """Forget groups and their offsets, or say why not."""

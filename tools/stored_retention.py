@@ -13,10 +13,10 @@ from typing import NamedTuple
 from ..broker.config_in_force import ConfigInForce
 from ..config.broker_config import BrokerConfig
 from ..config.topic_config import TopicConfig
-from ..coordinator.cluster_metadata import ClusterMetadata
 from ..coordinator.journal import CorruptJournalError
-from ..coordinator.metadata_reading import read_metadata
-from ..coordinator.quorum_state import QuorumStateError
+from ..coordinator.metadata.cluster_metadata import ClusterMetadata
+from ..coordinator.metadata.metadata_reading import read_metadata
+from ..coordinator.metadata.quorum_state import QuorumStateError
 from ..protocol.batch_header import NO_TIMESTAMP
 from ..storage.batch_scan import CorruptBatchError
 from ..storage.checkpoints import (

@@ -2,7 +2,7 @@
 
 Another node would vote on the metadata log. It cannot: see coordinator/voter_changes.py."""
 
-from ...coordinator.voter_changes import check_cluster, refuse_to_add
+from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_add
 from ...protocol.errors import ApiError
 from ...protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ..context import RequestContext

@@ -5,7 +5,12 @@ request does not name are taken back. What IncrementalAlterConfigs says of error
 here too. Loggers are not for this API.
 """
 
-from ...coordinator.config_changes import Alteration, AlterOperation, ConfigChange, ConfigResource
+from ...coordinator.metadata.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+)
 from ...protocol.errors import ApiError
 from ...protocol.messages.alter_configs import (
     AlterConfigsRequest,

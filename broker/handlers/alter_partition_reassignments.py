@@ -4,7 +4,7 @@ Every replica is on this broker, so the one reassignment there can be is to wher
 accepted and changes nothing. Others are refused, and there is never one to cancel. v1 the caller
 may forbid a change of the replication factor (KIP-860)."""
 
-from ...coordinator.reassignments import check_reassignment
+from ...coordinator.metadata.reassignments import check_reassignment
 from ...protocol.errors import ApiError
 from ...protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsPartition,

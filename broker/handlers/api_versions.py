@@ -6,7 +6,7 @@ answered in v0 with our own range (KIP-511); below v4, features that start at 0 
 
 import re
 
-from ...coordinator.features import KRAFT_VERSION
+from ...coordinator.metadata.features import KRAFT_VERSION
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.api_versions import (

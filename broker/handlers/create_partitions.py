@@ -3,7 +3,7 @@
 The new partitions are there, with their logs, when the answer leaves. Kafka names a topic that
 comes twice first, and then the others in the order of the request."""
 
-from ...coordinator.topic_creation import MorePartitions
+from ...coordinator.metadata.topic_creation import MorePartitions
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.create_partitions import (
     CreatePartitionsRequest,

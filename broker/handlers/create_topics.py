@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...config.describe import ConfigSource, Layers, describe_topic
 from ...config.topic_config import BROKER_SYNONYMS
-from ...coordinator.topic_creation import CreatedTopic, NewTopic
+from ...coordinator.metadata.topic_creation import CreatedTopic, NewTopic
 from ...protocol.errors import ApiError
 from ...protocol.messages.create_topics import (
     CreateTopicsRequest,

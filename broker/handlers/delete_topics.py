@@ -5,7 +5,7 @@ by name or by id. With delete.topic.enable=false nothing is deleted."""
 
 from collections.abc import Sequence
 
-from ...coordinator.topic_deletion import DeletedTopic, TopicRef
+from ...coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.delete_topics import (
     DeleteTopicsRequest,

@@ -14,7 +14,7 @@ from ...config.describe import (
     describe_group,
     describe_topic,
 )
-from ...coordinator.configs import ConfigResourceType
+from ...coordinator.metadata.configs import ConfigResourceType
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -4,8 +4,8 @@ Shows classic groups with their members; a group that does not exist is Dead.
 v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID_NOT_FOUND with a
 message (KIP-1043)."""
 
-from ...coordinator.classic_group import ClassicState
-from ...coordinator.classic_member import metadata_of
+from ...coordinator.classic_groups.group import ClassicState
+from ...coordinator.classic_groups.member import metadata_of
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.describe_groups import (
     DescribeGroupsGroup,

@@ -8,7 +8,7 @@ usable bytes · v5 whether it is cordoned: gets no new partitions."""
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from ...coordinator.features import FIRST_VERSION_WITH_CORDONED
+from ...coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -4,7 +4,7 @@ Topics in the order of their names, a page at a time: when as many partitions ar
 request and broker (max.request.partition.size.limit) allow, it ends with a cursor, which the next
 request brings back (KIP-966). Without a list of topics: all of them."""
 
-from ...coordinator.topics import NO_LEADER
+from ...coordinator.metadata.topics import NO_LEADER
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsCursor,

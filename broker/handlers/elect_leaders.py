@@ -6,7 +6,7 @@ something happened. v1 unclean elections, and an error for the whole."""
 
 from collections.abc import Mapping
 
-from ...coordinator.elections import ElectionType, TopicPartition
+from ...coordinator.metadata.elections import ElectionType, TopicPartition
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,

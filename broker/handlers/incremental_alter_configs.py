@@ -5,7 +5,7 @@ brokers) appended to and subtracted from; levels of the broker's loggers. They h
 and are on the disk, when the answer leaves. A resource that comes twice is refused, each time.
 """
 
-from ...coordinator.config_changes import Alteration, ConfigChange, ConfigResource
+from ...coordinator.metadata.config_changes import Alteration, ConfigChange, ConfigResource
 from ...protocol.errors import ApiError
 from ...protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,

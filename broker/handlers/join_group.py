@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 import msgspec
 
-from ...coordinator.classic_member import Caller
+from ...coordinator.classic_groups.member import Caller
 from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..context import RequestContext
 

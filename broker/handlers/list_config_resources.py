@@ -4,7 +4,7 @@ The resources that may be described: every topic, this broker and its loggers; o
 metrics those on which something is set. v0 knows client metrics alone · v1 all, by type (KIP-1142).
 """
 
-from ...coordinator.configs import ConfigResourceType
+from ...coordinator.metadata.configs import ConfigResourceType
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.list_config_resources import (
     ListConfigResourcesConfigResource,

@@ -6,7 +6,7 @@ first, and the client must ask again).  v8 authorized operations · v10 topic id
 
 from collections.abc import Awaitable
 
-from ...coordinator.topics import NO_LEADER, Partition
+from ...coordinator.metadata.topics import NO_LEADER, Partition
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.metadata import (
     MetadataRequest,

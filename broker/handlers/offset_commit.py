@@ -7,7 +7,7 @@ unknown groups (KIP-848) · v10 topic ids (KIP-848)."""
 
 from collections.abc import Awaitable
 
-from ...coordinator.topics import Topic
+from ...coordinator.metadata.topics import Topic
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.offset_commit import (
     OffsetCommitRequest,

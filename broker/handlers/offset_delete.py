@@ -4,7 +4,7 @@ Forgets what a group has committed, in topics that it no longer subscribes to (K
 A group that does not exist, or whose members do not say what they consume, is refused as a whole;
 before that, topics and partitions that do not exist are set aside with an error of their own."""
 
-from ...coordinator.topics import Topic
+from ...coordinator.metadata.topics import Topic
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.offset_delete import (
     OffsetDeleteRequest,

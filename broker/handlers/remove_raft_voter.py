@@ -3,7 +3,7 @@
 A node would no longer vote on the metadata log. There is only this one, and it stays: see
 coordinator/voter_changes.py."""
 
-from ...coordinator.voter_changes import check_cluster, refuse_to_remove
+from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
 from ...protocol.errors import ApiError
 from ...protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ..context import RequestContext

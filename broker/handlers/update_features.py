@@ -4,7 +4,7 @@ Finalises levels of the features we serve, all that are asked for or none. v1 ho
 unsafe downgrade: Kafka does no unsafe ones either) and validate_only; v0's allow_downgrade is not
 heard, as in Kafka · v2 no answer for each feature."""
 
-from ...coordinator.feature_updates import FeatureUpdate
+from ...coordinator.metadata.feature_updates import FeatureUpdate
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.update_features import (
     UpdateFeaturesRequest,

@@ -18,8 +18,8 @@ from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from ...protocol.schema import DecodeError
-from ..classic_join import FIRST_WITH_REQUIRED_ID, JoinCall
-from ..classic_member import ExpiryKind, Now, names_of
+from ..classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
+from ..classic_groups.member import ExpiryKind, Now, names_of
 from ..outcome import Outcome
 from .client_protocol import owned_in, subscription_of
 from .deadlines import MemberKey

@@ -28,7 +28,7 @@ from ...protocol.messages.leave_group import (
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ...protocol.records.consumer_group import ClassicMemberMetadata
 from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
-from ..classic_member import ExpiryKind, Now
+from ..classic_groups.member import ExpiryKind, Now
 from ..outcome import Outcome
 from .client_protocol import assignment_bytes
 from .deadlines import MemberKey

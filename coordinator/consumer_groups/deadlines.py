@@ -13,7 +13,7 @@ nobody. Kafka: the timers of GroupMetadataManager, by key.
 
 from typing import NamedTuple
 
-from ..classic_member import Expiry, ExpiryKind
+from ..classic_groups.member import Expiry, ExpiryKind
 from ..timers import Deadline, DeadlineQueue
 
 # The kinds of what falls due here, and not in a classic group.

@@ -19,9 +19,17 @@ from functools import partial
 
 from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
 from ...protocol.schema import DecodeError
-from ..classic_group import ClassicGroup
-from ..classic_member import ClassicMember, Now, Protocols, metadata_of, names_of, session_deadline
-from ..classic_rebalance import ClassicRebalance
+from ..classic_groups.group import ClassicGroup
+from ..classic_groups.member import (
+    ClassicMember,
+    Now,
+    Protocols,
+    metadata_of,
+    names_of,
+    session_deadline,
+)
+from ..classic_groups.rebalance import ClassicRebalance
+from ..classic_groups.records import generation_value, group_record
 from .client_protocol import assignment_bytes
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
@@ -128,7 +136,7 @@ class Downgrades:
         draft.records += group_tombstones(
             group.group_id, ended, group.subscriptions.resolved_regexes
         )
-        draft.records.append(classic.record(classic.generation_value(assignments)))
+        draft.records.append(group_record(group.group_id, generation_value(classic, assignments)))
         forgotten = frozenset({*group.members, *ended})
         draft.then.append(partial(self._converted, classic, forgotten, reason, draft.now))
         return True

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from ..classic_member import Now
+from ..classic_groups.member import Now
 from ..outcome import JournalRecord, Outcome
 from .group import ConsumerGroup
 from .records import epoch_record

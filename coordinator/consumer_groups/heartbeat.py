@@ -24,8 +24,8 @@ from ...protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
-from ..classic_group import ClassicGroup
-from ..classic_member import Caller, Now
+from ..classic_groups.group import ClassicGroup
+from ..classic_groups.member import Caller, Now
 from ..group import Group
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft

@@ -17,7 +17,7 @@ from ...protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..classic_member import Now
+from ..classic_groups.member import Now
 from ..outcome import Outcome
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Decided, Draft

@@ -8,7 +8,7 @@ each other.)
 """
 
 from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ..classic_member import Caller
+from ..classic_groups.member import Caller
 from .group import ConsumerGroup
 from .heartbeat_checks import NO_TIMEOUT
 from .member import JOINING_EPOCH, ConsumerMember, MemberState

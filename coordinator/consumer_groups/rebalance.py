@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..assignors import Assignor, AssignorError
 from ..assignors.assignment import NOTHING, Assignment
-from ..classic_member import ExpiryKind
+from ..classic_groups.member import ExpiryKind
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
 from .group_configs import ConsumerGroupConfigs

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
-from ..classic_member import Now
+from ..classic_groups.member import Now
 from ..outcome import Outcome
 from .draft import Decided, Draft
 from .group import ConsumerGroup

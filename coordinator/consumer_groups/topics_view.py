@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..topics import TopicEvent
+from ..metadata.topics import TopicEvent
 from .topic_hash import NO_HASH, group_hash, topic_hash
 
 if TYPE_CHECKING:
-    from ..cluster_metadata import ClusterMetadata
-    from ..topics import Topic
+    from ..metadata.cluster_metadata import ClusterMetadata
+    from ..metadata.topics import Topic
 
 UNKNOWN = -1
 

@@ -23,8 +23,8 @@ from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
 from ...protocol.schema import DecodeError
-from ..classic_group import ClassicGroup, ClassicState
-from ..classic_member import ClassicMember, Now, Protocols, metadata_of
+from ..classic_groups.group import ClassicGroup, ClassicState
+from ..classic_groups.member import ClassicMember, Now, Protocols, metadata_of
 from ..outcome import JournalRecord
 from .client_protocol import CustomAssignorError, assignment_of, subscription_of
 from .deadlines import MemberDeadlines, MemberKey

@@ -18,9 +18,9 @@ from odradek.broker.broker import Broker
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.configs import ConfigResourceType
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreateTopicsConfig,

@@ -9,8 +9,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.chores import chores_of
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.topic_creation import NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
 from tests.support.cleaner_rig import fill, left_in, newest, until

@@ -11,15 +11,15 @@ from odradek.broker.broker import Broker
 from odradek.broker.log_levels import levels
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
-from odradek.coordinator.config_changes import (
+from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
     ConfigChange,
     ConfigResource,
 )
-from odradek.coordinator.configs import ConfigResourceType
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.topic_creation import NewTopic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord
 

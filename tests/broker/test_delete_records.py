@@ -13,7 +13,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.topic_creation import NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchPartition,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.offset_commit import (

@@ -12,15 +12,15 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 
-from odradek.coordinator.config_changes import (
+from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
     ConfigChange,
     ConfigResource,
 )
-from odradek.coordinator.configs import ConfigResourceType
-from odradek.coordinator.topic_creation import NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,

@@ -20,7 +20,7 @@ from odradek.broker.handlers import (
     offset_fetch,
     sync_group,
 )
-from odradek.coordinator.topics import Topics
+from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -11,15 +11,15 @@ from odradek.broker import log_mover
 from odradek.broker.broker import Broker
 from odradek.broker.config_in_force import MOVE_RATE
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.config_changes import (
+from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
     ConfigChange,
     ConfigResource,
 )
-from odradek.coordinator.configs import ConfigResourceType
-from odradek.coordinator.topic_creation import NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog

@@ -17,8 +17,8 @@ from odradek.broker.broker import Broker
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import describe_log_dirs
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.topic_creation import NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest

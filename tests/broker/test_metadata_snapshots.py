@@ -8,8 +8,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.startup import metadata_log_config
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata_snapshot import snapshots_in
-from odradek.coordinator.topic_creation import NewTopic
+from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.storage.files import Files
 
 EAGER = {"metadata.log.max.record.bytes.between.snapshots": "1"}

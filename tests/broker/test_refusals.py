@@ -10,10 +10,10 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.survey import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.quorum_state import QuorumState
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.quorum_state import QuorumState
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.coordinator.topic_creation import NewTopic
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch

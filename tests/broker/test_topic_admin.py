@@ -13,15 +13,15 @@ from odradek.broker.fetch_waiters import FetchWaiters
 from odradek.broker.log_sync import LogSync
 from odradek.broker.topic_admin import TopicAdmin
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.broker_registration import Endpoint
-from odradek.coordinator.controller import Controller
-from odradek.coordinator.kraft_log import open_kraft_log
-from odradek.coordinator.metadata_format import format_metadata
-from odradek.coordinator.quorum import QuorumMember
-from odradek.coordinator.topic_creation import CreatedTopic, MorePartitions, NewTopic
-from odradek.coordinator.topic_deletion import TopicRef
-from odradek.coordinator.topic_settings import topic_rules
-from odradek.coordinator.topics import Topic
+from odradek.coordinator.metadata.broker_registration import Endpoint
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.kraft_log import open_kraft_log
+from odradek.coordinator.metadata.metadata_format import format_metadata
+from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.coordinator.metadata.topic_settings import topic_rules
+from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from odradek.coordinator.journal import stored_records
-from odradek.coordinator.metadata_snapshot import read_snapshot
+from odradek.coordinator.metadata.metadata_snapshot import read_snapshot
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from odradek.coordinator.classic_group import ClassicState
+from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec

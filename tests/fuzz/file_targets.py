@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from odradek.config.key import ConfigError
 from odradek.config.properties import parse_properties, render_properties
-from odradek.coordinator.quorum_state import (
+from odradek.coordinator.metadata.quorum_state import (
     QuorumState,
     QuorumStateError,
     read_quorum_state,

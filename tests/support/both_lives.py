@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from odradek.coordinator.classic_group import JOURNALED, ClassicGroup
+from odradek.coordinator.classic_groups.group import JOURNALED, ClassicGroup
 from odradek.coordinator.group import Group
 from odradek.coordinator.group_shards import GroupShards
 from tests.support.group_snapshot import consumer_group_snapshot

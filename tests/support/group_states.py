@@ -1,10 +1,9 @@
 """Every request to a classic group in every state, and what Kafka answers: one script, two stages.
 
-A stage is a coordinator in memory (tests/coordinator/test_classic_states.py) or a broker at the end
-of a wire (tests/conformance/test_group_states.py). The script brings a group into a state, sends
-one request, and looks at the error code, or at there being no answer yet. Three members, where
-there are any: L leads, F follows, and S follows as the instance "i1".
-"""
+A stage is a coordinator in memory (tests/coordinator/classic_groups/test_states.py) or a broker at
+the end of a wire (tests/conformance/test_group_states.py). The script brings a group into a state,
+sends one request, and looks at the error code, or at there being no answer yet. Three members,
+where there are any: L leads, F follows, and S follows as the instance "i1"."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

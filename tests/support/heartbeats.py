@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from odradek.coordinator.classic_member import Caller
+from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.group_settings import ConsumerGroupSettings
-from odradek.coordinator.topic_creation import MorePartitions, NewTopic, create_partitions
+from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from odradek.coordinator.broker_registration import BrokerRegistration, Endpoint
-from odradek.coordinator.cluster_metadata import ClusterMetadata
 from odradek.coordinator.journal import Journal
+from odradek.coordinator.metadata.broker_registration import BrokerRegistration, Endpoint
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.topic_creation import (
+    CreatedTopic,
+    NewTopic,
+    TopicRules,
+    create_topics,
+)
+from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef, delete_topics
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.coordinator.topic_creation import CreatedTopic, NewTopic, TopicRules, create_topics
-from odradek.coordinator.topic_deletion import DeletedTopic, TopicRef, delete_topics
 from odradek.protocol.errors import ApiError
 from tests.support.memory_log import MemoryLog
 

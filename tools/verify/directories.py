@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...coordinator.quorum_state import QuorumStateError, read_quorum_state
+from ...coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
 from ...protocol.primitives import ZERO_UUID, uuid_text
 from ...storage.checkpoints import (
     CheckpointError,

@@ -6,7 +6,7 @@ can be read of it is taken. Records of a metadata transaction count once it ends
 
 from dataclasses import dataclass, field
 
-from ...coordinator.configs import ConfigResourceType
+from ...coordinator.metadata.configs import ConfigResourceType
 from ...protocol.primitives import read_uvarint
 from ...protocol.records.cluster_metadata import (
     RECORD_TYPES,

@@ -6,8 +6,8 @@ The broker is shared with other conversations: what is set on it here is taken b
 from collections.abc import Iterable
 from typing import Any
 
-from odradek.coordinator.config_changes import AlterOperation
-from odradek.coordinator.configs import ConfigResourceType
+from odradek.coordinator.metadata.config_changes import AlterOperation
+from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsConfig,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
     current_assignment_record,

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.group import Group
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from odradek.coordinator.classic_member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller, Now
 from odradek.coordinator.consumer_group_service import ConsumerGroupService
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (

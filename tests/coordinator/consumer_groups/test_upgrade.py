@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.classic_group import ClassicState
+from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.consumer_groups.group import ConsumerState
 from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.protocol.errors import ErrorCode

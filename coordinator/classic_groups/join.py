@@ -1,0 +1,260 @@
+"""Who may join a classic group, and what a join changes; then the group rebalances, or does not.
+
+A dynamic member is first promised an id, and comes back with it (KIP-394); until then a rebalance
+waits for it too, for as long as a session. A static member that comes back without its id gets a
+new one, and a stable group goes on as if nothing had been. A member whose id is new to it has 5
+minutes to see a rebalance through: its join may be parked on behalf of a client that gave up.
+
+Every method returns a GroupOutcome; see rebalance.py for what follows. Kafka: the
+classicGroupJoin part of GroupMetadataManager.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ..group_settings import GroupSettings
+from ..outcome import Outcome
+from ..timers import DeadlineQueue
+from .group import ClassicGroup, ClassicState
+from .member import (
+    NOTHING_TO_WRITE,
+    Caller,
+    ClassicMember,
+    Expiry,
+    GroupOutcome,
+    JoinReply,
+    Now,
+    Protocols,
+    names_of,
+    session_deadline,
+)
+from .rebalance import ClassicRebalance, joined
+from .records import group_record, replaced_value
+from .roster import elect_protocol
+
+# From these versions of JoinGroup on a dynamic member must first ask for its id (KIP-394), and a
+# leader that came back under a new id may be told not to assign (KIP-814).
+FIRST_WITH_REQUIRED_ID = 4
+FIRST_WITH_SKIP_ASSIGNMENT = 9
+
+
+class JoinCall(NamedTuple):
+    """A JoinGroup: what is asked, by whom, and where the answer goes."""
+
+    request: JoinGroupRequest
+    caller: Caller
+    reply: JoinReply
+
+    @property
+    def protocols(self) -> Protocols:
+        """What the member offers, in order of preference."""
+        return tuple((protocol.name, protocol.metadata) for protocol in self.request.protocols)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long the member may take to join again; JoinGroup v0 has no word for it."""
+        timeout_ms = self.request.rebalance_timeout_ms
+        return self.request.session_timeout_ms if timeout_ms == -1 else timeout_ms
+
+    def reason(self, what: str) -> str:
+        """Why a group rebalances, in the client's words where it has any (KIP-800)."""
+        return f"{what} ({self.request.reason})" if self.request.reason else what
+
+
+class ClassicJoin:
+    """Joins, for all groups; what there is to remember is in the group."""
+
+    def __init__(
+        self,
+        rebalances: ClassicRebalance,
+        settings: GroupSettings,
+        deadlines: DeadlineQueue[Expiry],
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._rebalances = rebalances
+        self._settings = settings
+        self._deadlines = deadlines
+        self._new_uuid = new_uuid
+
+    # -- a JoinGroup arrives -----------------------------------------------------------------------
+
+    def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+        """Serve a JoinGroup: it is answered now, or when the rebalance is through.
+
+        Raises ApiError; then `call.reply` is not called.
+        """
+        request = call.request
+        self._check_size(group, request.member_id)
+        if group.state is ClassicState.DEAD:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
+        if not group.supports(request.protocol_type, names_of(call.protocols)):
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                f"group {group.group_id} of type {group.protocol_type!r} has no protocol in common "
+                f"with {request.protocol_type!r} {names_of(call.protocols)}",
+            )
+        if not request.member_id:
+            return self._join_new(group, call, now)
+        if request.member_id in group.pending_joins:
+            return self._join_pending(group, call, now)
+        member = group.check_member(request.member_id, request.group_instance_id)
+        return self._join_again(group, member, call, now)
+
+    def _check_size(self, group: ClassicGroup, member_id: str) -> None:
+        """Raises ApiError GROUP_MAX_SIZE_REACHED.
+
+        In the middle of a rebalance those who have joined count, so that the last to come back are
+        out when the limit was lowered; else those who are members.
+        """
+        member = group.members.get(member_id)
+        if group.state is ClassicState.PREPARING_REBALANCE:
+            accepted = member is not None and member.awaits_join
+            size = group.roster.joined
+        else:
+            accepted = member is not None
+            size = len(group.members)
+        if not accepted and size >= self._settings.max_size:
+            group.remove(member_id)
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {group.group_id} has {size} of {self._settings.max_size} members",
+            )
+
+    def _join_new(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+        instance = call.request.group_instance_id
+        name = call.caller.client_id if instance is None else instance
+        member_id = f"{name}-{self._new_uuid()}"
+        replaced = group.roster.of_instance(instance)
+        if replaced is not None:
+            return self._replace_static(group, replaced.member_id, member_id, call, now)
+        if instance is not None or call.caller.api_version < FIRST_WITH_REQUIRED_ID:
+            return self._admit(group, member_id, call, now)
+        pending = session_deadline(group.group_id, member_id)
+        group.pending_joins[member_id] = pending
+        self._deadlines.schedule(pending, now.timer_ms + call.request.session_timeout_ms)
+        required = ErrorCode.MEMBER_ID_REQUIRED
+        call.reply(JoinGroupResponse(member_id=member_id, error_code=required))
+        return NOTHING_TO_WRITE
+
+    def _join_pending(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+        member_id = call.request.member_id
+        if call.request.group_instance_id is not None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"{member_id} was promised to a dynamic member of group {group.group_id}, "
+                f"not to {call.request.group_instance_id}",
+            )
+        self._deadlines.cancel(group.pending_joins[member_id])
+        return self._admit(group, member_id, call, now)
+
+    def _admit(self, group: ClassicGroup, member_id: str, call: JoinCall, now: Now) -> GroupOutcome:
+        member = ClassicMember(
+            member_id=member_id,
+            group_instance_id=call.request.group_instance_id,
+            client_id=call.caller.client_id,
+            client_host=call.caller.client_host,
+            rebalance_timeout_ms=call.rebalance_timeout_ms,
+            session_timeout_ms=call.request.session_timeout_ms,
+            protocol_type=call.request.protocol_type,
+            protocols=call.protocols,
+            session=session_deadline(group.group_id, member_id),
+            is_new=True,
+            join_reply=call.reply,
+        )
+        if group.state is ClassicState.PREPARING_REBALANCE and group.is_initial_rebalance:
+            group.new_member_added = True
+        group.add(member)
+        join_timeout_ms = self._settings.new_member_join_timeout_ms
+        self._deadlines.schedule(member.session, now.timer_ms + join_timeout_ms)
+        return self._rebalances.rebalance_or_complete(group, call.reason(f"{member_id} joins"), now)
+
+    def _join_again(
+        self, group: ClassicGroup, member: ClassicMember, call: JoinCall, now: Now
+    ) -> GroupOutcome:
+        unchanged = member.protocols == call.protocols
+        leads = group.is_leader(member.member_id)
+        if unchanged and group.state is ClassicState.COMPLETING_REBALANCE:
+            # It did not get the answer to its join, which was this.
+            call.reply(joined(group, member, tell_members=leads))
+            return NOTHING_TO_WRITE
+        if unchanged and group.state is ClassicState.STABLE and not leads:
+            call.reply(joined(group, member))
+            return NOTHING_TO_WRITE
+        _update(group, member, call)
+        group.roster.park_join(member, call.reply)
+        reason = call.reason(f"{member.member_id} joins again")
+        return self._rebalances.rebalance_or_complete(group, reason, now)
+
+    # -- a static member comes back without its id -------------------------------------------------
+
+    def _replace_static(
+        self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
+    ) -> GroupOutcome:
+        """Give the member a new id. A stable group goes on undisturbed if its protocol stays."""
+        if group.state is ClassicState.STABLE and self._keeps_protocol(group, old_id, call):
+            successor = group.members[old_id].renamed(group.group_id, new_id)
+            successor.protocols = call.protocols
+            _update_timeouts(successor, call)
+            value = replaced_value(group, old_id, successor)
+            settled = partial(self._replaced, group, old_id, new_id, call, now)
+            return Outcome(records=(group_record(group.group_id, value),), reply=settled)
+        member = group.rename_static(old_id, new_id)
+        self._rebalances.extend_session(member, now)
+        _update(group, member, call)
+        group.roster.park_join(member, call.reply)
+        reason = call.reason(f"static member {old_id} came back as {new_id}")
+        return self._rebalances.rebalance_or_complete(group, reason, now)
+
+    @staticmethod
+    def _keeps_protocol(group: ClassicGroup, member_id: str, call: JoinCall) -> bool:
+        """Whether the group would elect the same protocol with this member's new preferences."""
+        preferences = [
+            names_of(call.protocols if member.member_id == member_id else member.protocols)
+            for member in group.members.values()
+        ]
+        return elect_protocol(preferences) == group.protocol_name
+
+    def _replaced(
+        self,
+        group: ClassicGroup,
+        old_id: str,
+        new_id: str,
+        call: JoinCall,
+        now: Now,
+        error: ErrorCode,
+    ) -> None:
+        """The new id is written down (then `replay` has renamed the member), or could not be."""
+        if error is not ErrorCode.NONE:
+            call.reply(
+                JoinGroupResponse(
+                    error_code=error,
+                    generation_id=group.generation_id,
+                    protocol_type=group.protocol_type,
+                    protocol_name=group.protocol_name,
+                    leader=group.leader_id or "",
+                )
+            )
+            return
+        member = group.members[new_id]
+        _update(group, member, call)
+        self._rebalances.extend_session(member, now)
+        leads = group.is_leader(new_id)
+        if call.caller.api_version >= FIRST_WITH_SKIP_ASSIGNMENT:
+            call.reply(joined(group, member, tell_members=leads, skip_assignment=leads))
+        else:
+            # An old client that is told it leads would assign, and so undo what is in force.
+            call.reply(joined(group, member, leader=old_id if leads else None))
+
+
+def _update(group: ClassicGroup, member: ClassicMember, call: JoinCall) -> None:
+    """A member joins again, and may have changed its mind."""
+    group.roster.change_protocols(member, call.protocols)
+    _update_timeouts(member, call)
+
+
+def _update_timeouts(member: ClassicMember, call: JoinCall) -> None:
+    member.rebalance_timeout_ms = call.rebalance_timeout_ms
+    member.session_timeout_ms = call.request.session_timeout_ms

@@ -1,0 +1,170 @@
+"""A member of a classic group, and the words in which its group speaks with the outside.
+
+A request that must wait (JoinGroup until all have joined, SyncGroup until the leader has assigned)
+leaves a Reply with the member: a function that takes the response, called once, now or later. The
+group never learns what it is; the async face parks a future behind it, a test appends to a list.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.describe_groups import DescribeGroupsMember
+from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ...protocol.messages.sync_group import SyncGroupResponse
+from ..outcome import Outcome
+from ..timers import Deadline
+
+JoinReply = Callable[[JoinGroupResponse], None]
+SyncReply = Callable[[SyncGroupResponse], None]
+
+# What is left to do once the records of a decision are written (NONE), or could not be.
+Settled = Callable[[ErrorCode], None]
+GroupOutcome = Outcome[Settled]
+
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+def names_of(protocols: Protocols) -> tuple[str, ...]:
+    """Each protocol once, in the order of preference."""
+    return tuple(dict.fromkeys(name for name, _ in protocols))
+
+
+def metadata_of(protocols: Protocols, protocol_name: str | None) -> bytes:
+    """What is said under a protocol; the first entry counts."""
+    return next(data for name, data in protocols if name == protocol_name)
+
+
+def _nothing_left(_error: ErrorCode) -> None:
+    pass
+
+
+NOTHING_TO_WRITE: GroupOutcome = Outcome(reply=_nothing_left)
+
+
+class Now(NamedTuple):
+    """One moment on two clocks.
+
+    Deadlines are on a clock that never jumps: a laptop that wakes up, or a corrected wall clock,
+    must not expire every member. What is written down is wall-clock time.
+    """
+
+    wall_ms: int
+    timer_ms: int
+
+
+class Caller(NamedTuple):
+    """Who sent a request, and in which version of its API."""
+
+    client_id: str
+    client_host: str
+    api_version: int
+
+
+class ExpiryKind(Enum):
+    SESSION = "session"
+    JOIN = "join"
+    SYNC = "sync"
+    RETENTION = "retention"
+    # Of members of consumer groups: see consumer_groups/deadlines.py.
+    MEMBER_SESSION = "member session"
+    MEMBER_REBALANCE = "member rebalance"
+    MEMBER_JOIN = "member join"
+    MEMBER_SYNC = "member sync"
+
+
+class Expiry(NamedTuple):
+    """What a deadline of a group ends."""
+
+    kind: ExpiryKind
+    group_id: str = ""
+    member_id: str = ""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ClassicMember:
+    """Who it is, what it can do, what it was given, and what it waits for.
+
+    `protocols` are (name, metadata) in the member's order of preference. Kafka: ClassicGroupMember.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    session: Deadline[Expiry]
+    assignment: bytes = b""
+    is_new: bool = False
+    join_reply: JoinReply | None = field(default=None, repr=False)
+    sync_reply: SyncReply | None = field(default=None, repr=False)
+
+    @property
+    def is_static(self) -> bool:
+        return self.group_instance_id is not None
+
+    @property
+    def awaits_join(self) -> bool:
+        return self.join_reply is not None
+
+    @property
+    def may_stay_silent(self) -> bool:
+        """Whether the end of the session is no fault: a parked request is as good as a heartbeat.
+
+        Not for a new member: it may have given up without ever learning its id.
+        """
+        return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
+
+    def answer_sync(self, response: SyncGroupResponse) -> bool:
+        """Release the parked sync; False when there is none."""
+        reply, self.sync_reply = self.sync_reply, None
+        if reply is None:
+            return False
+        reply(response)
+        return True
+
+    # -- as others see it ------------------------------------------------------------------------
+
+    def as_joined(self, protocol_name: str | None) -> JoinGroupResponseMember:
+        """What the leader is told."""
+        return JoinGroupResponseMember(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            metadata=metadata_of(self.protocols, protocol_name),
+        )
+
+    def as_described(self, metadata: bytes) -> DescribeGroupsMember:
+        """What an admin client is told."""
+        return DescribeGroupsMember(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            member_metadata=metadata,
+            member_assignment=self.assignment,
+        )
+
+    def renamed(self, group_id: str, new_id: str) -> "ClassicMember":
+        """The same member under another id, waiting for nothing."""
+        return ClassicMember(
+            member_id=new_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            protocol_type=self.protocol_type,
+            protocols=self.protocols,
+            session=session_deadline(group_id, new_id),
+            assignment=self.assignment,
+        )
+
+
+def session_deadline(group_id: str, member_id: str) -> Deadline[Expiry]:
+    """The end of a member's session, not yet scheduled."""
+    return Deadline(Expiry(ExpiryKind.SESSION, group_id, member_id))

@@ -1,0 +1,182 @@
+"""How a classic group rebalances: the wait for all members, and the birth of a generation.
+
+    join --> PreparingRebalance --(all are back, or the time is up)--> CompletingRebalance
+                                --(nobody is left)-------------------> Empty, journaled
+
+A new group waits `group.initial.rebalance.delay.ms` for company, and again for as long when
+somebody came meanwhile, but no longer than the rebalance timeout. Any other rebalance waits for
+those who were members, until the rebalance timeout; then dynamic members who have not joined are
+out, static ones stay.
+
+Every method returns a GroupOutcome: records to write, and what to do when they are written or could
+not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in GroupMetadataManager.
+"""
+
+import logging
+from functools import partial
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
+from ...protocol.records.consumer_offsets import GroupMetadataValue
+from ..group_settings import GroupSettings
+from ..outcome import Outcome
+from ..timers import DeadlineQueue
+from .group import ClassicGroup, ClassicState
+from .member import NOTHING_TO_WRITE, ClassicMember, Expiry, GroupOutcome, Now
+from .records import empty_value, group_record
+
+logger = logging.getLogger("odradek.groups")
+
+
+class ClassicRebalance:
+    """Rebalances, for all groups; what there is to remember is in the group."""
+
+    def __init__(self, settings: GroupSettings, deadlines: DeadlineQueue[Expiry]) -> None:
+        self._settings = settings
+        self._deadlines = deadlines
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a group may have so many members."""
+        return size <= self._settings.max_size
+
+    def rebalance_or_complete(self, group: ClassicGroup, reason: str, now: Now) -> GroupOutcome:
+        """Begin a rebalance where none is under way, else end it if all have joined."""
+        if group.can_rebalance:
+            return self.rebalance(group, reason, now)
+        return self.complete_if_all_joined(group, now)
+
+    def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> GroupOutcome:
+        """Begin a rebalance: whoever awaits an assignment must join again."""
+        if group.state is ClassicState.COMPLETING_REBALANCE:
+            self.refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
+        group.pending_syncs.clear()
+        self._deadlines.cancel(group.sync_deadline)
+        logger.debug(
+            "group %s: rebalances at generation %d: %s", group.group_id, group.generation_id, reason
+        )
+        group.begin_rebalance(reason, now.wall_ms)
+        if group.is_initial_rebalance:
+            delay_ms = self._settings.initial_rebalance_delay_ms
+            remaining_ms = max(group.roster.rebalance_timeout_ms - delay_ms, 0)
+            self._collect(group, delay_ms, remaining_ms, now)
+            return NOTHING_TO_WRITE
+        if group.all_have_joined:
+            return self.complete(group, now)
+        self._wait_for_joins(group, now)
+        return NOTHING_TO_WRITE
+
+    def refuse_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now) -> None:
+        """There will be no assignment: tell those who wait for one."""
+        for member in group.members.values():
+            member.assignment = b""
+            if member.answer_sync(SyncGroupResponse(error_code=error)):
+                self.extend_session(member, now)
+
+    def _collect(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Now) -> None:
+        """Wait for more members of a new group."""
+        group.initial_delay_ms = (delay_ms, remaining_ms)
+        self._deadlines.schedule(group.join_deadline, now.timer_ms + delay_ms)
+
+    def _wait_for_joins(self, group: ClassicGroup, now: Now) -> None:
+        """Give the members that are missing as long as they may take."""
+        timeout_ms = group.roster.rebalance_timeout_ms
+        self._deadlines.schedule(group.join_deadline, now.timer_ms + timeout_ms)
+
+    def complete_if_all_joined(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+        """End the rebalance if nobody is missing; a new group waits for its delay in any case."""
+        waits = group.state is not ClassicState.PREPARING_REBALANCE or group.is_initial_rebalance
+        if waits or not group.all_have_joined:
+            return NOTHING_TO_WRITE
+        return self.complete(group, now)
+
+    def expire_join(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+        """The time to join is up."""
+        if group.state is not ClassicState.PREPARING_REBALANCE:
+            return NOTHING_TO_WRITE
+        if group.initial_delay_ms is not None and group.new_member_added:
+            delay_ms, remaining_ms = group.initial_delay_ms
+            if remaining_ms:
+                group.new_member_added = False
+                again_ms = min(self._settings.initial_rebalance_delay_ms, remaining_ms)
+                self._collect(group, again_ms, max(remaining_ms - delay_ms, 0), now)
+                return NOTHING_TO_WRITE
+        return self.complete(group, now)
+
+    def complete(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+        """Begin the next generation with those who have joined, and with static members."""
+        self._deadlines.cancel(group.join_deadline)
+        group.initial_delay_ms = None
+        absent = [m for m in group.members.values() if not (m.awaits_join or m.is_static)]
+        for member in absent:
+            group.remove(member.member_id)
+        if not group.members:
+            value = empty_value(group, now.wall_ms)
+            return Outcome(
+                records=(group_record(group.group_id, value),),
+                reply=partial(_emptied, group, value),
+            )
+        if not self._elect_joined_leader(group):
+            # Only static members are left and none is back: their sessions decide.
+            self._wait_for_joins(group, now)
+            return NOTHING_TO_WRITE
+        self._begin_generation(group, now)
+        return NOTHING_TO_WRITE
+
+    @staticmethod
+    def _elect_joined_leader(group: ClassicGroup) -> bool:
+        """Let the leader be somebody who has joined; False when nobody has."""
+        leader = group.members.get(group.leader_id or "")
+        if leader is None or not leader.awaits_join:
+            successor = next((m for m in group.members.values() if m.awaits_join), None)
+            if successor is None:
+                return False
+            group.leader_id = successor.member_id
+        return True
+
+    def _begin_generation(self, group: ClassicGroup, now: Now) -> None:
+        group.begin_generation(now.wall_ms)
+        for member in group.members.values():
+            leads = group.is_leader(member.member_id)
+            group.roster.answer_join(member, joined(group, member, tell_members=leads))
+            self.extend_session(member, now)
+            member.is_new = False
+        timeout_ms = group.roster.rebalance_timeout_ms
+        self._deadlines.schedule(group.sync_deadline, now.timer_ms + timeout_ms)
+
+    def extend_session(self, member: ClassicMember, now: Now) -> None:
+        """The member is alive: its session timeout starts anew."""
+        self._deadlines.schedule(member.session, now.timer_ms + member.session_timeout_ms)
+
+
+def joined(
+    group: ClassicGroup,
+    member: ClassicMember,
+    *,
+    tell_members: bool = False,
+    skip_assignment: bool = False,
+    leader: str | None = None,
+) -> JoinGroupResponse:
+    """The answer to a join: this generation. Only the leader is told who is in it."""
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=leader or group.leader_id or "",
+        skip_assignment=skip_assignment,
+        member_id=member.member_id,
+        members=[m.as_joined(group.protocol_name) for m in group.members.values()]
+        if tell_members
+        else [],
+    )
+
+
+def _emptied(group: ClassicGroup, value: GroupMetadataValue, error: ErrorCode) -> None:
+    """The group is empty, and that is written down; or could not be, and it is empty anyway.
+
+    A restart would then wake the generation before, whose members time out: no harm.
+    """
+    if error is not ErrorCode.NONE:
+        logger.warning("group %s: it is empty, but %s on writing it", group.group_id, error.name)
+        group.replay(value)
+    logger.info("group %s: generation %d is empty", group.group_id, group.generation_id)

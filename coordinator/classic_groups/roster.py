@@ -1,0 +1,122 @@
+"""Who is in a classic group, and what its protocol can be.
+
+Every join asks how many members have joined, and which protocols all of them support. Both are kept
+as counts, so that the thousandth join of a group costs as much as the first; only what ends a phase
+of a rebalance, and speaks with every member anyway, looks at every member. Whoever parks or answers
+a join does it here, or the count would be wrong. Kafka: the maps and counters of ClassicGroup.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
+from ..java_hash import hash_map_order
+from .member import ClassicMember, JoinReply, Protocols, names_of
+
+
+class ClassicRoster:
+    """The members by id, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, ClassicMember] = {}
+        self.id_of_instance: dict[str, str] = {}
+        # How many members have a join parked.
+        self.joined = 0
+        self._supporters: Counter[str] = Counter()
+
+    # -- who comes and goes ------------------------------------------------------------------------
+
+    def add(self, member: ClassicMember) -> None:
+        self.by_id[member.member_id] = member
+        self.joined += member.awaits_join
+        self._supporters.update(names_of(member.protocols))
+        if member.group_instance_id is not None:
+            self.id_of_instance[member.group_instance_id] = member.member_id
+
+    def remove(self, member_id: str, why: ErrorCode) -> ClassicMember | None:
+        """Forget a member, and answer what it waits for with `why`; None where there is none."""
+        member = self.by_id.pop(member_id, None)
+        if member is None:
+            return None
+        self.answer_join(member, JoinGroupResponse(error_code=why))
+        member.answer_sync(SyncGroupResponse(error_code=why))
+        member.session.at_ms = None
+        self._supporters.subtract(names_of(member.protocols))
+        if member.group_instance_id is not None:
+            del self.id_of_instance[member.group_instance_id]
+        return member
+
+    def rename(self, group_id: str, old_id: str, new_id: str) -> ClassicMember:
+        """Give a static member a new id; what its old one waits for is fenced."""
+        old = self.by_id[old_id]
+        self.answer_join(
+            old, JoinGroupResponse(member_id=old_id, error_code=ErrorCode.FENCED_INSTANCE_ID)
+        )
+        self.remove(old_id, ErrorCode.FENCED_INSTANCE_ID)
+        member = old.renamed(group_id, new_id)
+        self.add(member)
+        return member
+
+    def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        self._supporters.subtract(names_of(member.protocols))
+        member.protocols = protocols
+        self._supporters.update(names_of(protocols))
+
+    def of_instance(self, instance: str | None) -> ClassicMember | None:
+        """The static member of this name."""
+        return None if instance is None else self.by_id.get(self.id_of_instance.get(instance, ""))
+
+    # -- who has joined ----------------------------------------------------------------------------
+
+    @property
+    def all_have_joined(self) -> bool:
+        return self.joined == len(self.by_id)
+
+    def park_join(self, member: ClassicMember, reply: JoinReply) -> None:
+        """The member waits for its group. A reply that it had waited for before is dropped."""
+        self.joined += not member.awaits_join
+        member.join_reply = reply
+
+    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> bool:
+        """Release the parked join; False when there is none."""
+        reply, member.join_reply = member.join_reply, None
+        if reply is None:
+            return False
+        self.joined -= 1
+        reply(response)
+        return True
+
+    def refuse_all(self, error: ErrorCode) -> None:
+        """Whoever waits for a join or a sync is answered with this."""
+        for member in self.by_id.values():
+            answer = JoinGroupResponse(member_id=member.member_id, error_code=error)
+            self.answer_join(member, answer)
+            member.answer_sync(SyncGroupResponse(error_code=error))
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The most patient member decides. Asks every member: once per rebalance."""
+        return max([0, *(member.rebalance_timeout_ms for member in self.by_id.values())])
+
+    # -- what they can do together -----------------------------------------------------------------
+
+    def support_one_of(self, names: Iterable[str]) -> bool:
+        """Whether there is one among these protocols that all members support."""
+        return any(self._supporters[name] == len(self.by_id) for name in names)
+
+    def elected_protocol(self) -> str:
+        """The protocol that the members elect. There must be members."""
+        return elect_protocol([names_of(member.protocols) for member in self.by_id.values()])
+
+
+def elect_protocol(preferences: Sequence[Sequence[str]]) -> str:
+    """The protocol with the most votes: each votes for the first of its own that all support.
+
+    Of several with as many votes it is the one that Kafka's hash table lists first, whoever joined
+    first: members may find either broker, and must find the same protocol.
+    """
+    common = set(preferences[0]).intersection(*preferences)
+    votes = Counter(next(name for name in names if name in common) for names in preferences)
+    return max(hash_map_order(votes), key=votes.__getitem__)

@@ -1,0 +1,166 @@
+"""The cluster's metadata: the state machine behind `__cluster_metadata-0`.
+
+It is the sum of the log's records: topics, configs, features, brokers, the next producer id. What
+may be decided on it lies in the modules beside this one (topic_creation, topic_deletion, elections,
+…): functions that read it and return an Outcome.
+
+What is not served yet (ACLs, SCRAM users, quotas, delegation tokens, controllers, records of types
+that we do not know) is kept as it was written, see kept_records.py: metadata_image.py puts it into
+snapshots again.
+
+A metadata transaction (KIP-868) is replayed when it ends; one that is aborted, or still open at the
+end of the log, never was. Kafka: MetadataDelta, QuorumController, OffsetControlManager.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.primitives import uuid_text
+from ...protocol.records.cluster_metadata import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+)
+from ...protocol.schema import Message
+from ..outcome import JournalRecord, ReplayContext
+from .broker_registration import BrokerRegistration
+from .configs import Configs
+from .features import METADATA_VERSION, Features
+from .kept_records import KeptRecords
+from .topics import Topics
+
+
+class ClusterMetadata:
+    """All that the metadata log says. Read it freely; only `replay` changes it."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.topics = Topics()
+        self.configs = Configs()
+        self.features = Features()
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.next_producer_id = 0
+        self.kept = KeptRecords()
+        self.last_offset = -1  # of the newest record replayed
+        self.last_timestamp_ms = 0  # of the same
+        self._transaction: list[JournalRecord] | None = None
+        self._replay_of: dict[type[Message], Callable[[Any], object]] = {
+            TopicRecord: self.topics.replay_topic,
+            PartitionRecord: self.topics.replay_partition,
+            PartitionChangeRecord: self.topics.replay_partition_change,
+            RemoveTopicRecord: self._replay_topic_removal,
+            ClearElrRecord: self.topics.replay_elr_removal,
+            ConfigRecord: self.configs.replay,
+            FeatureLevelRecord: self.features.replay,
+            RegisterBrokerRecord: self._replay_broker,
+            BrokerRegistrationChangeRecord: self._replay_broker_change,
+            FenceBrokerRecord: self._replay_fence,
+            UnfenceBrokerRecord: self._replay_unfence,
+            UnregisterBrokerRecord: self._replay_unregistration,
+            ProducerIdsRecord: self._replay_producer_ids,
+            RegisterControllerRecord: self.kept.replay_controller,
+            ClientQuotaRecord: self.kept.replay_quota,
+            AccessControlEntryRecord: self.kept.replay_acl,
+            RemoveAccessControlEntryRecord: self.kept.replay_acl_removal,
+            UserScramCredentialRecord: self.kept.replay_scram_user,
+            RemoveUserScramCredentialRecord: self.kept.replay_scram_removal,
+            DelegationTokenRecord: self.kept.replay_token,
+            RemoveDelegationTokenRecord: self.kept.replay_token_removal,
+        }
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """The name of the topic with this id. Raises UNKNOWN_TOPIC_ID."""
+        topic = self.topics.by_id.get(topic_id)
+        if topic is None:
+            text = f"There is no topic with id {uuid_text(topic_id)}."
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, text)
+        return topic.name
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the log so far ends inside a metadata transaction."""
+        return self._transaction is not None
+
+    @property
+    def is_bootstrapped(self) -> bool:
+        """Whether the log has been given its first records (a finalised metadata.version)."""
+        return METADATA_VERSION in self.features.in_log
+
+    # -- replay ---------------------------------------------------------------------------------
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """No producer writes this log; its own transactions are records of it."""
+
+    def replay(self, record: JournalRecord, context: ReplayContext) -> None:
+        """Apply one record of the log."""
+        self.last_offset, self.last_timestamp_ms = context.offset, context.timestamp_ms
+        message = record.value
+        if isinstance(message, BeginTransactionRecord):
+            self._transaction = []
+        elif isinstance(message, AbortTransactionRecord):
+            self._transaction = None
+        elif isinstance(message, EndTransactionRecord):
+            ended, self._transaction = self._transaction or [], None
+            for held in ended:
+                self._apply(held)
+        elif self._transaction is not None:
+            self._transaction.append(record)
+        else:
+            self._apply(record)
+
+    def _apply(self, record: JournalRecord) -> None:
+        if record.unread is not None:
+            self.kept.unread.append(record.unread)
+        apply = self._replay_of.get(type(record.value))  # type: ignore[arg-type] # None is no key
+        if apply is not None:
+            apply(record.value)
+
+    def _replay_topic_removal(self, record: RemoveTopicRecord) -> None:
+        topic = self.topics.replay_removal(record)
+        self.configs.replay_topic_removal(topic.name)
+
+    def _replay_broker(self, record: RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = BrokerRegistration.from_record(record)
+
+    def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        self.brokers[record.broker_id] = self.brokers[record.broker_id].changed_by(record)
+
+    def _replay_fence(self, record: FenceBrokerRecord) -> None:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=record.id, broker_epoch=record.epoch, fenced=1
+        )
+        self._replay_broker_change(change)
+
+    def _replay_unfence(self, record: UnfenceBrokerRecord) -> None:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=record.id, broker_epoch=record.epoch, fenced=-1
+        )
+        self._replay_broker_change(change)
+
+    def _replay_unregistration(self, record: UnregisterBrokerRecord) -> None:
+        self.brokers.pop(record.broker_id, None)
+
+    def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.next_producer_id = record.next_producer_id

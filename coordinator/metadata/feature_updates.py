@@ -1,0 +1,119 @@
+"""The decision that finalises other levels of features. Kafka: FeatureControlManager.
+
+A request is taken whole or not at all. A level rises by an upgrade and falls by a downgrade, within
+what this version of odradek serves (features.SERVED); what Apache Kafka has finalised beyond that
+can only be taken back to 0. `metadata.version` falls only over versions in which no record has
+changed, for records that the older version cannot read would stay in the log. `kraft.version` rises
+from static voters to voters that the log names, and never falls; it is a control record, which the
+controller writes.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.records.cluster_metadata import FeatureLevelRecord
+from ..outcome import JournalRecord, Outcome
+from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Features, ServedFeature
+
+# metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
+_RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+# Features of Apache Kafka 4.3: they need not be served to be set to 0.
+_KAFKAS = frozenset(
+    {
+        ELR_VERSION,
+        "share.version",
+        "streams.version",
+        "transaction.version",
+    }
+)
+_NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)
+
+
+class UpgradeType(IntEnum):
+    """On the wire: never renumber."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """The level that is wanted; `upgrade_type` as it came."""
+
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+def update_features(
+    features: Features, kraft_version: int, updates: Mapping[str, FeatureUpdate]
+) -> Outcome[int]:
+    """Finalise levels; the reply is the kraft.version there is to be.
+
+    Raises INVALID_UPDATE_VERSION: then nothing is finalised.
+    """
+    records = []
+    for name, update in updates.items():
+        if name == KRAFT_VERSION:
+            _check(name, update, kraft_version)
+            _check_kraft(update, kraft_version)
+            kraft_version = update.level
+        else:
+            _check(name, update, features.level(name))
+            _check_downgrade(name, update, features)
+            records.append(JournalRecord(FeatureLevelRecord(name=name, feature_level=update.level)))
+    return Outcome(reply=kraft_version, records=tuple(records))
+
+
+def _check(name: str, update: FeatureUpdate, current: int) -> None:
+    """What holds for every feature."""
+    level, is_upgrade = update.level, update.upgrade_type == UpgradeType.UPGRADE
+    if update.upgrade_type not in list(UpgradeType):
+        raise _invalid(name, level, "The controller does not support the given upgrade type.")
+    if level < 0:
+        raise _invalid(name, level, "A feature version cannot be less than 0.")
+    served = SERVED.get(name, _NOT_SERVED)
+    if not served.lowest <= level <= served.highest:
+        text = f"This broker only supports versions {served.lowest}-{served.highest}"
+        unserved = "This broker does not support this feature."
+        raise _invalid(name, level, text if served.highest else unserved)
+    if name not in SERVED and name not in _KAFKAS:
+        raise _invalid(name, level, f"Feature {name} not found.")
+    if level < current and is_upgrade:
+        text = (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+        raise _invalid(name, level, text)
+    if level > current and not is_upgrade:
+        raise _invalid(name, level, "Can't downgrade to a newer version.")
+
+
+def _check_kraft(update: FeatureUpdate, current: int) -> None:
+    if update.level < current:
+        text = "Can't downgrade the version of this feature."
+        raise _invalid(KRAFT_VERSION, update.level, text)
+
+
+def _check_downgrade(name: str, update: FeatureUpdate, features: Features) -> None:
+    if name != METADATA_VERSION:
+        return
+    current = features.metadata_version
+    if _RECORDS_CHANGED.isdisjoint(range(update.level + 1, current + 1)):
+        return  # so is the range of an upgrade, which is empty
+    reason = "it might delete metadata information"
+    if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
+        reason = "unsafe metadata downgrade is not supported in this version"
+    raise ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {current} to {update.level}. "
+        f"Refusing to perform it because {reason}.",
+    )
+
+
+def _invalid(name: str, level: int, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {level} for feature {name}. {reason}",
+    )

@@ -1,0 +1,174 @@
+"""Opening `__cluster_metadata-0` as Kafka's KRaft log.
+
+A start is an election that this node wins. It opens a new epoch: `quorum-state` names it, and a
+LeaderChange control batch begins it in the log; the batches that follow carry it as their partition
+leader epoch. A log without records is then given its first ones, those of `bootstrap.checkpoint`,
+inside a metadata transaction; a transaction that was left open is aborted. After that the log is a
+journal like any other.
+
+Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, ActivationRecordsGenerator.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...protocol.record_batch import build_batch
+from ...protocol.records.cluster_metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+from ...storage.filenames import (
+    BOOTSTRAP_CHECKPOINT,
+    is_unfinished_snapshot,
+    metadata_snapshot_file,
+    parse_metadata_snapshot_file,
+)
+from ...storage.files import Files
+from ...storage.log import AppendOrigin, PartitionLog
+from ..journal import Journal, stored_records
+from ..outcome import JournalRecord, Outcome
+from ..record_codec import MetadataRecordCodec
+from .cluster_metadata import ClusterMetadata
+from .configs import ConfigResourceType
+from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
+from .metadata_reading import MetadataReading, check_reading, read_metadata
+from .metadata_snapshot import read_snapshot
+from .quorum import Quorum, QuorumMember, epoch_start
+from .quorum_state import QuorumState, write_quorum_state
+
+_logger = logging.getLogger(__name__)
+
+FIRST_VERSION_WITH_TRANSACTIONS = 13  # metadata.version 3.6-IV1
+DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka passes over such a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KraftLog:
+    """The metadata log, open and led by this node."""
+
+    journal: Journal
+    metadata: ClusterMetadata
+    quorum: Quorum
+    me: QuorumMember
+    leader_epoch: int
+
+
+def open_kraft_log(  # what a start knows
+    log: PartitionLog,
+    files: Files,
+    cluster_id: str,
+    me: QuorumMember,
+    *,
+    now_ms: int,
+    default_min_insync_replicas: int = 1,
+    reading: MetadataReading | None = None,
+) -> KraftLog:
+    """Replay the metadata and become its leader. `reading`: what was read of it just now.
+
+    Nothing is written when it raises: NotAloneError, UnservableMetadataError, CorruptJournalError,
+    QuorumStateError. All that was written is on the disk when it returns.
+    """
+    if reading is None or reading.end_offset != log.log_end_offset:
+        reading = read_metadata(files, log.directory, cluster_id)
+    check_reading(reading, me)
+    metadata, quorum = reading.metadata, reading.quorum
+    _put_snapshots_in_order(log, files, reading, now_ms)
+    epoch = 1 + max(reading.last_epoch, log.leader_epoch)
+    codec = MetadataRecordCodec.of_cluster()
+    journal = Journal(log, metadata, codec, start_offset=log.log_end_offset)
+    _begin_epoch(log, files, quorum, me, epoch, now_ms)
+    first = _first_records(files, log.directory.parent)
+    journal.commit(_activation(metadata, first, default_min_insync_replicas), now_ms)
+    log.flush(now_ms)
+    if quorum.voters is not None:
+        quorum = replace(quorum, voters_are_in_log=True)
+    return KraftLog(journal=journal, metadata=metadata, quorum=quorum, me=me, leader_epoch=epoch)
+
+
+def _put_snapshots_in_order(
+    log: PartitionLog, files: Files, reading: MetadataReading, now_ms: int
+) -> None:
+    """Leave only snapshots that say something, and a log that reaches the newest of them."""
+    for damaged in reading.damaged:
+        path = log.directory / metadata_snapshot_file(*damaged)
+        _logger.error("%s is damaged: it is put aside, the log tells what it told", path)
+        files.rename(path, path.with_name(path.name + DAMAGED_SUFFIX))
+    for file_name in files.list_directory(log.directory):
+        name = parse_metadata_snapshot_file(file_name)
+        is_old = name is not None and name.end_offset < reading.start_offset
+        if is_old or is_unfinished_snapshot(file_name):
+            files.remove(log.directory / file_name)
+    if reading.goes_on_at > log.log_end_offset:
+        _logger.error(
+            "%s ends at offset %d, its newest snapshot at %d: it goes on there",
+            log.directory,
+            log.log_end_offset,
+            reading.goes_on_at,
+        )
+        log.truncate_fully_and_start_at(reading.goes_on_at, now_ms)
+
+
+def _begin_epoch(
+    log: PartitionLog, files: Files, quorum: Quorum, me: QuorumMember, epoch: int, now_ms: int
+) -> None:
+    voters = (me.node_id,) if quorum.kraft_version == 0 else None
+    won = QuorumState(leader_id=me.node_id, leader_epoch=epoch, voters=voters)
+    write_quorum_state(files, log.directory, won)
+    batch = build_batch(
+        [record._replace(timestamp_ms=now_ms) for record in epoch_start(quorum, me)],
+        is_control=True,
+    )
+    log.become_leader(epoch)
+    log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
+
+
+def _first_records(files: Files, data_directory: Path) -> tuple[JournalRecord, ...]:
+    """What formatting left for an empty log; our own first records where that is lost."""
+    path = data_directory / BOOTSTRAP_CHECKPOINT
+    if not files.exists(path):
+        return bootstrap_records()
+    stored = stored_records(read_snapshot(files, path), MetadataRecordCodec.of_cluster(), str(path))
+    return tuple(record for record, _ in stored if isinstance(record, JournalRecord))
+
+
+def _activation(
+    metadata: ClusterMetadata, first: Sequence[JournalRecord], min_insync_replicas: int
+) -> Outcome[None]:
+    """What a new leader writes before anything else."""
+    abort = AbortTransactionRecord(reason="Controller failover")
+    records = [JournalRecord(abort)] if metadata.in_transaction else []
+    if not metadata.is_bootstrapped:
+        levels = _feature_levels(first)
+        body = list(first)
+        if levels.get(ELR_VERSION):
+            body.append(_min_insync_replicas(min_insync_replicas))
+        if levels.get(METADATA_VERSION, 0) >= FIRST_VERSION_WITH_TRANSACTIONS:
+            begin = JournalRecord(BeginTransactionRecord(name="Bootstrap records"))
+            body = [begin, *body, JournalRecord(EndTransactionRecord())]
+        records += body
+    return Outcome(reply=None, records=tuple(records))
+
+
+def _feature_levels(records: Sequence[JournalRecord]) -> dict[str, int]:
+    return {
+        record.value.name: record.value.feature_level
+        for record in records
+        if isinstance(record.value, FeatureLevelRecord)
+    }
+
+
+def _min_insync_replicas(value: int) -> JournalRecord:
+    """Where eligible leader replicas are on, Kafka wants the cluster's default written down."""
+    return JournalRecord(
+        ConfigRecord(
+            resource_type=ConfigResourceType.BROKER,
+            resource_name="",
+            name="min.insync.replicas",
+            value=str(value),
+        )
+    )

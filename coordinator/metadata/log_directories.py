@@ -1,0 +1,136 @@
+"""Decisions about the broker's log directories: which are online, and which get nothing new.
+
+A broker's registration names the directories that are online. One that fails is taken out of it,
+and the partitions that lie there have no leader from then on: with KIP-966 (eligible leader
+replicas) their ISR becomes empty, and who was in it stays eligible; without, the ISR stays as it
+was. At the next start with the directory back the broker registers it again, and leads them.
+
+Kafka's brokers tell the controller of both by their heartbeats: ReplicationControlManager's
+handleDirectoriesOffline and handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from ...protocol.records.cluster_metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+)
+from ..outcome import JournalRecord, Outcome
+from .cluster_metadata import ClusterMetadata
+from .features import ELR_VERSION, FIRST_VERSION_WITH_CORDONED, FIRST_VERSION_WITH_DIRECTORIES
+from .topics import NO_LEADER, Partition, Topic
+
+TopicPartition = tuple[str, int]
+
+# The lowest version of a BrokerRegistrationChangeRecord that has the field.
+VERSION_WITH_LOG_DIRS = 2
+VERSION_WITH_CORDONED = 3
+
+
+def directories_offline(
+    metadata: ClusterMetadata,
+    node_id: int,
+    failed: Collection[bytes],
+    lies_in: Mapping[TopicPartition, bytes],
+) -> Outcome[list[TopicPartition]]:
+    """These directories (by directory.id) cannot be used any more; who has no leader because of it.
+
+    `lies_in`: where each log is, for the metadata may still name the directory that one has left.
+    Nothing is written for directories that are not registered, or where the metadata is too old to
+    name directories.
+    """
+    registration = metadata.brokers[node_id]
+    lost = [directory for directory in registration.log_dirs if directory in failed]
+    if not lost or metadata.features.metadata_version < FIRST_VERSION_WITH_DIRECTORIES:
+        return Outcome(reply=[])
+    changes = [
+        change
+        for topic in metadata.topics.values()
+        for partition in topic.partitions.values()
+        if (change := _change_of(metadata, topic, partition, node_id, lost, lies_in))
+    ]
+    leaderless = [
+        (metadata.topics.by_id[change.topic_id].name, change.partition_id)
+        for change in changes
+        if change.leader == NO_LEADER
+    ]
+    records = [metadata.features.versioned(change) for change in changes]
+    change_of_broker = BrokerRegistrationChangeRecord(
+        broker_id=node_id,
+        broker_epoch=registration.broker_epoch,
+        log_dirs=[directory for directory in registration.log_dirs if directory not in lost],
+    )
+    records.append(JournalRecord(change_of_broker, VERSION_WITH_LOG_DIRS))
+    return Outcome(reply=leaderless, records=tuple(records), atomic=False)
+
+
+def _change_of(
+    metadata: ClusterMetadata,
+    topic: Topic,
+    partition: Partition,
+    node_id: int,
+    lost: Collection[bytes],
+    lies_in: Mapping[TopicPartition, bytes],
+) -> PartitionChangeRecord | None:
+    """What becomes of a partition when these directories are lost; None: nothing."""
+    told = partition.directory_of(node_id)
+    is_there = lies_in.get((topic.name, partition.index), told)
+    if is_there in lost and partition.leader == node_id:
+        return leader_lost(metadata, topic, partition, node_id)
+    if told in lost and is_there is not None and is_there not in lost:
+        change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
+        return placed_in(change, partition, node_id, is_there)
+    return None
+
+
+def directories_cordoned(
+    metadata: ClusterMetadata, node_id: int, cordoned: Sequence[bytes]
+) -> Outcome[None]:
+    """These directories get no new partitions. Nothing is written that the metadata says already,
+    or that it is too old for.
+    """
+    registration = metadata.brokers[node_id]
+    known = registration.cordoned_log_dirs
+    if metadata.features.metadata_version < FIRST_VERSION_WITH_CORDONED:
+        return Outcome(reply=None)
+    if known is not None and set(known) == set(cordoned):
+        return Outcome(reply=None)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=node_id,
+        broker_epoch=registration.broker_epoch,
+        cordoned_log_dirs=list(cordoned),
+    )
+    return Outcome(reply=None, records=(JournalRecord(change, VERSION_WITH_CORDONED),))
+
+
+def leader_lost(
+    metadata: ClusterMetadata, topic: Topic, partition: Partition, node_id: int
+) -> PartitionChangeRecord:
+    """The change by which nobody leads the partition that `node_id` has led."""
+    change = PartitionChangeRecord(
+        partition_id=partition.index, topic_id=topic.id, leader=NO_LEADER
+    )
+    if not metadata.features.level(ELR_VERSION):
+        forgotten: list[int] | None = [] if partition.eligible_leader_replicas else None
+        return msgspec.structs.replace(change, eligible_leader_replicas=forgotten)  # type: ignore[type-var] # schema.py hides the base
+    isr = [node for node in partition.isr if node != node_id]
+    eligible = [node for node in partition.eligible_leader_replicas if node not in isr]
+    eligible += [node for node in partition.isr if node not in (*isr, *eligible)]
+    same = tuple(eligible) == partition.eligible_leader_replicas
+    return msgspec.structs.replace(  # type: ignore[type-var] # schema.py hides the base
+        change,
+        isr=None if tuple(isr) == partition.isr else isr,
+        eligible_leader_replicas=None if same else eligible,
+        last_known_elr=None if partition.last_known_elr else [node_id],
+    )
+
+
+def placed_in(
+    change: PartitionChangeRecord, partition: Partition, node_id: int, directory_id: bytes
+) -> PartitionChangeRecord:
+    """The change, and the node's replica lies in that directory from now on."""
+    directories = list(partition.directories)
+    directories[partition.replicas.index(node_id)] = directory_id
+    return msgspec.structs.replace(change, directories=directories)  # type: ignore[type-var] # schema.py hides the base

@@ -1,0 +1,150 @@
+"""Snapshot files of the metadata log: what stands for all records before an offset.
+
+`00000000000000000500-0000000003.checkpoint` stands for the records before offset 500, the last of
+them of epoch 3. It is a file of record batches (of that epoch, offsets from 0): a SnapshotHeader
+with the time of the last of them, perhaps KRaftVersion and Voters, then metadata records, at last a
+SnapshotFooter. Two of them come from formatting a directory:
+
+    bootstrap.checkpoint                                 in the log directory: the first records
+    00000000000000000000-0000000000.checkpoint           beside the log: the first voters
+
+Larger ones are written as the log grows, and then the log before them may go: snapshot_keeping.py.
+Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ...protocol.record import Record, read_records
+from ...protocol.record_batch import CorruptRecordError, build_batch, check_crc, read_header
+from ...protocol.records.control import (
+    ControlRecordType,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    control_key,
+    control_type,
+)
+from ...protocol.schema import Message
+from ...storage.filenames import MetadataSnapshotName, parse_metadata_snapshot_file
+from ...storage.files import Files
+from ..journal import CorruptJournalError
+from ..outcome import JournalRecord
+from ..record_codec import RecordCodec
+
+# The version inside the records' first field and of their messages: all are 0 as of Kafka 4.4.
+CONTROL_VERSION = 0
+RECORDS_PER_BATCH = 1000
+RECORDS_PER_PIECE = 100
+
+
+def snapshots_in(files: Files, directory: Path) -> list[MetadataSnapshotName]:
+    """The finished snapshots in the metadata log's directory; the last one reaches furthest."""
+    names = (parse_metadata_snapshot_file(name) for name in files.list_directory(directory))
+    return sorted(name for name in names if name is not None)
+
+
+def read_snapshot(files: Files, path: Path) -> list[memoryview]:
+    """The batches of a snapshot file. Raises CorruptJournalError unless it is whole and sound."""
+    data = memoryview(files.read(path))
+    batches = []
+    position = 0
+    try:
+        while position < len(data):
+            header = read_header(data, position)
+            batch = data[position : position + header.size_bytes]
+            if len(batch) < header.size_bytes or header.batch_length <= 0:
+                raise CorruptRecordError(f"a batch of {header.size_bytes} bytes is cut short")
+            check_crc(batch, header)
+            batches.append(batch)
+            position += header.size_bytes
+    except CorruptRecordError as error:
+        raise CorruptJournalError(f"{path}, byte {position}: {error}") from error
+    if not any(kind is ControlRecordType.SNAPSHOT_FOOTER for kind, _ in control_records(batches)):
+        raise CorruptJournalError(f"{path}: its end is missing")
+    return batches
+
+
+def control_records(
+    batches: Iterable[memoryview],
+) -> Iterator[tuple[ControlRecordType | None, Record]]:
+    """The control records in some batches, with what each is about."""
+    for batch in batches:
+        header = read_header(batch)
+        if header.is_control:
+            for record in read_records(batch, header=header):
+                yield control_type(record.key), record
+
+
+def control_record(kind: ControlRecordType, message: Message) -> Record:
+    """A control record that belongs to the quorum or to a snapshot; it still needs its time."""
+    return Record(control_key(kind), message.encode(CONTROL_VERSION), 0)
+
+
+def snapshot_bytes(
+    controls: Sequence[Record],
+    records: Iterable[JournalRecord],
+    codec: RecordCodec,
+    *,
+    last_contained_ms: int,
+    now_ms: int,
+    epoch: int = 0,
+) -> bytes:
+    """A whole snapshot file, see `snapshot_pieces`."""
+    pieces = snapshot_pieces(
+        controls, records, codec, last_contained_ms=last_contained_ms, now_ms=now_ms, epoch=epoch
+    )
+    return b"".join(pieces)
+
+
+def snapshot_pieces(
+    controls: Sequence[Record],
+    records: Iterable[JournalRecord],
+    codec: RecordCodec,
+    *,
+    last_contained_ms: int,
+    now_ms: int,
+    epoch: int,
+) -> Iterator[bytes]:
+    """A snapshot file piece by piece, none of which takes long to make; some are empty.
+
+    `controls` follow the header in its batch, as Kafka writes them. Kafka puts up to 8 MiB of
+    records into a batch; here it is 1,000 of them, its measure for what one write may hold.
+    """
+    header = SnapshotHeaderRecord(
+        version=CONTROL_VERSION, last_contained_log_timestamp=last_contained_ms
+    )
+    head = [control_record(ControlRecordType.SNAPSHOT_HEADER, header), *controls]
+    batches = _Batches(now_ms, epoch)
+    yield batches.build(head, is_control=True)
+    body: list[Record] = []
+    for record in records:
+        body.append(Record(*codec.encode(record), now_ms))
+        if len(body) == RECORDS_PER_BATCH:
+            yield batches.build(body)
+            body = []
+        elif len(body) % RECORDS_PER_PIECE == 0:
+            yield b""
+    if body:
+        yield batches.build(body)
+    footer = SnapshotFooterRecord(version=CONTROL_VERSION)
+    tail = [control_record(ControlRecordType.SNAPSHOT_FOOTER, footer)]
+    yield batches.build(tail, is_control=True)
+
+
+class _Batches:
+    """Batches one behind the other, as in a file of its own: offsets count from 0."""
+
+    def __init__(self, now_ms: int, epoch: int) -> None:
+        self._now_ms = now_ms
+        self._epoch = epoch
+        self._next_offset = 0
+
+    def build(self, records: list[Record], *, is_control: bool = False) -> bytes:
+        batch = build_batch(
+            [record._replace(timestamp_ms=self._now_ms) for record in records],
+            base_offset=self._next_offset,
+            partition_leader_epoch=self._epoch,
+            is_control=is_control,
+        )
+        self._next_offset += len(records)
+        return bytes(batch)

@@ -1,0 +1,112 @@
+"""Where a new partition goes: on this broker, in the log directory with the fewest partitions.
+
+There is one broker, so each partition has one replica, and whatever asks for more is refused with
+the error that a Kafka cluster of one broker gives. Kafka: StripedReplicaPlacer,
+ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogDirs.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from ...protocol.errors import ApiError, ErrorCode
+from .cluster_metadata import ClusterMetadata
+from .topics import Partition
+
+
+class Placer:
+    """Makes partitions, within one decision: it counts those that it has made itself."""
+
+    def __init__(
+        self,
+        metadata: ClusterMetadata,
+        node_id: int,
+        directories: Sequence[bytes],
+        cordoned: Collection[bytes] = (),
+    ) -> None:
+        """`directories`: the directory.id of each log directory that is online.
+
+        Those that are `cordoned` are left out; where that leaves none, only who names the replicas
+        gets partitions, in any of them.
+        """
+        usable = [directory for directory in directories if directory not in cordoned]
+        self._metadata = metadata
+        self._node_id = node_id
+        self._all_cordoned = bool(directories) and not usable
+        self._directories = usable or directories
+        self._partitions_in = Counter(self._known_directories()) if len(directories) > 1 else None
+
+    def _known_directories(self) -> Iterator[bytes]:
+        for topic in self._metadata.topics.values():
+            for partition in topic.partitions.values():
+                directory = partition.directory_of(self._node_id)
+                if directory is not None:
+                    yield directory
+
+    def new_partition(self, index: int) -> Partition:
+        """A partition that has never been, led by this broker."""
+        return Partition(
+            index=index,
+            replicas=(self._node_id,),
+            isr=(self._node_id,),
+            leader=self._node_id,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=(self._next_directory(),),
+        )
+
+    def _next_directory(self) -> bytes:
+        if not self._directories:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "All log directories are offline.")
+        if self._partitions_in is None:
+            return self._directories[0]
+        counts = self._partitions_in
+        chosen = min(self._directories, key=lambda directory: counts[directory])
+        counts[chosen] += 1
+        return chosen
+
+    def check_replication_factor(self, replication_factor: int) -> None:
+        """Raise INVALID_REPLICATION_FACTOR unless one broker can fulfil it."""
+        if replication_factor <= 0:
+            reason = (
+                f"Invalid replication factor {replication_factor}: "
+                "the replication factor must be positive."
+            )
+        elif self._all_cordoned:
+            reason = "all log directories of the only broker are cordoned."
+        elif replication_factor > 1:
+            reason = (
+                f"The target replication factor of {replication_factor} cannot be reached "
+                "because only 1 broker(s) are registered."
+            )
+        else:
+            return
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): {reason}",
+        )
+
+    def check_assignment(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
+        """Raise INVALID_REPLICA_ASSIGNMENT unless these replicas can be had.
+
+        `replication_factor` is that of the partitions before it, None for the first.
+        """
+        if not broker_ids:
+            raise _bad_assignment("includes an empty replica list.")
+        strangers = [broker_id for broker_id in broker_ids if broker_id != self._node_id]
+        if strangers:
+            raise _bad_assignment(
+                f"includes broker {min(strangers)}, but no such broker is registered."
+            )
+        if len(broker_ids) > 1:
+            raise _bad_assignment(f"includes the broker {self._node_id} more than once.")
+        if replication_factor not in (None, len(broker_ids)):
+            raise _bad_assignment(
+                f"includes a partition with {len(broker_ids)} replica(s), but this is not "
+                f"consistent with previous partitions, which have {replication_factor} replica(s)."
+            )
+
+
+def _bad_assignment(problem: str) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}"
+    )

@@ -1,0 +1,111 @@
+"""Decisions about where replicas lie: on which brokers, and in which of their directories.
+
+There is one broker, and every replica lies on it (a directory that says otherwise is refused at
+start). So the only list of replicas that may be asked for is the one there is: a reassignment is
+over before it began, none is ever under way, and none can be cancelled. What does move is a replica
+between the broker's directories; when its log has been copied, the metadata names the new one.
+
+Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplicasToDirs.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.records.cluster_metadata import PartitionChangeRecord
+from ..outcome import JournalRecord, Outcome
+from .cluster_metadata import ClusterMetadata
+from .features import FIRST_VERSION_WITH_DIRECTORIES
+from .log_directories import placed_in
+from .topics import Partition, Topic
+
+
+def check_reassignment(
+    metadata: ClusterMetadata,
+    name: str,
+    index: int,
+    replicas: Sequence[int] | None,
+    *,
+    allow_replication_factor_change: bool,
+) -> None:
+    """Refuse a reassignment that cannot be; one that passes changes nothing. None cancels.
+
+    Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+    """
+    _, partition = find_partition(metadata, name, index)
+    if replicas is None:
+        text = "No partition reassignment is in progress."
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
+    check_replicas(metadata.brokers, replicas)
+    if not allow_replication_factor_change and len(replicas) != len(partition.replicas):
+        text = (
+            f"The replication factor is changed from {len(partition.replicas)} to {len(replicas)}"
+        )
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+
+
+def check_replicas(brokers: Collection[int], replicas: Sequence[int]) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each named once."""
+    intro = "The manual partition assignment includes"
+    if not replicas:
+        raise _invalid(f"{intro} an empty replica list.")
+    for broker_id in replicas:
+        if broker_id not in brokers:
+            text = f"{intro} broker {broker_id}, but no such broker is registered."
+            raise _invalid(text)
+        if replicas.count(broker_id) > 1:
+            raise _invalid(f"{intro} the broker {broker_id} more than once.")
+
+
+def find_partition(metadata: ClusterMetadata, name: str, index: int) -> tuple[Topic, Partition]:
+    """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+    topic = metadata.topics.get(name)
+    if topic is None:
+        text = f"Unable to find a topic named {name}."
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    partition = topic.partitions.get(index)
+    if partition is None:
+        text = f"Unable to find partition {name}:{index}."
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return topic, partition
+
+
+def assign_directory(
+    metadata: ClusterMetadata, node_id: int, name: str, index: int, directory_id: bytes
+) -> Outcome[None]:
+    """The node's replica of a partition lies in that directory from now on.
+
+    Nothing is written where the metadata says so already, or is too old to name directories.
+    Raises UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    topic, partition = find_partition(metadata, name, index)
+    change = _assignment(metadata, node_id, topic, partition, directory_id)
+    return Outcome(reply=None, records=() if change is None else (change,))
+
+
+def assign_directories(
+    metadata: ClusterMetadata, node_id: int, lies_in: Mapping[tuple[str, int], bytes]
+) -> Outcome[None]:
+    """The node's replicas lie where `lies_in` says, by topic and index; others stay as they are."""
+    changes = [
+        _assignment(metadata, node_id, topic, topic.partitions[index], directory_id)
+        for (name, index), directory_id in lies_in.items()
+        if (topic := metadata.topics.get(name)) and index in topic.partitions
+    ]
+    records = tuple(change for change in changes if change is not None)
+    return Outcome(reply=None, records=records, atomic=False)
+
+
+def _assignment(
+    metadata: ClusterMetadata, node_id: int, topic: Topic, partition: Partition, directory_id: bytes
+) -> JournalRecord | None:
+    if metadata.features.metadata_version < FIRST_VERSION_WITH_DIRECTORIES:
+        return None
+    if partition.directory_of(node_id) in (directory_id, None):
+        return None
+    change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
+    return metadata.features.versioned(placed_in(change, partition, node_id, directory_id))
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

@@ -1,0 +1,60 @@
+"""Whether odradek may serve what a directory holds: it must be all ours, and of a kind we know.
+
+A single node cannot stand in for replicas, voters or brokers that are elsewhere, and it cannot read
+records that lie in a tier. Such a directory is refused before anything in it is written to. A
+broker that is only registered, fenced or not, counts: Kafka would place replicas on it, and its own
+data may hold what ours lacks.
+
+What is kept but not served (ACLs, SCRAM users, quotas) refuses nobody: what Kafka enforces is
+decided by its configuration, and a configuration that asks for protection is refused by itself
+(config/protection.py).
+"""
+
+from collections.abc import Iterator
+
+from ...storage.topic_names import REMOTE_LOG_METADATA_TOPIC
+from .cluster_metadata import ClusterMetadata
+from .features import METADATA_VERSION, SERVED
+from .topics import Topic
+
+REMOTE_STORAGE = "remote.storage.enable"
+
+
+class UnservableMetadataError(Exception):
+    """The metadata asks for what odradek does not do; says what."""
+
+
+def check_servable(metadata: ClusterMetadata, node_id: int) -> None:
+    """Raise UnservableMetadataError with the first reason not to serve this metadata."""
+    for reason in _obstacles(metadata, node_id):
+        raise UnservableMetadataError(reason)
+
+
+def _obstacles(metadata: ClusterMetadata, node_id: int) -> Iterator[str]:
+    level, served = metadata.features.metadata_version, SERVED[METADATA_VERSION]
+    if not served.lowest <= level <= served.highest:
+        yield (
+            f"metadata.version {level} is outside {served.lowest} to {served.highest}, "
+            "which is what this version of odradek can read"
+        )
+    others = sorted(metadata.brokers.keys() - {node_id})
+    if others:
+        yield (
+            f"broker {others[0]} is registered beside this node ({node_id}); where it is gone for "
+            "good, unregister it with Apache Kafka (kafka-cluster.sh unregister)"
+        )
+    for topic in metadata.topics.values():
+        yield from _obstacles_of(topic, node_id)
+        if metadata.configs.of_topic(topic.name).get(REMOTE_STORAGE, "").lower() == "true":
+            yield f"topic {topic.name} has {REMOTE_STORAGE}=true: tiered storage is not served"
+    if REMOTE_LOG_METADATA_TOPIC in metadata.topics:
+        yield f"topic {REMOTE_LOG_METADATA_TOPIC} is there: tiered storage is not served"
+
+
+def _obstacles_of(topic: Topic, node_id: int) -> Iterator[str]:
+    for partition in topic.partitions.values():
+        if partition.replicas != (node_id,):
+            yield (
+                f"{topic.name}-{partition.index} has replicas on {list(partition.replicas)}, "
+                f"not on this node ({node_id}) alone"
+            )

@@ -1,0 +1,321 @@
+"""Decisions that bring topics and partitions into being.
+
+Checks come in Kafka's order, so that a request with several faults gets Kafka's error: name,
+collision, existence, configs, then assignment or counts. The refusal of one topic does not touch
+the others of the request. Kafka: ReplicationControlManager.createTopics and createPartitions.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ...protocol.errors import ApiError, ErrorCode
+from ...protocol.primitives import random_uuid
+from ...protocol.records.cluster_metadata import ConfigRecord, TopicRecord
+from ...storage.topic_names import CLUSTER_METADATA_TOPIC, why_illegal
+from ..outcome import JournalRecord, Outcome
+from .cluster_metadata import ClusterMetadata
+from .configs import ConfigResourceType
+from .placement import Placer
+from .topics import Partition, Topic
+
+# Kafka: QuorumController.MAX_RECORDS_PER_USER_OP. So a user's operation always fits one batch.
+MAX_RECORDS = 10_000
+MAX_CONFIG_VALUE_LENGTH = 32767
+DEFAULT = -1
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRules:
+    """What counts where a request leaves it open, and what is legal.
+
+    `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
+    get no new partitions, but where all are and somebody wants it so. `check_configs` gets a new
+    topic's overrides and raises INVALID_CONFIG where one is illegal.
+    """
+
+    node_id: int
+    directories: Sequence[bytes]
+    default_partitions: int
+    default_replication_factor: int
+    check_configs: Callable[[Mapping[str, str]], object]
+    cordoned: Collection[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A wish: -1 stands for the default; `assignments` pairs an index with its replicas."""
+
+    name: str
+    partition_count: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    """A wish come true."""
+
+    name: str
+    topic_id: bytes
+    partition_count: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MorePartitions:
+    """A wish: the topic shall have `count` partitions; `assignments`: replicas of those added."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def create_topics(
+    metadata: ClusterMetadata,
+    wishes: Sequence[NewTopic],
+    rules: TopicRules,
+    *,
+    validate_only: bool = False,
+    new_id: Callable[[], bytes] = random_uuid,
+) -> Outcome[dict[str, CreatedTopic | ApiError]]:
+    """Create each topic, or say why not. A name that occurs twice is refused.
+
+    Raises POLICY_VIOLATION when the whole is too large for one operation.
+    """
+    _check_total(wishes, rules)
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
+    repeated = _repeated(wish.name for wish in wishes)
+    reply: dict[str, CreatedTopic | ApiError] = {}
+    records: list[JournalRecord] = []
+    for wish in wishes:
+        try:
+            _check_name(metadata, wish.name, repeated)
+            configs = _checked_configs(wish, rules)
+            partitions = _checked_partitions(wish, rules, placer)
+        except ApiError as refusal:
+            reply[wish.name] = refusal
+            continue
+        topic = Topic(wish.name, new_id(), partitions)
+        records += _birth_records(metadata, topic, configs)
+        reply[wish.name] = CreatedTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            partition_count=len(partitions),
+            replication_factor=topic.replication_factor,
+        )
+    return bounded(reply, records, validate_only)
+
+
+def create_partitions(
+    metadata: ClusterMetadata,
+    wishes: Sequence[MorePartitions],
+    rules: TopicRules,
+    *,
+    validate_only: bool = False,
+) -> Outcome[dict[str, ApiError | None]]:
+    """Give each topic more partitions, or say why not. Raises POLICY_VIOLATION, as above."""
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
+    repeated = _repeated(wish.name for wish in wishes)
+    reply: dict[str, ApiError | None] = {}
+    records: list[JournalRecord] = []
+    for wish in wishes:
+        try:
+            if wish.name in repeated:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            topic = metadata.topics.get(wish.name)
+            if topic is None:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {wish.name}."
+                )
+            _check_growth(topic, wish)
+            _check_added_assignments(topic, wish, placer)
+        except ApiError as refusal:
+            reply[wish.name] = refusal
+            continue
+        reply[wish.name] = None
+        records += [
+            metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
+            for index in range(len(topic.partitions), wish.count)
+        ]
+    return bounded(reply, records, validate_only)
+
+
+# -- topics ---------------------------------------------------------------------------------------
+
+
+def _check_total(wishes: Sequence[NewTopic], rules: TopicRules) -> None:
+    total = 0
+    for wish in wishes:
+        count = (
+            rules.default_partitions if wish.partition_count == DEFAULT else wish.partition_count
+        )
+        total += len(wish.assignments) or max(0, count)
+    if total > MAX_RECORDS:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
+def _check_name(metadata: ClusterMetadata, name: str, repeated: set[str]) -> None:
+    if name in repeated:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if name == CLUSTER_METADATA_TOPIC:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+        )
+    if name in metadata.topics:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    problem = why_illegal(name)
+    if problem:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+    colliding = metadata.topics.colliding_with(name)
+    if colliding is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {colliding}",
+        )
+
+
+def _checked_configs(wish: NewTopic, rules: TopicRules) -> dict[str, str]:
+    configs = {key: value for key, value in wish.configs.items() if value is not None}
+    if len(configs) < len(wish.configs):
+        nulls = ",".join(key for key, value in wish.configs.items() if value is None)
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}"
+        )
+    for key, value in configs.items():
+        if len(value) > MAX_CONFIG_VALUE_LENGTH:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"The value of {key} cannot be added because it exceeds the maximum value size "
+                f"of {MAX_CONFIG_VALUE_LENGTH} bytes.",
+            )
+    rules.check_configs(configs)
+    return configs
+
+
+def _checked_partitions(wish: NewTopic, rules: TopicRules, placer: Placer) -> list[Partition]:
+    if wish.assignments:
+        _check_assignments(wish, placer)
+        return [placer.new_partition(index) for index in range(len(wish.assignments))]
+    if wish.replication_factor < DEFAULT or wish.replication_factor == 0:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value: "
+            f"the replication factor given is {wish.replication_factor}.",
+        )
+    if wish.partition_count < DEFAULT or wish.partition_count == 0:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Number of partitions was set to an invalid non-positive value: "
+            f"{wish.partition_count}.",
+        )
+    placer.check_replication_factor(
+        rules.default_replication_factor
+        if wish.replication_factor == DEFAULT
+        else wish.replication_factor
+    )
+    count = rules.default_partitions if wish.partition_count == DEFAULT else wish.partition_count
+    return [placer.new_partition(index) for index in range(count)]
+
+
+def _check_assignments(wish: NewTopic, placer: Placer) -> None:
+    if wish.replication_factor != DEFAULT or wish.partition_count != DEFAULT:
+        what = "replication factor" if wish.replication_factor != DEFAULT else "numPartitions"
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"A manual partition assignment was specified, but {what} was not set to -1.",
+        )
+    replication_factor = None
+    seen: set[int] = set()
+    for index, broker_ids in wish.assignments:
+        if index in seen:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
+        placer.check_assignment(broker_ids, replication_factor)
+        replication_factor = len(broker_ids)
+        seen.add(index)
+    if seen != set(range(len(seen))):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+
+
+def _birth_records(
+    metadata: ClusterMetadata, topic: Topic, configs: Mapping[str, str]
+) -> list[JournalRecord]:
+    """The topic, its configs, its partitions: Kafka's order."""
+    messages = [
+        TopicRecord(name=topic.name, topic_id=topic.id),
+        *(
+            ConfigRecord(
+                resource_type=ConfigResourceType.TOPIC,
+                resource_name=topic.name,
+                name=key,
+                value=value,
+            )
+            for key, value in configs.items()
+        ),
+        *(partition.to_record(topic.id) for partition in topic.partitions.values()),
+    ]
+    return [metadata.features.versioned(message) for message in messages]
+
+
+# -- partitions -----------------------------------------------------------------------------------
+
+
+def _check_growth(topic: Topic, wish: MorePartitions) -> None:
+    now = len(topic.partitions)
+    if wish.count == now:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+    if wish.count < now:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {now} partition(s); "
+            f"{wish.count} would not be an increase.",
+        )
+    added = wish.count - now
+    if added > MAX_RECORDS:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+    if wish.assignments is not None and len(wish.assignments) != added:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {added} additional partition(s), but only "
+            f"{len(wish.assignments)} assignment(s) were specified.",
+        )
+
+
+def _check_added_assignments(topic: Topic, wish: MorePartitions, placer: Placer) -> None:
+    if wish.assignments is None:
+        placer.check_replication_factor(topic.replication_factor)
+        return
+    for broker_ids in wish.assignments:
+        placer.check_assignment(broker_ids, topic.replication_factor)
+
+
+# -- both -----------------------------------------------------------------------------------------
+
+
+def _repeated(names: Iterable[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def bounded(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
+    """The outcome of a user's operation. Raises POLICY_VIOLATION when it is too large for one."""
+    if len(records) > MAX_RECORDS:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Unable to perform excessively large batch operation: it needs {len(records)} "
+            f"records, the limit is {MAX_RECORDS}.",
+        )
+    return Outcome(reply=reply, records=() if validate_only else tuple(records))

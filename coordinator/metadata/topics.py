@@ -1,0 +1,262 @@
+"""The topics of the cluster, by name and by id: the largest part of the metadata.
+
+`Topics` is assigned to by replay alone (cluster_metadata.py). Partitions are values: a change puts
+a new one in the old one's place, so whoever holds one holds a consistent view.
+
+A leader epoch rises with every PartitionChangeRecord that names a leader, even the same one; a
+partition epoch with every change. Kafka: PartitionRegistration.merge, TopicsImage.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from ...protocol.records.cluster_metadata import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from ...storage.topic_names import collision_key, is_internal
+
+NO_LEADER = -1
+NO_LEADER_CHANGE = -2
+NO_RECOVERY_CHANGE = -1
+
+
+class LeaderRecoveryState(IntEnum):
+    """Whether the leader was elected from outside the in-sync replicas, and must recover."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class TopicEvent(IntEnum):
+    """What happens to a topic, as far as others than its replicas care."""
+
+    CREATED = 1
+    DELETED = 2
+    REPLICAS_CHANGED = 3
+    """It has a partition more, or one has other replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition as the metadata log describes it; replicas are node ids, preferred first.
+
+    `directories` holds, in the order of `replicas`, the directory.id where each replica lies.
+    """
+
+    index: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[bytes, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    recovery_state: int = LeaderRecoveryState.RECOVERED
+
+    @classmethod
+    def from_record(cls, record: PartitionRecord) -> "Partition":
+        """The partition that a PartitionRecord describes whole."""
+        return cls(
+            index=record.partition_id,
+            replicas=tuple(record.replicas),
+            isr=tuple(record.isr),
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            directories=tuple(record.directories),
+            removing_replicas=tuple(record.removing_replicas),
+            adding_replicas=tuple(record.adding_replicas),
+            eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+            last_known_elr=tuple(record.last_known_elr or ()),
+            recovery_state=record.leader_recovery_state,
+        )
+
+    def to_record(self, topic_id: bytes) -> PartitionRecord:
+        """The inverse of `from_record`; empty ELR fields are left out, as Kafka does."""
+        return PartitionRecord(
+            partition_id=self.index,
+            topic_id=topic_id,
+            replicas=list(self.replicas),
+            isr=list(self.isr),
+            removing_replicas=list(self.removing_replicas),
+            adding_replicas=list(self.adding_replicas),
+            leader=self.leader,
+            leader_recovery_state=self.recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            directories=list(self.directories),
+            eligible_leader_replicas=list(self.eligible_leader_replicas) or None,
+            last_known_elr=list(self.last_known_elr) or None,
+        )
+
+    def changed_by(self, change: PartitionChangeRecord) -> "Partition":
+        """The partition after the change; what the record does not name stays."""
+        elects = change.leader != NO_LEADER_CHANGE
+        recovers = change.leader_recovery_state != NO_RECOVERY_CHANGE
+        return replace(
+            self,
+            replicas=_changed(self.replicas, change.replicas),
+            isr=_changed(self.isr, change.isr),
+            leader=change.leader if elects else self.leader,
+            leader_epoch=self.leader_epoch + elects,
+            partition_epoch=self.partition_epoch + 1,
+            directories=(
+                self.directories if change.directories is None else tuple(change.directories)
+            ),
+            removing_replicas=_changed(self.removing_replicas, change.removing_replicas),
+            adding_replicas=_changed(self.adding_replicas, change.adding_replicas),
+            eligible_leader_replicas=_changed(
+                self.eligible_leader_replicas, change.eligible_leader_replicas
+            ),
+            last_known_elr=_changed(self.last_known_elr, change.last_known_elr),
+            recovery_state=change.leader_recovery_state if recovers else self.recovery_state,
+        )
+
+    def directory_of(self, node_id: int) -> bytes | None:
+        """The directory.id of the node's replica; None when it has none or the log names none."""
+        if node_id in self.replicas and len(self.directories) == len(self.replicas):
+            return self.directories[self.replicas.index(node_id)]
+        return None
+
+
+def _changed(old: tuple[int, ...], new: list[int] | None) -> tuple[int, ...]:
+    return old if new is None else tuple(new)
+
+
+class Topic:
+    """A topic: its name, its id, and its partitions by index (0, 1, 2, … without gaps)."""
+
+    __slots__ = ("_partitions", "_sorted", "id", "name")
+
+    def __init__(self, name: str, topic_id: bytes, partitions: Iterable[Partition] = ()) -> None:
+        self.name = name
+        self.id = topic_id
+        self._partitions = {partition.index: partition for partition in partitions}
+        self._sorted = False
+
+    @property
+    def partitions(self) -> Mapping[int, Partition]:
+        """By index, in order. (A snapshot may name them in any order.)"""
+        if not self._sorted:
+            self._partitions = dict(sorted(self._partitions.items()))
+            self._sorted = True
+        return self._partitions
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of Kafka's own topics."""
+        return is_internal(self.name)
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas the first partition has, as Kafka reports it."""
+        return len(self.partitions[0].replicas)
+
+    def replay_put(self, partition: Partition) -> None:
+        """Add the partition, or replace the one of the same index."""
+        self._sorted = self._sorted and partition.index in self._partitions
+        self._partitions[partition.index] = partition
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topic) and (self.name, self.id, self._partitions) == (
+            other.name,
+            other.id,
+            other._partitions,
+        )
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self._partitions)} partitions)"
+
+
+class Topics(Mapping[str, Topic]):
+    """All topics, by name; `by_id` the same by topic id.
+
+    Who is in `on_change` is told at each record, in the midst of replay: what hangs together with
+    the event may still be to come, so look at the topic later.
+    """
+
+    def __init__(self) -> None:
+        self.on_change: list[Callable[[Topic, TopicEvent], object]] = []
+        self.by_id: dict[bytes, Topic] = {}
+        self._by_name: dict[str, Topic] = {}
+        self._by_collision_key: dict[str, set[str]] = {}
+
+    def __getitem__(self, name: str) -> Topic:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are in all topics."""
+        return sum(len(topic.partitions) for topic in self._by_name.values())
+
+    def colliding_with(self, name: str) -> str | None:
+        """A topic whose name differs from `name` at most in dots and underscores."""
+        return min(self._by_collision_key.get(collision_key(name), ()), default=None)
+
+    # -- replay ---------------------------------------------------------------------------------
+
+    def replay_topic(self, record: TopicRecord) -> None:
+        """A topic is born, still without partitions."""
+        topic = Topic(record.name, record.topic_id)
+        self._by_name[record.name] = topic
+        self.by_id[record.topic_id] = topic
+        self._by_collision_key.setdefault(collision_key(record.name), set()).add(record.name)
+        self._tell(topic, TopicEvent.CREATED)
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """A partition is born."""
+        topic = self.by_id[record.topic_id]
+        topic.replay_put(Partition.from_record(record))
+        self._tell(topic, TopicEvent.REPLICAS_CHANGED)
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """A partition's leader, replicas or directories change."""
+        topic = self.by_id[record.topic_id]
+        topic.replay_put(topic.partitions[record.partition_id].changed_by(record))
+        if record.replicas is not None:
+            self._tell(topic, TopicEvent.REPLICAS_CHANGED)
+
+    def replay_removal(self, record: RemoveTopicRecord) -> Topic:
+        """A topic dies with its partitions; returns it."""
+        topic = self.by_id.pop(record.topic_id)
+        del self._by_name[topic.name]
+        key = collision_key(topic.name)
+        self._by_collision_key[key].discard(topic.name)
+        if not self._by_collision_key[key]:
+            del self._by_collision_key[key]
+        self._tell(topic, TopicEvent.DELETED)
+        return topic
+
+    def replay_elr_removal(self, record: ClearElrRecord) -> None:
+        """Eligible leader replicas are forgotten, of one topic or (no name) of all."""
+        named = self._by_name.values() if not record.topic_name else [self[record.topic_name]]
+        for topic in named:
+            for partition in list(topic.partitions.values()):
+                if partition.eligible_leader_replicas or partition.last_known_elr:
+                    change = PartitionChangeRecord(
+                        partition_id=partition.index,
+                        topic_id=topic.id,
+                        eligible_leader_replicas=[],
+                        last_known_elr=[],
+                    )
+                    self.replay_partition_change(change)
+
+    def _tell(self, topic: Topic, event: TopicEvent) -> None:
+        for tell in self.on_change:
+            tell(topic, event)

@@ -1,0 +1,189 @@
+"""What groups see of the cluster's topics."""
+
+from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
+from odradek.coordinator.consumer_groups.topics_view import UNKNOWN, ClusterTopics
+from odradek.coordinator.metadata.broker_registration import BrokerRegistration
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
+from odradek.coordinator.outcome import Outcome
+from odradek.protocol.records.cluster_metadata import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+from odradek.protocol.schema import Message
+from tests.support.metadata import NODE, Metadata
+
+
+class Seen:
+    """A cluster's metadata, the groups' view of it, and what the view has told."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        self.view = ClusterTopics(self.metadata.state)
+        self.told: list[str] = []
+        self.view.on_change.append(self.told.append)
+
+    def create(self, name: str, partitions: int = 2) -> bytes:
+        """The new topic's id."""
+        self.metadata.create(NewTopic(name=name, partition_count=partitions))
+        return self.metadata.state.topics[name].id
+
+    def write(self, *messages: Message) -> None:
+        records = tuple(map(self.metadata.state.features.versioned, messages))
+        self.metadata.commit(Outcome(reply=None, records=records))
+
+    def add_partitions(self, name: str, count: int) -> None:
+        wish = MorePartitions(name=name, count=count)
+        self.metadata.commit(create_partitions(self.metadata.state, [wish], self.metadata.rules))
+
+    def put_into_rack(self, rack: str | None, node_id: int = NODE) -> None:
+        registered = self.metadata.state.brokers[NODE].to_record()
+        assert isinstance(registered, RegisterBrokerRecord)
+        registration = BrokerRegistration.from_record(registered)
+        moved = BrokerRegistration(
+            broker_id=node_id,
+            incarnation_id=registration.incarnation_id,
+            broker_epoch=self.metadata.log.log_end_offset,
+            endpoints=registration.endpoints,
+            rack=rack,
+        )
+        self.write(moved.to_record())
+
+
+def test_a_topic_is_found_by_name_and_by_id() -> None:
+    seen = Seen()
+    first, second = seen.create("a"), seen.create("b")
+    view = seen.view
+    assert (view.id_of("a"), view.name_of(second)) == (first, "b")
+    assert (view.id_of("c"), view.name_of(bytes(16))) == (None, None)
+    assert view.ids_of(["b", "a", "c"]) == {first, second}
+    assert "a" in view
+    assert "c" not in view
+    assert len(view) == 2
+
+
+def test_partitions_are_counted_of_topics_that_exist() -> None:
+    seen = Seen()
+    topic_id = seen.create("a", 3)
+    assert seen.view.partition_count(topic_id) == 3
+    assert seen.view.partition_count(bytes(16)) == UNKNOWN
+    seen.add_partitions("a", 5)
+    assert seen.view.partition_count(topic_id) == 5
+    seen.metadata.delete("a")
+    assert seen.view.partition_count(topic_id) == UNKNOWN
+
+
+def test_a_partition_is_in_the_racks_of_its_replicas_brokers() -> None:
+    seen = Seen()
+    topic_id = seen.create("a", 1)
+    assert seen.view.racks(topic_id, 0) == frozenset()
+    seen.put_into_rack("r1")
+    assert seen.view.racks(topic_id, 0) == {"r1"}
+    assert seen.view.racks(topic_id, 1) == frozenset()
+    assert seen.view.racks(bytes(16), 0) == frozenset()
+    seen.put_into_rack("r2", node_id=NODE + 1)
+    replicas = [NODE, NODE + 1, NODE + 2]  # of the last, nothing is known
+    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=replicas))
+    assert seen.view.racks(topic_id, 0) == {"r1", "r2"}
+
+
+def test_names_come_in_order_and_follow_what_is_created_and_deleted() -> None:
+    seen = Seen()
+    for name in ("b", "__consumer_offsets", "a"):
+        seen.create(name)
+    assert seen.view.sorted_names() == ("__consumer_offsets", "a", "b")
+    assert seen.view.sorted_names() is seen.view.sorted_names()
+    before = seen.view.sorted_names()
+    seen.create("aa")
+    seen.metadata.delete("b")
+    assert seen.view.sorted_names() == ("__consumer_offsets", "a", "aa")
+    assert before == ("__consumer_offsets", "a", "b")  # whoever goes through it is not disturbed
+
+
+def test_versions_tell_what_kind_of_change_there_was() -> None:
+    seen = Seen()
+    view = seen.view
+    start = view.version
+    assert (view.created_at, view.changed_at) == (start, start)
+
+    topic_id = seen.create("a")
+    created = view.created_at
+    assert start < created <= view.changed_at <= view.version
+
+    seen.add_partitions("a", 3)
+    assert view.created_at == created
+    grown = view.changed_at
+    assert created < grown == view.version
+
+    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=NODE, isr=[NODE]))
+    seen.write(
+        ConfigRecord(resource_type=ConfigResourceType.TOPIC, resource_name="a", name="x", value="1")
+    )
+    assert (view.created_at, view.changed_at) == (created, grown)
+    assert view.version == grown + 2
+
+    seen.metadata.delete("a")
+    assert view.created_at == created
+    assert view.changed_at > grown
+
+
+def test_a_restart_makes_everything_new() -> None:
+    seen = Seen()
+    seen.create("a")
+    view = ClusterTopics(seen.metadata.restarted().state)
+    assert view.created_at == view.changed_at == view.version == seen.view.version
+
+
+def test_whoever_listens_hears_which_topic_changes() -> None:
+    seen = Seen()
+    topic_id = seen.create("a")
+    seen.create("b")
+    assert set(seen.told) == {"a", "b"}
+    seen.told.clear()
+    seen.add_partitions("b", 3)
+    assert seen.told == ["b"]
+    seen.told.clear()
+    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=NODE))
+    assert seen.told == []
+    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=[NODE]))
+    seen.metadata.delete("b")
+    assert seen.told == ["a", "b"]
+
+
+def test_a_topics_hash_is_of_what_the_topic_is_now() -> None:
+    seen = Seen()
+    topic_id = seen.create("a", 2)
+    bare = seen.view.topic_hash("a")
+    assert bare == topic_hash(topic_id, "a", [(), ()])
+    assert seen.view.topic_hash("b") == NO_HASH
+
+    seen.put_into_rack("r1")
+    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", [("r1",), ("r1",)])
+
+    seen.add_partitions("a", 3)
+    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", [("r1",)] * 3)
+
+    # Kafka names a rack once for each replica.
+    seen.put_into_rack("r1", node_id=NODE + 1)
+    replicas = [NODE, NODE + 1]
+    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=replicas))
+    racks = [("r1", "r1"), ("r1",), ("r1",)]
+    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", racks)
+
+    seen.metadata.delete("a")
+    assert seen.view.topic_hash("a") == NO_HASH
+    again = seen.create("a", 2)
+    assert seen.view.topic_hash("a") == topic_hash(again, "a", [("r1",), ("r1",)])
+
+
+def test_a_groups_hash_is_of_those_of_its_topics_that_exist() -> None:
+    seen = Seen()
+    seen.create("a")
+    seen.create("b")
+    hashes = {name: seen.view.topic_hash(name) for name in ("a", "b")}
+    assert seen.view.group_hash(["b", "missing", "a"]) == group_hash(hashes)
+    assert seen.view.group_hash(["missing"]) == NO_HASH
+    before = seen.view.group_hash(["a", "missing"])
+    seen.create("missing")
+    assert seen.view.group_hash(["a", "missing"]) != before
