@@ -12,7 +12,6 @@ import asyncio
 import logging
 import random
 import time
-import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from ..coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRule
 from ..coordinator.metadata.topic_settings import topic_rules
 from ..protocol.api_keys import ApiKey
 from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.primitives import random_uuid, uuid_text
+from ..protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from ..protocol.schema import VersionRange
 from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from ..storage.files import Files
@@ -190,7 +189,7 @@ class Broker:
             GroupSettings.of(config),
             loop=loop,
             clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
-            new_uuid=lambda: str(uuid.uuid4()),
+            new_uuid=random_uuid_with_dashes,
             new_member_id=lambda: uuid_text(random_uuid()),
             ensure_offsets_topic=self.topic_admin.ensure_offsets_topic,
             topics=ClusterTopics(self.metadata),
@@ -380,6 +379,11 @@ class Broker:
         online = [log for log in logs if log is not None and log.is_online]
         self.groups.open_topic(online, len(topic.partitions))
 
+    def coordinator_lost(self, log: PartitionLog) -> None:
+        """A coordinator's log is offline, or what it has been told is not on the disk."""
+        if log.topic == CONSUMER_OFFSETS_TOPIC:
+            self.groups.partition_lost(log.partition)
+
     def _topic_config(self, topic: str) -> TopicConfig:
         return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))
 
@@ -389,7 +393,7 @@ class Broker:
         partition = topic.partitions[log.partition]
         lead_log(self.config, self.log_manager, topic, partition, log.config, self.now_ms())
         if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self.groups.partition_found(log)
+            self.groups.partition_found(log, self.metadata.topics.by_id)
 
     def _space_again(self, directory: DataDirectory) -> None:
         """Go on with the logs that a full disk has kept from being recovered, or made."""
@@ -401,7 +405,7 @@ class Broker:
             lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
             log = self.log_manager.find(name, index)
             if log is not None and name == CONSUMER_OFFSETS_TOPIC:
-                self.groups.partition_found(log)
+                self.groups.partition_found(log, self.metadata.topics.by_id)
 
     def _endpoints(self) -> list[Endpoint]:
         """The listeners, as the metadata log describes them to others."""

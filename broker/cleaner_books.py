@@ -60,7 +60,7 @@ class CleanerBooks:
     def set_aside(self, log: PartitionLog, reason: str) -> None:
         """It is not cleaned until a restart; the others go on."""
         self.last_error = f"{log.name} is not cleaned until a restart: {reason}"
-        self.uncleanable[log.topic, log.partition] = reason
+        self.uncleanable[log.key] = reason
         logger.error("%s", self.last_error)
 
     def try_later(self, log: PartitionLog, reason: str) -> None:
@@ -70,7 +70,7 @@ class CleanerBooks:
             logger.error("%s", text)
         self.last_error = text
         due_ms = self._now_ms() + self._config().log_cleaner_backoff_ms
-        self._not_before_ms[log.topic, log.partition] = due_ms
+        self._not_before_ms[log.key] = due_ms
 
     def disk_failed(self, log: PartitionLog, error: OSError) -> None:
         """The system refused something while the log was looked at or cleaned."""
@@ -78,7 +78,7 @@ class CleanerBooks:
             self.set_aside(log, str(error))
             return
         self.try_later(log, str(error))
-        is_ours = self._manager.find(log.topic, log.partition) is log
+        is_ours = self._manager.find(*log.key) is log
         if is_ours and (error.errno not in _PASSING or error.errno in _FULL_DISK):
             self._manager.on_directory_error(self._manager.directory_of(log), error)
 

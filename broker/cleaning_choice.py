@@ -62,20 +62,18 @@ class CleaningChoice:
 
     def may_be(self, log: PartitionLog) -> bool:
         """Whether the log is one to be cleaned at all."""
-        key = (log.topic, log.partition)
         return (
             log.config.compact
             and log.is_online
             and len(log.segments) > 1
-            and not self._manager.is_moving(key)
-            and not self._books.must_wait(key)
-            and self._manager.find(*key) is log
+            and not self._manager.is_moving(log.key)
+            and not self._books.must_wait(log.key)
+            and self._manager.find(*log.key) is log
         )
 
     def _look_at(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
-        key = (log.topic, log.partition)
         try:
-            to_clean = assess(log, self._checkpoints.get(key), now_ms)
+            to_clean = assess(log, self._checkpoints.get(log.key), now_ms)
         except OSError as error:
             self._books.disk_failed(log, error)
             return None
@@ -85,5 +83,5 @@ class CleaningChoice:
             self._books.set_aside(log, f"it cannot be looked at: {error!r}")
             return None
         if to_clean.checkpoint_is_invalid:
-            self._checkpoints.put(key, to_clean.first_dirty_offset)
+            self._checkpoints.put(log.key, to_clean.first_dirty_offset)
         return to_clean

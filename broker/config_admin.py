@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..config.dynamic_settings import usable_settings
-from ..config.key import ConfigError
+from ..config.errors import ConfigError
 from ..coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,

@@ -24,7 +24,7 @@ from ..config.dynamic_settings import (
     shown,
     usable_settings,
 )
-from ..config.key import ConfigError
+from ..config.errors import ConfigError
 from ..coordinator.metadata.configs import ConfigResourceType
 
 if TYPE_CHECKING:

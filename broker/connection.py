@@ -1,14 +1,18 @@
 """One client connection: frames in, answers out, in order.
 
-The socket is read straight into the connection's own buffer, and requests are cut out of it in
-place. They are served one after another, as Kafka's muted channels do: while one waits (a Fetch
-below min_bytes, a JoinGroup) or its answer is still leaving, the next ones stay in the buffer. We
-go on reading up to one buffer then, for a paused uvloop connection does not notice the client's
-close; and when the client goes, what it waited for is cancelled.
+Requests are cut out of the buffer that the socket was read into, in place. They are served one
+after another, as Kafka's muted channels do: while one waits (a Fetch below min_bytes, a JoinGroup)
+or its answer is still leaving, the next ones stay in a buffer. We go on reading up to 16 KiB then,
+for a paused uvloop connection does not notice the client's close; and when the client goes, what it
+waited for is cancelled.
 
-A buffer starts at 16 KiB and doubles as bytes arrive, never on the promise of a length prefix; it
-shrinks again when large frames have stopped coming. What the buffers of all connections may hold
-together is the server's to say (frame_memory).
+All connections are read into one buffer of the server's, for what a read brings is most often whole
+requests, served before anybody else is read. Only what is left over then is moved to a buffer of
+the connection's own, which it is read into until nothing is left over: thousands of clients that
+say something now and then take no memory for what they might say. So a request's bytes are dead at
+the first await, whoever sends next. An own buffer doubles as bytes arrive, never on the promise of
+a length prefix; one for large frames is kept until they have stopped coming. What the buffers of
+all connections may hold together is the server's to say (frame_memory).
 
 Answers go to the socket directly, through a duplicate of the transport's descriptor: uvloop forbids
 writing to its own, and its transport would copy what sendfile need not touch. An answer is a row of
@@ -25,8 +29,8 @@ import logging
 import os
 import socket
 import struct
-from collections import deque
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..protocol.errors import ApiError, ErrorCode
@@ -43,8 +47,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("odradek.connection")
 
+# The size of the shared buffer, and of an own one that has room for more than what waits in it.
 START_BYTES = 16 * 1024
-# A buffer is given back after so many frames in a row that needed no more than a quarter of it.
+WAITING_BYTES = 1024
+# A large buffer is given back after so many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
 _SIZE = struct.Struct(">i")
 
@@ -79,14 +85,14 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = server.loop
         self._transport: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
-        self._buffer = bytearray(START_BYTES)
-        self._view = memoryview(self._buffer)
+        self._shared = server.receive_view
+        self._view = self._shared
         self._start = 0  # of the first byte that is not served yet
         self._end = 0  # of the bytes that have arrived
         self._small_frames = 0
         self._waiting: asyncio.Future[object] | None = None
         self._gave_way = False
-        self._outgoing: deque[Piece] = deque()
+        self._outgoing: list[Piece] = []  # of the answer under way, the last piece first
         self._paused = False
         self._watching = False  # for room in the socket
         self._finishing = False
@@ -109,7 +115,9 @@ class Connection(asyncio.BufferedProtocol):
         self._server.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 # asyncio's signature
-        if self._end == len(self._buffer):
+        if self._end == 0:
+            return self._view
+        if self._end == len(self._view):
             self._make_room()
         return self._view[self._end :]
 
@@ -131,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
             self._waiting.cancel()
         self._watch(False)
         self._socket.close()
-        self._outgoing.clear()
+        self._outgoing = []
         self._server.closed(self)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -147,28 +155,28 @@ class Connection(asyncio.BufferedProtocol):
         have = self._end - self._start
         if self.busy or have < _SIZE.size:
             return None if self.busy or have == 0 else (have, _SIZE.size)
-        return have, _SIZE.size + _SIZE.unpack_from(self._buffer, self._start)[0]
+        return have, self._frame_bytes()
 
     @property
     def buffer_bytes(self) -> int:
-        """How much memory the buffer takes."""
-        return len(self._buffer)
+        """How much memory the connection's own buffer takes."""
+        return 0 if self._view is self._shared else len(self._view)
 
     def _make_room(self) -> None:
         """Move what has arrived to the front, over what has been served."""
         have = self._end - self._start
-        self._buffer[:have] = self._view[self._start : self._end]
+        self._view[:have] = self._view[self._start : self._end]
         self._start, self._end = 0, have
 
     def _frame_bytes(self) -> int:
         """Size of the frame under way, its prefix included."""
-        return _SIZE.size + int(_SIZE.unpack_from(self._buffer, self._start)[0])
+        return _SIZE.size + int(_SIZE.unpack_from(self._view, self._start)[0])
 
     def _replace_buffer(self, size_bytes: int) -> None:
         have = self._end - self._start
-        grown = bytearray(size_bytes)
+        grown = memoryview(bytearray(size_bytes))
         grown[:have] = self._view[self._start : self._end]
-        self._buffer, self._view = grown, memoryview(grown)
+        self._view = grown
         self._start, self._end = 0, have
 
     def _serve(self) -> None:
@@ -176,25 +184,25 @@ class Connection(asyncio.BufferedProtocol):
         if self._finishing and not self.busy:
             self.close(None)
             return
-        buffer = self._buffer
-        while not self.busy and self._transport is not None and not self._transport.is_closing():
-            start = self._start + _SIZE.size
-            if start > self._end:
+        view, transport = self._view, self._transport
+        while self._end - self._start >= _SIZE.size and not self.busy:
+            if transport is None or transport.is_closing():
                 break
-            size = _SIZE.unpack_from(buffer, self._start)[0]
+            start = self._start + _SIZE.size
+            size = _SIZE.unpack_from(view, self._start)[0]
             if not 0 <= size <= self._server.max_request_bytes:
                 self._refuse_frame(size)
                 return
             end = start + size
             if end > self._end:
                 break
-            if size > 1 and buffer[start + 1] in GIVES_WAY and buffer[start] == 0:
+            if size > 1 and view[start + 1] in GIVES_WAY and view[start] == 0:
                 self._gave_way = not self._server.group_turns.has_room_for(self)
                 if self._gave_way:
                     break
             self._start = end
-            self._request(self._view[start:end])
-            if size + _SIZE.size > len(buffer) // 4:
+            self._request(view[start:end])
+            if size + _SIZE.size > len(view) // 4:
                 self._small_frames = 0
             else:
                 self._small_frames += 1
@@ -208,21 +216,35 @@ class Connection(asyncio.BufferedProtocol):
     def _after_serving(self) -> None:
         if self._start == self._end:
             self._start = self._end = 0
-            if len(self._buffer) > START_BYTES and self._small_frames >= SHRINK_AFTER_FRAMES:
+            if self._view is not self._shared and (
+                len(self._view) <= START_BYTES or self._small_frames >= SHRINK_AFTER_FRAMES
+            ):
                 self.shrink()
-        self._pause_or_resume()
+        elif self._view is self._shared:
+            self._keep_what_is_left()
+        if self._paused or self._end == len(self._view):
+            self._pause_or_resume()
+
+    def _keep_what_is_left(self) -> None:
+        """Move it out of the shared buffer; a client whose request waits seldom says more."""
+        have = self._end - self._start
+        waiting_bytes = min(max(2 * have, WAITING_BYTES), START_BYTES)
+        self._replace_buffer(waiting_bytes if self.busy else START_BYTES)
 
     def shrink(self) -> None:
-        """Give a large buffer back, if there is nothing in it."""
-        if self._start == self._end and len(self._buffer) > START_BYTES:
+        """Give the connection's own buffer back, if there is nothing in it."""
+        if self._start == self._end and self._view is not self._shared:
+            was_large = len(self._view) > START_BYTES
             self._small_frames = 0
-            self._replace_buffer(START_BYTES)
-            self._server.frame_memory.release(self)
+            self._view = self._shared
+            self._start = self._end = 0
+            if was_large:
+                self._server.frame_memory.release(self)
 
     def _pause_or_resume(self) -> None:
         """Stop reading where the buffer is full and may not grow; go on when it may again."""
-        full = self._start == 0 and self._end == len(self._buffer)
-        hold = full and (self.busy or not self._grow())
+        full = self._start == 0 and self._end == len(self._view)
+        hold = full and not self._grow()
         if hold == self._paused or self._transport is None or self._transport.is_closing():
             return
         self._paused = hold
@@ -233,10 +255,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _grow(self) -> bool:
         """Take a larger buffer, if memory is granted: twice as much, up to the frame's size."""
+        if len(self._view) < START_BYTES:
+            self._replace_buffer(START_BYTES)
+            return True
+        if self.busy:
+            return False
         frame_bytes = self._frame_bytes()
         self.starving = not self._server.frame_memory.grants(self, frame_bytes)
         if not self.starving:
-            self._replace_buffer(min(len(self._buffer) * 2, frame_bytes))
+            self._replace_buffer(min(len(self._view) * 2, frame_bytes))
         return not self.starving
 
     def memory_is_free(self) -> None:
@@ -268,9 +295,12 @@ class Connection(asyncio.BufferedProtocol):
             self._failed(error)
 
     def _wait_for(self, answer: Answer, pending: Awaitable[object]) -> None:
-        future = asyncio.ensure_future(pending, loop=self._loop)
+        if isinstance(pending, asyncio.Future):
+            future: asyncio.Future[object] = pending
+        else:
+            future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
-        future.add_done_callback(lambda done: self._waited(answer, done))
+        future.add_done_callback(partial(self._waited, answer))
 
     def _waited(self, answer: Answer, done: asyncio.Future[object]) -> None:
         self._waiting = None
@@ -288,7 +318,8 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
             self._failed(error)
             return
-        self._serve()
+        if self._end or self._finishing:
+            self._serve()
 
     def _failed(self, error: Exception) -> None:
         """End the connection: what no handler foresaw must not hurt any other."""
@@ -312,13 +343,16 @@ class Connection(asyncio.BufferedProtocol):
             self._send_small(head)
             return
         view = memoryview(head)
+        pieces: list[Piece] = []
         position = 0
         for end, records in splices:
-            self._outgoing.append(view[position:end])
-            self._outgoing.append(_FileRun(cast(RecordsSlice, records)))
+            pieces.append(view[position:end])
+            pieces.append(_FileRun(cast(RecordsSlice, records)))
             position = end
         if position < len(head):
-            self._outgoing.append(view[position:])
+            pieces.append(view[position:])
+        pieces.reverse()
+        self._outgoing = pieces
         self._push()
 
     def _send_small(self, answer: bytearray) -> None:
@@ -332,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
             self._abort()
             return
         if sent < len(answer):
-            self._outgoing.append(memoryview(answer)[sent:])
+            self._outgoing = [memoryview(answer)[sent:]]
             self._watch(True)
 
     def _push(self) -> bool:
@@ -341,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
         outgoing = self._outgoing
         try:
             while outgoing:
-                piece = outgoing[0]
+                piece = outgoing[-1]
                 if isinstance(piece, _FileRun):
                     if not self._push_file(piece):
                         return False
@@ -349,9 +383,9 @@ class Connection(asyncio.BufferedProtocol):
                     flags = socket.MSG_MORE if len(outgoing) > 1 else 0
                     sent = self._socket.send(piece, flags)
                     if sent < len(piece):
-                        outgoing[0] = piece[sent:]
+                        outgoing[-1] = piece[sent:]
                         continue
-                outgoing.popleft()
+                outgoing.pop()
         except BlockingIOError:
             self._watch(True)
             return False

@@ -33,11 +33,6 @@ class RequestContext:
         """The peer's address, as Kafka prints it in group descriptions: with a leading slash."""
         return f"/{self.connection.peer_host}"
 
-    @property
-    def listener_name(self) -> str:
-        """The listener that the connection came in by."""
-        return self.connection.listener.name
-
     def advertised(self) -> tuple[str, int]:
         """Host and port that this client is told to connect to."""
         return self.broker.advertised(self.connection.listener, self.connection.local_host)

@@ -16,7 +16,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ApiError
-from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .startup import directories_of
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     for log in manager.logs():
         if manager.directory_of(log) is directory:
             log.tell_waiting()
-            if log.topic == CONSUMER_OFFSETS_TOPIC:
-                broker.groups.partition_lost(log.partition)
+            broker.coordinator_lost(log)
     reason = why_no_more(broker, directory)
     if reason is not None and not broker.failure.done():
         broker.failure.set_result(reason)

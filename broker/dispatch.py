@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -24,14 +25,18 @@ from ..protocol.api_keys import ApiKey
 from ..protocol.headers import has_flexible_response_header, read_request_header
 from ..protocol.schema import DecodeError, Message, Splices, codec_for
 from .context import RequestContext
+from .lost_writes import answer_again
 
 if TYPE_CHECKING:
+    from ..storage.log import PartitionLog
     from .broker import Broker
     from .connection import Connection
     from .log_sync import Sync
 
+Again = Callable[[Message], Awaitable[Message]]
 Handler = Callable[[RequestContext, Any], Any]
 
+_SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
 _KEY_AND_VERSION = struct.Struct(">hh")
 # Whose answers are no coordinator's: what they wait for, they know themselves.
@@ -55,13 +60,15 @@ class Route(NamedTuple):
 class Answer:
     """A response and what is needed to write it; `pending` where it is still to come.
 
-    `may_tell_of_writes`: a coordinator may have written what it tells, see Dispatcher.cover.
+    `may_tell_of_writes`: a coordinator may have written what it tells, see Dispatcher.cover; then
+    `again` is what to do if that is lost.
     """
 
     __slots__ = (
         "_correlation_id",
         "_flexible_header",
         "_version",
+        "again",
         "may_tell_of_writes",
         "pending",
         "response",
@@ -71,6 +78,7 @@ class Answer:
         self.pending: Awaitable[Message | None] | None = None
         self.response: Any = None
         self.may_tell_of_writes = False
+        self.again: Again | None = None
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header
@@ -81,8 +89,10 @@ class Answer:
         if self._flexible_header:
             out.append(0)
         codec_for(self.response.__class__, self._version).write(self.response, out, splices)
-        size = len(out) - 4 + sum(records.size_bytes for _, records in splices)
-        struct.pack_into(">i", out, 0, size)
+        size = len(out) - _SIZE.size
+        for _, records in splices:
+            size += records.size_bytes
+        _SIZE.pack_into(out, 0, size)
 
 
 class Dispatcher:
@@ -123,10 +133,13 @@ class Dispatcher:
             answer.response = result
             if self._broker.log_syncs.due:
                 due = self._broker.log_syncs.take_due()
-                answer.pending = _when_synced(answer.response, list(due.values()))
+                answer.again = partial(answer_again, route.handle, context, request)
+                answer.pending = self._when_synced(answer, {due[log]: log for log in due})
         else:
             answer.pending = result
             answer.may_tell_of_writes = header.api_key not in _WAIT_FOR_THEIR_OWN
+            if answer.may_tell_of_writes:
+                answer.again = partial(answer_again, route.handle, context, request)
         return answer
 
     def cover(self, answer: Answer) -> Awaitable[Message] | None:
@@ -139,7 +152,22 @@ class Dispatcher:
         if not syncs or not answer.may_tell_of_writes:
             return None
         answer.may_tell_of_writes = False
-        return _when_synced(answer.response, list(syncs))
+        return self._when_synced(answer, dict(syncs))
+
+    async def _when_synced(self, answer: Answer, syncs: Mapping[Sync, PartitionLog]) -> Message:
+        """The answer that tells of writes to logs whose flush.messages is reached, once it is true.
+
+        Where a coordinator's records could not be synced, they count for nothing any more, and the
+        coordinator is gone with its log.
+        """
+        await asyncio.wait(syncs)
+        lost = [log for sync, log in syncs.items() if sync.exception() is not None]
+        for log in lost:
+            self._broker.coordinator_lost(log)
+        response: Message = answer.response
+        if lost and answer.again is not None:
+            response = await answer.again(response)
+        return response
 
     def _route(self, api_key: int, version: int) -> Route:
         handle = self._handlers.get(api_key)  # type: ignore[call-overload] # an int finds its IntEnum
@@ -157,20 +185,6 @@ class Dispatcher:
             route = Route(key.name, version, codec.decode, handle, flexible)
         self._routes[api_key, version] = route
         return route
-
-
-async def _when_synced(response: Message, syncs: Sequence[Sync]) -> Message:
-    """The answer that tells of writes to logs whose flush.messages is reached, once they are safe.
-
-    What a failed fsync means for its API only Produce has words for: the others close the
-    connection, and their clients ask again.
-    """
-    await asyncio.wait(syncs)
-    for sync in syncs:
-        error = sync.exception()
-        if error is not None:
-            raise Refusal(str(error))
-    return response
 
 
 def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature

@@ -146,8 +146,7 @@ class LogCleaner:
         return log.config.compact and self._is_free(log)
 
     def _is_free(self, log: PartitionLog) -> bool:
-        key = (log.topic, log.partition)
-        return key not in self._rounds and key not in self._paused
+        return log.key not in self._rounds and log.key not in self._paused
 
     def directory_failed(self, directory: DataDirectory) -> None:
         """Its logs are offline: rounds in it have no sense any more."""
@@ -180,8 +179,8 @@ class LogCleaner:
             now_ms=self._now_ms,
             patience_seconds=self._patience_seconds,
         )
-        key = (log.topic, log.partition)
-        self._rounds[key] = round_, asyncio.ensure_future(self._see_through(key, round_))
+        task = asyncio.ensure_future(self._see_through(log.key, round_))
+        self._rounds[log.key] = round_, task
 
     async def _see_through(self, key: TopicPartition, round_: CleaningRound) -> None:
         has_worked = False
@@ -246,7 +245,7 @@ class LogCleaner:
             stats=result.stats,
         )
         self._books.finished(finished, result.unreadable)
-        self._checkpoints.put((log.topic, log.partition), result.end_offset)
+        self._checkpoints.put(log.key, result.end_offset)
         await self.save()
         if result.end_offset <= first:
             self._books.try_later(log, f"the last round came no further than offset {first}")

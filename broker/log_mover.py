@@ -188,9 +188,7 @@ class LogMover:
 
     def _assign_to(self, log: PartitionLog, home: DataDirectory) -> None:
         """Tell the metadata where the replica is to be found."""
-        self._controller.assign_directory(
-            log.topic, log.partition, home.directory_id, self._now_ms()
-        )
+        self._controller.assign_directory(*log.key, home.directory_id, self._now_ms())
 
     def _give_up(self, future: FutureLog, error: ApiError | OSError) -> None:
         if future.is_cancelled:

@@ -94,14 +94,15 @@ class LogSyncs:
     A log tells when an append left more unsynced than it may (`flush_due`); its fsync starts then.
     `due` holds those begun by the request that is being served: its answer waits for them. What a
     coordinator writes may be the outcome of one request and the answer to another, that was parked,
-    or of a timer: `coordinators` holds those of the internal topics until they have ended.
+    or of a timer: `coordinators` holds those of the internal topics, and which log is synced, until
+    they have ended.
     """
 
     def __init__(
         self, log_manager: LogManager, disk: DiskExecutor, now_ms: Callable[[], int]
     ) -> None:
         self.due: dict[PartitionLog, Sync] = {}
-        self.coordinators: set[Sync] = set()
+        self.coordinators: dict[Sync, PartitionLog] = {}
         self._log_manager = log_manager
         self._disk = disk
         self._now_ms = now_ms
@@ -113,13 +114,16 @@ class LogSyncs:
         if sync is not None:
             self.due[log] = sync
             if is_internal(log.topic):
-                self.coordinators.add(sync)
-                sync.add_done_callback(self.coordinators.discard)
+                self.coordinators[sync] = log
+                sync.add_done_callback(self._coordinator_synced)
 
     def take_due(self) -> dict[PartitionLog, Sync]:
         """The fsyncs that the answer must wait for; they are its business from now on."""
         due, self.due = self.due, {}
         return due
+
+    def _coordinator_synced(self, sync: Sync) -> None:
+        self.coordinators.pop(sync, None)
 
     def _of(self, log: PartitionLog) -> LogSync:
         sync = self._syncs.get(log)

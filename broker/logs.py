@@ -24,19 +24,32 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Time, level, message; Kafka's brackets around the time."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1
+        self._local_time = ""
+
     def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC).astimezone()
         line = (
-            f"[{when:%Y-%m-%d %H:%M:%S},{int(record.msecs):03d}] {record.levelname} "
+            f"[{self._time_of(int(record.created))},{int(record.msecs):03d}] {record.levelname} "
             f"{record.getMessage()} ({record.name})"
         )
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
 
+    def _time_of(self, second: int) -> str:
+        """Local time; a thousand members that come at once make a thousand lines in a second."""
+        if second != self._second:
+            when = datetime.fromtimestamp(second, UTC).astimezone()
+            self._second, self._local_time = second, f"{when:%Y-%m-%d %H:%M:%S}"
+        return self._local_time
+
 
 def configure_logging(log_format: str) -> None:
     """Send the broker's log lines to standard error, in `text` or `json`."""
+    # What no line shows need not be asked for.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger("odradek")

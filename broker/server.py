@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..config.listeners import Listener
 from .acceptor import Acceptor
-from .connection import Connection
+from .connection import START_BYTES, Connection
 from .dispatch import Dispatcher
 from .frame_memory import FrameMemory
 from .group_turns import GroupTurns
@@ -45,6 +45,7 @@ class Server:
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self.frame_memory = FrameMemory(loop, broker.config.queued_bytes_limit)
         self.group_turns = GroupTurns(loop)
+        self.receive_view = memoryview(bytearray(START_BYTES))
         self.dispatcher = Dispatcher(broker, HANDLERS)
         self.connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()

@@ -137,9 +137,7 @@ def load_logs(
 
     log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait)
     strays = [
-        (log.topic, log.partition)
-        for log in log_manager.logs()
-        if not is_known(metadata, log.topic, log.partition, log.topic_id)
+        log.key for log in log_manager.logs() if not is_known(metadata, *log.key, log.topic_id)
     ]
     strays += [
         log.key
@@ -223,8 +221,7 @@ def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
     """The directory.id of the log of each partition that has one."""
     found = {log.key: log.directory.directory_id for log in log_manager.not_open()}
     return found | {
-        (log.topic, log.partition): log_manager.directory_of(log).directory_id
-        for log in log_manager.logs()
+        log.key: log_manager.directory_of(log).directory_id for log in log_manager.logs()
     }
 
 

@@ -13,16 +13,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from . import topic_config
-from .key import (
-    ConfigError,
-    ConfigType,
-    Long,
-    field_name,
-    invalid_value,
-    key,
-    keys_of,
-    parse_all,
-)
+from .errors import ConfigError, invalid_value
+from .key import ConfigType, Long, field_name, key, keys_of, parse_all
 from .keys_consumer_group import (
     ConsumerGroupKeys,
     check_assignors,

@@ -7,7 +7,8 @@ does not understand are refused.
 import re
 from collections.abc import Mapping
 
-from .key import ConfigError, parse_all
+from .errors import ConfigError
+from .key import parse_all
 from .key_table import read_table
 
 CLIENT_METRICS_KEYS = read_table("""\

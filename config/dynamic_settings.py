@@ -22,7 +22,8 @@ from .dynamic_keys import (
     PER_BROKER,
     PER_LISTENER_OF_ALL,
 )
-from .key import HIDDEN, ConfigError, Key, Value, invalid_value
+from .errors import ConfigError, invalid_value
+from .key import HIDDEN, Key, Value
 from .protection import refuse_unserved_protection
 
 Texts = Mapping[str, str]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from .broker_config import BrokerConfig
 from .broker_keys import broker_value
-from .key import ConfigError, Value, invalid_value, parse_all
+from .errors import ConfigError, invalid_value
+from .key import Value, parse_all
 from .key_table import read_table
 
 GROUP_KEYS = read_table("""\

@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from .errors import ConfigError, invalid_value
+
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 HIDDEN = "[hidden]"
@@ -60,16 +62,6 @@ _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?"
 _COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
 _JAVA_BLANKS = "".join(map(chr, range(33)))  # what String.trim() takes off
 _REPLICAS = re.compile(r"\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*|")
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be used. `str()` of it is one line for the user."""
-
-
-def invalid_value(name: str, value: object, allowed: str) -> ConfigError:
-    """The one wording for a bad value, near enough to Kafka's for what greps for it."""
-    shown = value if isinstance(value, str) and value.isprintable() else repr(value)
-    return ConfigError(f"Invalid value {shown} for configuration {name}: {allowed}")
 
 
 class Key(NamedTuple):

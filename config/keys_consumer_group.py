@@ -3,17 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
-from .key import (
-    ANY_CASE,
-    INT_MAX,
-    ConfigError,
-    ConfigType,
-    Csv,
-    Int,
-    KeyModel,
-    invalid_value,
-    key,
-)
+from .errors import ConfigError, invalid_value
+from .key import ANY_CASE, INT_MAX, ConfigType, Csv, Int, KeyModel, key
 
 Protocols = Annotated[
     tuple[Literal["consumer", "classic", "share", "streams"], ...], ConfigType.LIST

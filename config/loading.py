@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from . import broker_keys, other_group_bounds
 from .broker_config import SERVED_KEYS, BrokerConfig
-from .key import ConfigError
+from .errors import ConfigError
 from .properties import parse_properties
 from .protection import refuse_unserved_protection
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from .broker_config import BrokerConfig
 from .broker_keys import broker_value
-from .key import ConfigError, invalid_value
+from .errors import ConfigError, invalid_value
 from .keys_consumer_group import check_intervals
 
 # key -> least, most

@@ -15,7 +15,7 @@ does too.
 import re
 from collections.abc import Iterator, Mapping
 
-from .key import ConfigError
+from .errors import ConfigError
 
 ENCODING = "latin-1"
 

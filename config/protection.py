@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from .broker_config import BrokerConfig
 from .broker_keys import without_listener
-from .key import ConfigError
+from .errors import ConfigError
 from .listeners import SecurityProtocol
 
 

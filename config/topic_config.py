@@ -9,10 +9,10 @@ ServerTopicConfigSynonyms, KafkaConfig.extractLogConfigMap.
 from collections.abc import Mapping
 from typing import Any
 
+from .errors import ConfigError
 from .key import (
     LONG_MAX,
     Bool,
-    ConfigError,
     Csv,
     Double,
     Int,

@@ -120,7 +120,7 @@ class ConsumerGroupService:
             check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
             shard = self._shards.of(request.group_id)
             known = shard.state.consumer_groups.get(request.group_id)
-            if known is not None and is_quiet(known, request, caller, self._topics.changed_at):
+            if known is not None and is_quiet(known, request, caller, self.steps.rebalance, now):
                 return self._lives_on(request, now)
             if request.group_id in shard.state.of_other_types:
                 raise ApiError(

@@ -49,7 +49,14 @@ from ..storage.log import PartitionLog
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .classic_groups.group import ClassicGroup
 from .classic_groups.join import ClassicJoin, JoinCall
-from .classic_groups.member import Caller, Expiry, ExpiryKind, GroupOutcome, Now
+from .classic_groups.member import (
+    NOTHING_TO_WRITE,
+    Caller,
+    Expiry,
+    ExpiryKind,
+    GroupOutcome,
+    Now,
+)
 from .classic_groups.rebalance import ClassicRebalance
 from .classic_groups.sync import ClassicSync
 from .consumer_group_service import ConsumerGroupService
@@ -172,12 +179,17 @@ class GroupCoordinator:
         for group in self.shards.unavailable(partition):
             group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
 
-    def partition_found(self, log: PartitionLog) -> None:
-        """The log of a partition can be read at last: its groups are served from now on."""
+    def partition_found(self, log: PartitionLog, topic_ids: Container[bytes]) -> None:
+        """The log of a partition can be read at last: its groups are served from now on.
+
+        `topic_ids`: of the topics there are. Others may have been deleted while it was away.
+        """
+        now = self._clock()
         shard = self.shards.load(log)
         if shard is not None:
             self._loaded(shard)
-        self._set_alarm(self._clock())
+            self._clean_up(shard, shard.state.forget_lost_topics(topic_ids), now)
+        self._set_alarm(now)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -190,10 +202,12 @@ class GroupCoordinator:
         try:
             self._check_join(request)
             shard = self.shards.of(request.group_id)
-            call = JoinCall(request, caller, parked)
+            call = JoinCall.of(request, caller, parked)
             consumers = shard.state.consumer_groups.get(request.group_id)
             if consumers is not None and not consumers.is_empty:
                 parked(self.consumer_groups.join_classic(shard, consumers, call, now))
+            elif shard.state.is_share_group(request.group_id):
+                parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             else:
                 group = self._group_to_join(shard, request, now)
                 self._carry_out(shard, self._joins.join(group, call, now), now)
@@ -223,8 +237,6 @@ class GroupCoordinator:
         group = shard.state.groups.get(group_id)
         if group is not None:
             return group
-        if group_id in shard.state.of_other_types:
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is of another type")
         if request.member_id:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
         shard.journal.commit(shard.state.create(group_id, now.wall_ms), now.wall_ms)
@@ -367,10 +379,13 @@ class GroupCoordinator:
         for shard in self.shards.serving():
             self._clean_up(shard, shard.state.forget_lost_topics(topic_ids), now)
 
-    def expire_offsets(self, now: Now) -> None:
-        """Forget what has expired, in all groups."""
-        for shard in self.shards.serving():
+    def _expire_offsets(self, shards: Iterator[GroupShard]) -> None:
+        """Forget what has expired, in all groups; each turn of the loop looks at one shard."""
+        shard = next(shards, None)
+        if shard is not None:
+            now = self._clock()
             self._clean_up(shard, shard.state.expire(now.wall_ms), now)
+            self._loop.call_soon(self._expire_offsets, shards)
 
     # -- administration ----------------------------------------------------------------------------
 
@@ -404,6 +419,8 @@ class GroupCoordinator:
     def _carry_out(self, shard: GroupShard, outcome: GroupOutcome, now: Now) -> ErrorCode:
         """Write a group's decision and let the group go on; returns how the writing went."""
         error = ErrorCode.NONE
+        if outcome is NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
+            return error
         try:
             shard.journal.commit(outcome, now.wall_ms)
         except ApiError as refusal:
@@ -433,7 +450,7 @@ class GroupCoordinator:
         if expiry.kind is ExpiryKind.RETENTION:
             interval_ms = self._settings.offsets_retention_check_interval_ms
             self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
-            self.expire_offsets(now)
+            self._expire_offsets(self.shards.serving())
             return
         if expiry.kind in CONSUMER_GROUP_KINDS:
             self.consumer_groups.expire(expiry, now)

@@ -19,6 +19,7 @@ from .group_settings import GroupSettings
 from .group_state import GroupState
 from .java_hash import java_hash
 from .journal import CorruptJournalError, Journal
+from .other_group import OTHER_GROUP_KEYS
 from .record_codec import CoordinatorRecordCodec
 
 logger = logging.getLogger("odradek.groups")
@@ -43,7 +44,8 @@ class GroupShards:
         self._settings = settings
         # What no state replays is not decoded either: whatever it holds, it is carried along.
         self._codec = CoordinatorRecordCodec(
-            {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF}
+            {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF},
+            OTHER_GROUP_KEYS,
         )
         self._shards: list[GroupShard | ErrorCode] = []
         self._place_of = _places(1)
@@ -83,8 +85,8 @@ class GroupShards:
         return [] if isinstance(shard, ErrorCode) else list(shard.state.groups.values())
 
     def close(self) -> None:
-        """Forget all shards."""
-        self._shards = []
+        """Forget all shards, also those that somebody is going through."""
+        self._shards.clear()
 
     def is_served(self, group_id: str) -> bool:
         """Whether the group has a coordinator, be it one that is still loading."""

@@ -5,9 +5,7 @@ Here is what the records mean, and the decisions that concern offsets or whole g
 members come and go is in classic_groups/ and consumer_groups/. A name has one group: what makes a
 group of the other protocol ends the one that was there.
 
-Share and streams groups (a directory that Apache Kafka has used may hold some) are known by name:
-nobody may join or commit under such a name, or the log would say two things at once; their offsets
-can be read, and never expire here. Kafka: GroupCoordinatorShard.
+Kafka: GroupCoordinatorShard.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -31,19 +29,19 @@ from ..protocol.records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ..protocol.records.share_group import ShareGroupMetadataKey
-from ..protocol.records.streams_group import StreamsGroupMetadataKey
 from ..protocol.schema import Message
 from .classic_groups.group import ClassicGroup
 from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
 from .consumer_groups.replay import replay as replay_consumer_group
-from .group import Committer, Group, PartitionCheck
+from .group import Committer, Group, GroupType, PartitionCheck
 from .group_settings import GroupSettings
 from .offset_expiry import expired
 from .offset_requests import Commit, Committed, Deleted, OffsetReader, delete_offsets
 from .offsets import Offsets
+from .other_group import OtherGroup
+from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
 
 FIRST_WITH_GROUP_ID_NOT_FOUND = 9
@@ -57,13 +55,17 @@ class GroupState:
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = Offsets()
-        self.of_other_types: set[str] = set()
+        self.of_other_types: dict[str, OtherGroup] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
-        self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
+        replay = self.REPLAY_OF.get(type(record.key))
+        if replay is None:
+            self._replay_other_type(record)
+        else:
+            replay(self, record.key, record.value, context)
 
     def _replay_group(
         self, key: GroupMetadataKey, value: GroupMetadataValue | None, _context: ReplayContext
@@ -74,6 +76,7 @@ class GroupState:
                 group.die()
             return
         self.consumer_groups.pop(key.group, None)
+        self.of_other_types.pop(key.group, None)
         group = self.groups.get(key.group)
         if group is None:
             group = self.groups[key.group] = ClassicGroup(key.group)
@@ -83,18 +86,15 @@ class GroupState:
         self, key: Any, value: Message | None, _context: ReplayContext
     ) -> None:
         if value is not None:
-            # A simple group that only its offsets had made: they were this group's.
-            classic = self.groups.pop(key.group_id, None)
-            if classic is not None:
-                classic.die()
+            self._make_way(key.group_id)
+            self.of_other_types.pop(key.group_id, None)
         replay_consumer_group(self.consumer_groups, key, value)
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         self.offsets.replay(key, value, context)
-        known = self.find(key.group) is not None or key.group in self.of_other_types
-        if value is not None and not known:
+        if value is not None and self.find(key.group) is None:
             self.groups[key.group] = ClassicGroup(key.group)
 
     def _replay_legacy_offset(
@@ -112,38 +112,50 @@ class GroupState:
         )
         self._replay_offset(new_key, new_value, context)
 
-    def _replay_other_type(
-        self,
-        key: ShareGroupMetadataKey | StreamsGroupMetadataKey,
-        value: object,
-        _context: ReplayContext,
-    ) -> None:
-        if value is None:
-            self.of_other_types.discard(key.group_id)
-            return
-        self.of_other_types.add(key.group_id)
-        # A simple group that only its offsets had made: they were this group's.
-        self.groups.pop(key.group_id, None)
+    def _replay_other_type(self, record: JournalRecord) -> None:
+        key: Any = record.key
+        is_tombstone = record.unread is None
+        if not is_tombstone:
+            classic = self.groups.get(key.group_id)
+            if key.group_id in self.consumer_groups or (classic and not _is_simple(classic)):
+                return  # A name has one group, and that one's records say more.
+            self._make_way(key.group_id)
+        replay_other_group(self.of_other_types, key, is_tombstone=is_tombstone)
 
-    # The keys of the records that count here.
+    def _make_way(self, group_id: str) -> None:
+        """End a simple group that only its offsets had made: they were those of a group to come."""
+        classic = self.groups.pop(group_id, None)
+        if classic is not None:
+            classic.die()
+
+    # The keys of the records whose values count here.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
         **dict.fromkeys(CONSUMER_GROUP_RECORDS, _replay_consumer_group),
-        ShareGroupMetadataKey: _replay_other_type,
-        StreamsGroupMetadataKey: _replay_other_type,
     }
 
     # -- groups ------------------------------------------------------------------------------------
 
     def find(self, group_id: str) -> Group | None:
         """The group of this name, of whatever type; None where there is none."""
-        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+        return (
+            self.groups.get(group_id)
+            or self.consumer_groups.get(group_id)
+            or self.of_other_types.get(group_id)
+        )
+
+    def is_share_group(self, group_id: str) -> bool:
+        """Whether the name belongs to those who share: no consumer can join under it."""
+        other = self.of_other_types.get(group_id)
+        return other is not None and other.group_type is GroupType.SHARE
 
     def all(self) -> Iterator[Group]:
         """The groups of all types."""
-        return chain(self.groups.values(), self.consumer_groups.values())
+        return chain(
+            self.groups.values(), self.consumer_groups.values(), self.of_other_types.values()
+        )
 
     def any_group(self, group_id: str) -> Group:
         """The group of this name, of whatever type. Raises ApiError GROUP_ID_NOT_FOUND."""
@@ -171,8 +183,8 @@ class GroupState:
         return group
 
     def create(self, group_id: str, now_ms: int) -> Outcome[None]:
-        """Make an empty group; an empty consumer group of that name makes way for it."""
-        replaced = self.consumer_groups.get(group_id)
+        """Make an empty group; an empty group of another type makes way for it."""
+        replaced = self.find(group_id)
         value = GroupMetadataValue(
             protocol_type="",
             generation=0,
@@ -231,8 +243,6 @@ class GroupState:
         group = self.find(group_id)
         if group is not None:
             return group.check_commit(committer)
-        if group_id in self.of_other_types:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} is no classic group")
         if committer.generation_id >= 0:
             code = ErrorCode.ILLEGAL_GENERATION
             if committer.api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
@@ -271,6 +281,7 @@ class GroupState:
         records = [
             record
             for group in self.all()
+            if group.group_type is not GroupType.SHARE
             for record in expired(group, self.offsets, now_ms, retention_ms)
         ]
         return Outcome(reply=None, records=tuple(records), atomic=False)
@@ -284,3 +295,8 @@ class GroupState:
         """Forget the offsets of topics that were deleted just before the last life ended."""
         records = tuple(self.offsets.tombstones_of_lost_topics(topic_ids))
         return Outcome(reply=None, records=records, atomic=False)
+
+
+def _is_simple(group: ClassicGroup) -> bool:
+    """Whether nobody has ever been a member."""
+    return group.is_empty and group.protocol_type is None and not group.pending_joins

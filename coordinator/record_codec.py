@@ -10,17 +10,18 @@ The coordinators' logs (Kafka: CoordinatorRecordSerde) have keys, so that compac
     value = int16 version | message            no value: a tombstone
 
 On disk: never renumber. A record of a type or version that we do not know stays in the log,
-untouched, for whoever wrote it. A coordinator's is None here; one of the metadata log is handed on
-unread, for it must also get into the log's snapshots.
+untouched, for whoever wrote it. A coordinator's is None here, or has its key alone; one of the
+metadata log is handed on unread, for it must also get into the log's snapshots.
 """
 
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from ..protocol.primitives import read_uvarint, write_uvarint
 from ..protocol.records.cluster_metadata import RECORD_TYPES
-from ..protocol.schema import DecodeError, Message
+from ..protocol.schema import DecodeError, Message, codec_for
 from .outcome import JournalRecord
 
 FRAME_VERSION = 1
@@ -84,27 +85,38 @@ class MetadataRecordCodec:
 
 
 class CoordinatorRecordCodec:
-    """Keyed records of the coordinators' logs; `types` maps record type to key and value."""
+    """Keyed records of the coordinators' logs; `types` maps record type to key and value.
 
-    def __init__(self, types: Mapping[int, tuple[type[Message], type[Message]]]) -> None:
+    `keys_alone` are types of which only the keys count: their values are handed on unread.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[int, tuple[type[Message], type[Message]]],
+        keys_alone: Mapping[int, type[Message]] = MappingProxyType({}),
+    ) -> None:
         self._types = types
+        self._keys_alone = keys_alone
         self._number_of = {key: number for number, (key, _) in types.items()}
+        self._number_of.update((key, number) for number, key in keys_alone.items())
 
     def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
         """Key and value; no value for a tombstone."""
         assert record.key is not None, "a coordinator's record always has a key"
         number = self._number_of[type(record.key)]
-        key = _INT16.pack(number) + record.key.encode(KEY_VERSION)
+        key = _numbered(number, record.key, KEY_VERSION)
         if record.value is None:
             return key, None
         version = record.value_version
-        return key, _INT16.pack(version) + record.value.encode(version)
+        return key, _numbered(version, record.value, version)
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """See RecordCodec."""
-        known = self._types.get(_leading_int16(key, "key"))
+        number = _leading_int16(key, "key")
+        known = self._types.get(number)
         if known is None:
-            return None
+            key_type = self._keys_alone.get(number)
+            return None if key_type is None else _with_value_unread(key_type, key, value)
         key_type, value_type = known
         assert key is not None  # it had a leading int16
         typed_key = key_type.decode(key, KEY_VERSION, _INT16.size)
@@ -114,6 +126,24 @@ class CoordinatorRecordCodec:
         if version not in value_type.SPEC.versions:
             return None
         return JournalRecord(value_type.decode(value, version, _INT16.size), version, typed_key)
+
+
+def _numbered(number: int, message: Message, version: int) -> bytes:
+    out = bytearray(_INT16.pack(number))
+    codec_for(type(message), version).write(message, out, None)
+    return bytes(out)
+
+
+def _with_value_unread(
+    key_type: type[Message], key: bytes | None, value: bytes | None
+) -> JournalRecord | None:
+    """A tombstone, or a record whose value is carried along; None where not even its key is one."""
+    assert key is not None  # it had a leading int16
+    try:
+        typed_key = key_type.decode(key, KEY_VERSION, _INT16.size)
+    except DecodeError:
+        return None
+    return JournalRecord(None, 0, typed_key, None if value is None else bytes(value))
 
 
 def _leading_int16(data: bytes | None, what: str) -> int:

@@ -46,8 +46,16 @@ class DeadlineQueue(Generic[T]):
     @property
     def next_deadline_ms(self) -> int | None:
         """When to call `due`: never later than the earliest deadline, sometimes before it."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else None
+        while self._heap:
+            queued_at_ms, _, deadline = self._heap[0]
+            superseded = deadline.queued_at_ms != queued_at_ms
+            if not superseded and deadline.at_ms is not None:
+                return queued_at_ms
+            # Cancelled or superseded: nobody need wake up for it.
+            heapq.heappop(self._heap)
+            if not superseded:
+                deadline.queued_at_ms = None
+        return None
 
     def due(self, now_ms: int) -> Iterator[T]:
         """What has ended by `now_ms`, earliest first; what is scheduled meanwhile counts too."""
@@ -71,14 +79,3 @@ class DeadlineQueue(Generic[T]):
     def _push(self, deadline: Deadline[T], at_ms: int) -> None:
         deadline.queued_at_ms = at_ms
         heapq.heappush(self._heap, (at_ms, next(self._order), deadline))
-
-    def _drop_stale(self) -> None:
-        """Take cancelled and superseded entries off the top, so that nobody wakes up for them."""
-        while self._heap:
-            queued_at_ms, _, deadline = self._heap[0]
-            superseded = deadline.queued_at_ms != queued_at_ms
-            if not superseded and deadline.at_ms is not None:
-                return
-            heapq.heappop(self._heap)
-            if not superseded:
-                deadline.queued_at_ms = None

@@ -130,10 +130,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & DELETE_HORIZON_BIT != 0
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def last_sequence(self) -> int:
         """-1 without sequences; after 2**31-1 comes 0."""
         if self.base_sequence == NO_SEQUENCE:

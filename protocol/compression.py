@@ -16,8 +16,15 @@ Kafka: org.apache.kafka.common.compress.
 """
 
 import struct
+import threading
 from collections.abc import Callable
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from .zstd_frames import Frame, NoFrameError, zstd_frames
+
+if TYPE_CHECKING:
+    import zstandard
 
 Buffer = bytes | bytearray | memoryview
 
@@ -33,6 +40,9 @@ _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
 # zstd's decoder cannot stop half way through its input. A block of 4 bytes can hold 128 KiB, so
 # this much of it makes at most 16 MiB.
 _ZSTD_PIECE_BYTES = 512
+# An unpacker holds on to a window as large as it has ever needed: this covers all usual levels.
+_ZSTD_KEPT_WINDOW_BYTES = 8 << 20
+_kept = threading.local()
 _LZ4_OUTPUT_BYTES = 1 << 20
 _LZ4_LOWEST_HIGH_LEVEL = 3  # the library takes lower ones for the fast compressor
 _BLOCK_LENGTH = struct.Struct(">i")
@@ -214,28 +224,57 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
 
 def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
     """All frames; what follows the last one must be a frame too."""
-    import zstandard
-
     view = memoryview(data)
     parts: list[bytes] = []
-    position = size = 0
-    unpacker = None
-    while position < len(view):
-        unpacker = unpacker or zstandard.ZstdDecompressor().decompressobj()
-        piece = view[position : position + _ZSTD_PIECE_BYTES]
-        try:
-            parts.append(unpacker.decompress(piece))
-        except zstandard.ZstdError as error:
-            raise _broken("zstd", error) from None
-        size += len(parts[-1])
-        if size > max_bytes:
-            raise _too_large("ZSTD", max_bytes)
-        position += len(piece) - len(unpacker.unused_data)
-        if unpacker.eof:
-            unpacker = None
-    if unpacker is not None or not view:
+    room = max_bytes
+    try:
+        for frame in zstd_frames(view):
+            parts.append(_zstd_content(view[frame.begin : frame.end], frame, room))
+            room -= len(parts[-1])
+            if room < 0:
+                raise _too_large("ZSTD", max_bytes)
+    except NoFrameError as error:
+        raise _broken("zstd", error) from None
+    if not parts:
         raise _broken("zstd", "the frame ends too early")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _zstd_content(stored: memoryview, frame: Frame, room: int) -> bytes:
+    """What the frame holds; of more than there is room for, not much more."""
+    import zstandard
+
+    unpacker = _zstd_unpacker(frame.window_bytes)
+    try:
+        if 0 < frame.most_bytes <= room:
+            return unpacker.decompress(stored, max_output_size=frame.most_bytes)
+        return _zstd_in_pieces(unpacker.decompressobj(), stored, room)
+    except zstandard.ZstdError as error:
+        raise _broken("zstd", error) from None
+
+
+def _zstd_in_pieces(
+    unpacker: "zstandard.ZstdDecompressionObj", stored: memoryview, room: int
+) -> bytes:
+    parts: list[bytes] = []
+    for position in range(0, len(stored), _ZSTD_PIECE_BYTES):
+        parts.append(unpacker.decompress(stored[position : position + _ZSTD_PIECE_BYTES]))
+        room -= len(parts[-1])
+        if room < 0:
+            break
     return b"".join(parts)
+
+
+def _zstd_unpacker(window_bytes: int) -> "zstandard.ZstdDecompressor":
+    """This thread's own; making one takes longer than unpacking 16 KiB."""
+    import zstandard
+
+    if window_bytes > _ZSTD_KEPT_WINDOW_BYTES:
+        return zstandard.ZstdDecompressor()
+    unpacker: zstandard.ZstdDecompressor | None = getattr(_kept, "zstd_unpacker", None)
+    if unpacker is None:
+        unpacker = _kept.zstd_unpacker = zstandard.ZstdDecompressor()
+    return unpacker
 
 
 _COMPRESSORS: dict[CompressionType, Callable[[Buffer, int | None], bytes]] = {

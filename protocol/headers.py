@@ -45,7 +45,6 @@ _FIRST_FLEXIBLE = {
 }
 
 _FIXED = struct.Struct(">hhih")
-_CORRELATION = struct.Struct(">i")
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
@@ -55,20 +54,6 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
     api_version: int
     correlation_id: int
     client_id: str
-
-
-def request_header_version(api_key: int, api_version: int) -> int:
-    """The header version (0, 1 or 2) of a request; 1 for an unknown API."""
-    if api_key == CONTROLLED_SHUTDOWN and api_version == 0:
-        return 0
-    return 2 if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) else 1
-
-
-def response_header_version(api_key: int, api_version: int) -> int:
-    """The header version (0 or 1) of the response to a request."""
-    if api_key == ApiKey.API_VERSIONS:
-        return 0
-    return 1 if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) else 0
 
 
 def has_flexible_response_header(api_key: ApiKey, is_flexible: bool) -> bool:
@@ -102,19 +87,3 @@ def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHea
     except ValueError as error:
         raise DecodeError(f"request of {limit - position} bytes: header: {error}") from None
     return RequestHeader(api_key, api_version, correlation_id, client_id), end
-
-
-def read_response_header(
-    data: memoryview, header_version: int, position: int = 0
-) -> tuple[int, int]:
-    """The correlation id of a response, and the position of its own fields. Raises DecodeError."""
-    try:
-        (correlation_id,) = _CORRELATION.unpack_from(data, position)
-        position += _CORRELATION.size
-        if header_version > 0:
-            position = skip_tags(data, position, len(data))
-    except (struct.error, IndexError):
-        raise DecodeError(f"response of {len(data)} bytes: its header is cut") from None
-    except ValueError as error:
-        raise DecodeError(f"response header: {error}") from None
-    return correlation_id, position

@@ -103,11 +103,6 @@ class Entry(NamedTuple):
     def is_log_append_time(self) -> bool:
         return self.magic > MAGIC_V0 and self.attributes & LOG_APPEND_TIME_BIT != 0
 
-    @property
-    def max_timestamp(self) -> int:
-        """The newest time in it, by its head: what a wrapper carries."""
-        return self.timestamp_ms
-
 
 class MessageSet:
     """The bytes of one set, the outer one or that of a wrapper; `place` begins its errors."""

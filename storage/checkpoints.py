@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.key import ConfigError
+from ..config.errors import ConfigError
 from ..config.properties import parse_properties, render_properties
 from ..protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uuid_text
 from .filenames import CLEAN_SHUTDOWN, META_PROPERTIES

@@ -36,6 +36,17 @@ PARTITION_METADATA = "partition.metadata"
 QUORUM_STATE = "quorum-state"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 
+OFFSET_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+# What lies in a log directory beside the directories of logs.
+ROOT_FILES = frozenset(
+    {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, *OFFSET_CHECKPOINTS}
+)
+
 OFFSET_DIGITS = 20
 EPOCH_DIGITS = 10
 MAX_NAME_LENGTH = 255  # of a file system's directory entry
@@ -87,6 +98,10 @@ class PartitionDirectoryName(NamedTuple):
     topic: str
     partition: int
     state: DirectoryState = DirectoryState.LIVE
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.topic, self.partition
 
 
 class MetadataSnapshotName(NamedTuple):

@@ -224,6 +224,10 @@ class Files:
         """Atomically, over an existing target. Does not sync the directory."""
         source.replace(target)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name, atomically. Raises FileExistsError for one that is taken."""
+        target.hardlink_to(source)
+
     def remove(self, path: Path) -> None:
         """Delete a file; one that is not there is fine."""
         path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ Kafka: AbstractIndex.
 
 import struct
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
@@ -96,18 +96,6 @@ class IndexFile:
         """What the entries take."""
         return self.entries * self.entry.size
 
-    @property
-    def is_full(self) -> bool:
-        return self.entries >= self.max_entries
-
-    @property
-    def is_active(self) -> bool:
-        return self._loaded is not None
-
-    def can_append_offset(self, offset: int) -> bool:
-        """Whether an entry can hold this offset: at most 2**31-1 behind the segment's first."""
-        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
-
     # --- life
 
     def become_active(self) -> None:
@@ -160,19 +148,6 @@ class IndexFile:
     def note_sync(self) -> None:
         """All that is in the file is being synced."""
         self._is_changed = False
-
-    def flush(self) -> None:
-        """Make the entries survive a power cut."""
-        self._files.fsync(self.write_out())
-
-    def rename(self, path: Path) -> None:
-        self._files.rename(self.path, path)
-        self.path = path
-
-    def delete(self) -> None:
-        """Remove the file; one that is gone is fine."""
-        self.release()
-        self._files.remove(self.path)
 
     # --- for the subclasses
 
@@ -230,14 +205,6 @@ class IndexFile:
         entries = self._read(file, low, high)
         at = bisect_right(entries, key, key=lambda entry: entry[column]) - 1
         return entries[at] if at >= 0 else None
-
-    def _truncate(self, relative_offset: int, offsets: "array[int]") -> None:
-        """Keep the entries whose offset, in the given column, is below `relative_offset`."""
-        keep = bisect_left(offsets, relative_offset)
-        loaded = self._load()
-        del loaded.keys[keep:]
-        del loaded.values[keep:]
-        self._written = min(self._written, keep)
 
     def _load(self) -> _Entries:
         if self._loaded is None:

@@ -99,11 +99,6 @@ class LeaderEpochs:
         known = self._entries[following - 1].epoch if following else epoch
         return known, self._entries[following].start_offset
 
-    def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch in which the record at `offset` was, or would be, written."""
-        following = bisect_right(self._entries, offset, key=_START)
-        return self._entries[following - 1].epoch if following else None
-
     def truncate_from_end(self, end_offset: int) -> None:
         """The log ends before `end_offset` now. `flush` writes it."""
         keep = bisect_left(self._entries, end_offset, key=_START)

@@ -25,7 +25,7 @@ from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.primitives import uuid_text
 from .append import AppendOrigin, AppendResult, PendingBatch
 from .batch_validator import AppendRules, check_client_batch, split_batches
-from .checkpoints import write_topic_id
+from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, committed_part
@@ -122,6 +122,11 @@ class PartitionLog:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def key(self) -> TopicPartition:
+        """By which all kinds of tables know it."""
+        return self.topic, self.partition
 
     @property
     def high_watermark(self) -> int:
@@ -311,7 +316,7 @@ class PartitionLog:
         prefix = batch_prefix(entry.base_offset, header.batch_length, entry.leader_epoch)
         aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
         if aborted is not None:
-            segment.note_aborted(aborted)
+            segment.txn_index.append(aborted)
             self._books.note(segment.path(FileKind.TXN_INDEX))
 
     # --- roll
@@ -531,23 +536,9 @@ class PartitionLog:
 
     # --- cleaned segments
 
-    def replace_segments(
-        self, replaced: Sequence[int], cleaned: Sequence[CleanedSegment], now_ms: int
-    ) -> None:
-        """The segments that begin at `replaced` give way to finished `.cleaned` ones.
-
-        All steps of cleaning/segment_swap.py here and now. Raises KAFKA_STORAGE_ERROR.
-        """
-        swap = self.stage_replacement(cleaned, now_ms)
-        try:
-            swap.sync()
-        except OSError as error:
-            self.take_offline(f"a sync failed: {error}")
-            raise self.failed("sync", error) from error
-        self.complete_replacement(swap, replaced, now_ms)
-
     def stage_replacement(self, cleaned: Sequence[CleanedSegment], now_ms: int) -> SegmentSwap:
-        """The first step. To be followed by `swap.sync()`, on any thread, and then by the last.
+        """The first step of cleaning/segment_swap.py: finished `.cleaned` segments are to replace
+        some of the log's. To be followed by `swap.sync()`, on any thread, and then by the last.
 
         Raises KAFKA_STORAGE_ERROR: nothing has changed.
         """

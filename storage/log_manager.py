@@ -142,14 +142,14 @@ class LogManager:
 
     def directory_of(self, log: PartitionLog) -> DataDirectory:
         """The log directory in which it lies."""
-        return self._table.locations[log.topic, log.partition]
+        return self._table.locations[log.key]
 
     def is_moving(self, key: TopicPartition) -> bool:
         """Whether there is a future of that log: a directory that the last stop has left, or one
         that is being filled.
         """
         names = (parse_partition_directory(path.name) for _, path in self.found_futures)
-        return key in self.futures or any((name.topic, name.partition) == key for name in names)
+        return key in self.futures or any(name.key == key for name in names)
 
     def not_open(self) -> list[FoundLog]:
         """Logs that lie there and are not served: they are waiting, or cannot be read."""
@@ -196,8 +196,7 @@ class LogManager:
         for log in at_once:
             if not log.directory.had_clean_shutdown:
                 if is_worth_a_line(done, len(unclean)):
-                    name = f"{log.topic}-{log.partition}"
-                    self._report(f"recovering {name}, {done} of {len(unclean)} logs done")
+                    self._report(f"recovering {log.name}, {done} of {len(unclean)} logs done")
                 done += 1
             if log.directory.is_online:
                 self._open_found(log, config_of(log.topic), now_ms)
@@ -254,21 +253,20 @@ class LogManager:
         self,
         directory: DataDirectory,
         path: Path,
-        topic: str,
-        partition: int,
+        key: TopicPartition,
         config: TopicConfig,
         *,
         now_ms: int,
     ) -> PartitionLog:
         """The log in a `-future` directory, recovered where need be; `adopt` makes it the one."""
-        return self._opening.open_future(directory, path, (topic, partition), config, now_ms)
+        return self._opening.open_future(directory, path, key, config, now_ms)
 
     # --- logs that are found and not open
 
     def give_up(self, found: FoundLog, error: Exception) -> None:
         """A log could not be opened, or not be recovered: it answers KAFKA_STORAGE_ERROR."""
-        _logger.error("%s-%d is not served: %s", found.topic, found.partition, error)
-        self._table.give_up(found, f"{found.topic}-{found.partition}: {error}")
+        _logger.error("%s is not served: %s", found.name, error)
+        self._table.give_up(found, f"{found.name}: {error}")
         if isinstance(error, OSError):
             self._table.note_lack_of_space(found.key, error)
             self.on_directory_error(found.directory, error)
@@ -463,7 +461,7 @@ class LogManager:
     # --- disk errors
 
     def _on_disk_error(self, log: PartitionLog, error: OSError) -> None:
-        directory = self._table.locations.get((log.topic, log.partition))
+        directory = self._table.locations.get(log.key)
         if directory is not None:
             self.on_directory_error(directory, error)
 
@@ -478,7 +476,7 @@ class LogManager:
         """An fsync of one of its files has failed. Whatever the reason, it is not tried again: the
         next one might say that all is well when it is not.
         """
-        if self.find(log.topic, log.partition) is log:
+        if self.find(*log.key) is log:
             self.take_offline(self.directory_of(log), f"a sync failed: {error}")
 
     def take_offline(self, directory: DataDirectory, reason: str) -> None:
@@ -529,5 +527,5 @@ def _refuse_twins(found: list[FoundLog]) -> None:
     twins = {log.key: log for log in found}
     for log in found:
         if twins[log.key] is not log:
-            name, other = f"{log.topic}-{log.partition}", twins[log.key].path
-            raise DirectoryError(f"{name} lies in {other} and in {log.path}: remove one")
+            other = twins[log.key].path
+            raise DirectoryError(f"{log.name} lies in {other} and in {log.path}: remove one")

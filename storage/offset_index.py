@@ -33,10 +33,6 @@ class OffsetIndex(IndexFile):
         last = self._last()
         return self.base_offset + last[0] if last else self.base_offset
 
-    def entry_at(self, slot: int) -> OffsetPosition:
-        """Raises IndexError."""
-        return self._position(self._slot(slot))
-
     def lookup(self, offset: int) -> OffsetPosition:
         """The last entry at or before `offset`; (base offset, 0) where there is none."""
         return self._position(self._floor(offset - self.base_offset))
@@ -56,10 +52,6 @@ class OffsetIndex(IndexFile):
         if not 0 <= relative_offset <= MAX_RELATIVE_OFFSET:
             raise ValueError(f"{self.path}: {offset} is too far from {self.base_offset}")
         self._append(relative_offset, position)
-
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries at `offset` and behind it."""
-        self._truncate(offset - self.base_offset, self._load().keys)
 
     def sanity_check(self) -> None:
         """Raises CorruptIndexError. Sees only what costs one read."""

@@ -1,9 +1,13 @@
 """Offsets by timestamp, over the segments of one log. Kafka: UnifiedLog.fetchOffsetByTimestamp."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..protocol.batch_header import NO_TIMESTAMP
-from .segment import RecordAtTime
+from ..protocol.any_batch import read_any_records
+from ..protocol.batch_header import NO_TIMESTAMP, BatchHeader
+from ..protocol.message_set import MAGIC_V0
+from ..protocol.record import Record
+from .segment import Segment
 from .segment_list import SegmentList
 
 NEWEST, OLDEST = -1, -2
@@ -29,19 +33,44 @@ def find_timestamp(
     """
     for segment in segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
-            record = segment.find_timestamp(timestamp_ms, start_offset)
-            if record is not None:
-                return _offset_of(record)
+            found = _find_in(segment, timestamp_ms, start_offset)
+            if found is not None:
+                return found
             if segment.size_bytes and segment.newest.timestamp_ms == NO_TIMESTAMP:
                 return None
     return None
 
 
+def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> OffsetAtTime | None:
+    for position, header in segment.headers_from_time(timestamp_ms, start_offset):
+        if header.max_timestamp >= timestamp_ms:
+            for record in _records(segment, position, header):
+                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                    return _place_of(record, header)
+    return None
+
+
 def newest_record(segments: SegmentList) -> OffsetAtTime | None:
-    """The first record that has the largest timestamp of the log."""
-    newest = max(segments, key=lambda segment: segment.newest.timestamp_ms)
-    record = newest.newest_record()
-    return None if record is None else _offset_of(record)
+    """The first record that has the largest timestamp of the log; None of magic 0."""
+    segment = max(segments, key=lambda segment: segment.newest.timestamp_ms)
+    newest = segment.newest
+    for position, header in segment.headers_from(newest.offset):
+        if header.max_timestamp == newest.timestamp_ms:
+            if header.magic == MAGIC_V0:
+                return None
+            for record in _records(segment, position, header):
+                if record.timestamp_ms == newest.timestamp_ms:
+                    return _place_of(record, header)
+    return None
+
+
+def _records(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
+    data = segment.files.pread_exact(segment.file, header.size_bytes, position)
+    return read_any_records(data, header)
+
+
+def _place_of(record: Record, header: BatchHeader) -> OffsetAtTime:
+    return OffsetAtTime(record.timestamp_ms, record.offset, header.partition_leader_epoch)
 
 
 def offsets_written_before(
@@ -60,7 +89,3 @@ def offsets_written_before(
     while starts and timestamp_ms != NEWEST and starts[-1][1] > timestamp_ms:
         starts.pop()
     return sorted((offset for offset, _ in starts), reverse=True)
-
-
-def _offset_of(record: RecordAtTime) -> OffsetAtTime:
-    return OffsetAtTime(record.timestamp_ms, record.offset, record.leader_epoch)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 from ..protocol.batch_header import (
     NO_SEQUENCE,
     BatchHeader,
-    decrement_sequence,
     increment_sequence,
 )
 from ..protocol.errors import ApiError, ErrorCode
@@ -39,10 +38,6 @@ class BatchSpan(NamedTuple):
     last_offset: int
     offset_delta: int
     timestamp_ms: int
-
-    @property
-    def first_sequence(self) -> int:
-        return decrement_sequence(self.last_sequence, self.offset_delta)
 
     @property
     def first_offset(self) -> int:

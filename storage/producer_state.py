@@ -137,10 +137,6 @@ class ProducerStates:
 
     # --- the whole
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.producers
-
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have long been silent, unless they have a transaction open."""
         expired = [entry for entry in self.producers.values() if self._is_expired(entry, now_ms)]
@@ -218,10 +214,6 @@ class ProducerStates:
     def latest_snapshot_offset(self) -> int | None:
         return self._snapshots[-1] if self._snapshots else None
 
-    @property
-    def oldest_snapshot_offset(self) -> int | None:
-        return self._snapshots[0] if self._snapshots else None
-
     def take_snapshot(self, *, sync: bool = True) -> Path | None:
         """Write the state as of `map_end_offset`; None where the last one says the same."""
         if self.map_end_offset <= self._last_snapshot_offset:
@@ -244,11 +236,6 @@ class ProducerStates:
             strays.pop()
         for offset in strays:
             self.delete_snapshot(offset)
-
-    def delete_snapshots_before(self, offset: int) -> None:
-        """Those of a smaller offset."""
-        for snapshot in [each for each in self._snapshots if each < offset]:
-            self.delete_snapshot(snapshot)
 
     def delete_snapshot(self, offset: int) -> None:
         """One that is not there is fine."""

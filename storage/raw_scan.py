@@ -186,6 +186,20 @@ class RawBatch:
         is_whole = self.size_bytes >= HEADER_BYTES
         return is_whole and self.crc == self._sum(CHECKED_POSITION, is_message=False)
 
+    def fault(self) -> str | None:
+        """Why it is unsound by itself: magic, checksum, offsets, codec. None where it is sound."""
+        try:
+            if not 0 <= self.magic <= MAGIC_V2:
+                return f"no batch has magic {self.magic}"
+            if not self.is_valid():
+                return f"the batch is not what was checksummed, {self.crc:#010x}"
+            if self.last_offset < self.offset or self.offset < 0:
+                return f"its offsets are {self.offset} to {self.last_offset}"
+            self.compression  # noqa: B018 - asked, for it may raise
+        except UnreadableError as error:
+            return str(error)
+        return None
+
     def _sum(self, start: int, *, is_message: bool) -> int:
         checksum = zlib.crc32 if is_message else crc32c
         if self._data is not None:

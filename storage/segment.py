@@ -17,17 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..protocol.any_batch import read_any_records
 from ..protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
-from ..protocol.message_set import MAGIC_V0
-from ..protocol.record import Record
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, segment_file
 from .files import Files, OpenFile
 from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError
 from .offset_index import OffsetIndex, OffsetPosition
 from .time_index import TimeIndex, TimestampOffset
-from .txn_index import AbortedTransaction, read_aborted, rewrite_aborted, write_aborted
+from .txn_index import AbortedTransaction, TxnIndex
 
 _logger = logging.getLogger(__name__)
 
@@ -46,14 +43,6 @@ class WholeBatches(NamedTuple):
 
     size_bytes: int
     next_offset: int
-
-
-class RecordAtTime(NamedTuple):
-    """The first record that is not older than a timestamp."""
-
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int
 
 
 class SegmentShape(NamedTuple):
@@ -75,8 +64,6 @@ class Segment:
     """Batches from `base_offset` on. Not thread-safe: only syncing leaves the broker's thread."""
 
     __slots__ = (
-        "_aborted",
-        "_aborted_written",
         "_bytes_since_index_entry",
         "_file",
         "_first_timestamp_ms",
@@ -86,6 +73,7 @@ class Segment:
         "_offset_index",
         "_shape",
         "_time_index",
+        "_txn_index",
         "base_offset",
         "created_ms",
         "directory",
@@ -107,8 +95,6 @@ class Segment:
     ) -> None:
         self.files = files
         self.directory = directory
-        self._aborted: list[AbortedTransaction] | None = None  # not read yet
-        self._aborted_written = 0  # of those: how many are in the file
         self.base_offset = base_offset
         self.size_bytes = size_bytes
         self.created_ms = created_ms
@@ -117,6 +103,7 @@ class Segment:
         self._file: OpenFile | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
         self._newest: TimestampOffset | None = None
         self._first_timestamp_ms: int | None = None
         self._bytes_since_index_entry = 0
@@ -202,6 +189,12 @@ class Segment:
             self._check(index)
         return self._time_index
 
+    @property
+    def txn_index(self) -> TxnIndex:
+        if self._txn_index is None:
+            self._txn_index = TxnIndex(self.files, self.path(FileKind.TXN_INDEX))
+        return self._txn_index
+
     def _check(self, index: OffsetIndex | TimeIndex) -> None:
         """Make both indexes anew where one cannot be true."""
         try:
@@ -234,17 +227,23 @@ class Segment:
             if self.files.exists(source):
                 self.files.rename(source, self.path(kind, state))
         self.state = state
+        self._txn_index_moved()
 
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
         self._offset_index = self._time_index = None
+        self._txn_index_moved()
+
+    def _txn_index_moved(self) -> None:
+        if self._txn_index is not None:
+            self._txn_index.path = self.path(FileKind.TXN_INDEX)
 
     def settle_in(self, directory: Path) -> None:
         """Its files were copied there, to be read and appended to there from now on."""
         self.directory = directory
         self._file = None
-        for index in (self._offset_index, self._time_index):
+        for index in (self._offset_index, self._time_index, self._txn_index):
             if index is not None:
                 index.path = directory / index.path.name
 
@@ -326,12 +325,12 @@ class Segment:
         self.time_index.become_active()
         # Nothing may be left to read once a batch is written.
         self._newest = self.newest
-        self._read_aborted()
+        self.aborted()
         self._note_growth()
 
     def seal(self) -> None:
         """End the segment's life as the active one: the last time entry, files cut to size."""
-        self._write_aborted()
+        self.txn_index.write_out()
         self.close_indexes()
         if self.files.size(self.path(FileKind.LOG)) != self.size_bytes:
             self.files.truncate(self.file, self.size_bytes)
@@ -350,7 +349,7 @@ class Segment:
         """The open files to sync, once the entries that are in memory are in the files."""
         indexes = [each for each in (self.offset_index, self.time_index) if each.is_unsynced]
         targets = [self.file, *(index.write_out() for index in indexes)]
-        self._write_aborted()
+        self.txn_index.write_out()
         for index in indexes:
             index.note_sync()
         return targets
@@ -412,37 +411,8 @@ class Segment:
         self.files.truncate(self.file, found.position)
         self.size_bytes = found.position
         self.rebuild_indexes()
-        kept = [each for each in self.aborted() if each.last_offset < offset]
-        if kept != self._aborted:
-            rewrite_aborted(self.files, self.path(FileKind.TXN_INDEX), kept)
-            self._aborted, self._aborted_written = kept, len(kept)
+        self.txn_index.truncate_to(offset)
         return cut
-
-    # --- aborted transactions
-
-    def aborted(self) -> Sequence[AbortedTransaction]:
-        """Those whose markers lie in this segment, in their order."""
-        return self._read_aborted()
-
-    def _read_aborted(self) -> list[AbortedTransaction]:
-        if self._aborted is None:
-            self._aborted = read_aborted(self.files, self.path(FileKind.TXN_INDEX))
-            self._aborted_written = len(self._aborted)
-        return self._aborted
-
-    def note_aborted(self, transaction: AbortedTransaction) -> None:
-        """The marker of one was appended. What cannot be written now, the next flush writes,
-        or that fails.
-        """
-        self._read_aborted().append(transaction)
-        with suppress(OSError):
-            self._write_aborted()
-
-    def _write_aborted(self) -> None:
-        if self._aborted is not None:
-            path = self.path(FileKind.TXN_INDEX)
-            write_aborted(self.files, path, self._aborted, self._aborted_written)
-            self._aborted_written = len(self._aborted)
 
     # --- reading
 
@@ -547,6 +517,10 @@ class Segment:
         if found is not None:
             yield from read_batches(self.files, self.file, found.position, self.size_bytes)
 
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The transactions whose markers lie in this segment, in their order."""
+        return self.txn_index.entries()
+
     # --- timestamps
 
     @property
@@ -588,38 +562,16 @@ class Segment:
         newest_ms = self.newest.timestamp_ms
         return newest_ms if newest_ms >= 0 else self.files.modified_ms(self.path(FileKind.LOG))
 
-    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> RecordAtTime | None:
-        """The first record from `start_offset` on that is not older than `timestamp_ms`."""
-        start = self._start_of_search(timestamp_ms, start_offset)
-        for position, header in self.headers_from(start):
-            if header.max_timestamp >= timestamp_ms:
-                for record in self._records(position, header):
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                        epoch = header.partition_leader_epoch
-                        return RecordAtTime(record.timestamp_ms, record.offset, epoch)
-        return None
-
-    def _start_of_search(self, timestamp_ms: int, start_offset: int) -> int:
+    def headers_from_time(
+        self, timestamp_ms: int, start_offset: int
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers; before them lies no record from `start_offset` on that is not
+        older than `timestamp_ms`.
+        """
         entry = self.time_index.lookup(timestamp_ms)
         if entry.timestamp_ms >= 0 and not self._is_true(entry):
             self._rebuild_for(entry)
             entry = self.time_index.lookup(timestamp_ms)
         # No entry has a negative timestamp but one that is not true.
-        return start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
-
-    def newest_record(self) -> RecordAtTime | None:
-        """The first record that has the segment's largest timestamp; None of magic 0."""
-        newest = self.newest
-        for position, header in self.headers_from(newest.offset):
-            if header.max_timestamp == newest.timestamp_ms:
-                if header.magic == MAGIC_V0:
-                    return None
-                for record in self._records(position, header):
-                    if record.timestamp_ms == newest.timestamp_ms:
-                        epoch = header.partition_leader_epoch
-                        return RecordAtTime(record.timestamp_ms, record.offset, epoch)
-        return None
-
-    def _records(self, position: int, header: BatchHeader) -> Iterator[Record]:
-        data = self.files.pread_exact(self.file, header.size_bytes, position)
-        return read_any_records(data, header)
+        known = start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
+        return self.headers_from(known)

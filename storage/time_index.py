@@ -30,11 +30,6 @@ class TimeIndex(IndexFile):
     key_code = "q"
 
     @property
-    def is_full(self) -> bool:
-        """One slot is kept for the entry that closes the segment."""
-        return self.entries >= self.max_entries - 1
-
-    @property
     def last_entry(self) -> TimestampOffset:
         """(-1, base offset) of an empty index."""
         return self._timestamp(self._last())
@@ -68,10 +63,6 @@ class TimeIndex(IndexFile):
         if not 0 <= relative_offset <= MAX_RELATIVE_OFFSET:
             raise ValueError(f"{self.path}: {offset} is too far from {self.base_offset}")
         self._append(timestamp_ms, relative_offset)
-
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries whose offset is `offset` or behind it."""
-        self._truncate(offset - self.base_offset, self._load().values)
 
     def sanity_check(self) -> None:
         """Raises CorruptIndexError. Sees only what costs two reads."""

@@ -1,14 +1,11 @@
-"""The options of `odradek dump-log`; what they do is in `dump/`."""
+"""The options of `odradek dump-log`; the work is in `dump/`, imported when it is asked for."""
 
-import sys
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
-from .broken_pipe import leave_quietly
-from .dump.command import DEFAULT_MAX_MESSAGE_BYTES, DumpOptions, Streams, dump
-from .dump.decoders import UnknownDecoderError
-from .dump.log_text import INT_MAX
+_MAX_MESSAGE_BYTES = 5 << 20
+_INT_MAX = (1 << 31) - 1
 
 _CLASS_HELP = "Kafka's decoder for the {}: org.apache.kafka.tools.api.StringDecoder (the default), \
 IntegerDecoder or LongDecoder."
@@ -43,10 +40,10 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
     max_message_size: Annotated[
         int,
         typer.Option("--max-message-size", help="How far to look for the batch of an index entry."),
-    ] = DEFAULT_MAX_MESSAGE_BYTES,
+    ] = _MAX_MESSAGE_BYTES,
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", help="How much of each log to read.", show_default=False)
-    ] = INT_MAX,
+    ] = _INT_MAX,
     skip_record_metadata: Annotated[
         bool,
         typer.Option(
@@ -96,6 +93,8 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
             "the metadata log of tiered storage cannot be decoded: odradek has no tiered storage",
             param_hint="--remote-log-metadata-decoder",
         )
+    from .dump.command import DumpOptions, UnknownDecoderError, run
+
     options = DumpOptions(
         files=files,
         print_data_log=print_data_log,
@@ -113,44 +112,8 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
         value_decoder_class=value_decoder_class,
         json=json,
     )
-    raise typer.Exit(_dump(options))
-
-
-def _dump(options: DumpOptions) -> int:
-    # Java's output is UTF-8 here whatever the locale; a text is never a reason to stop.
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
-    out = _Gathered(sys.stdout)
     try:
-        code = dump(options, Streams(out.write, sys.stderr.write))
-        out.flush()
+        code = run(options)
     except UnknownDecoderError as error:
         raise typer.BadParameter(str(error)) from None
-    except BrokenPipeError:
-        return leave_quietly()
-    return code
-
-
-class _Gathered:
-    """Writes in large pieces: a dump is millions of small ones."""
-
-    _CHARACTERS = 1 << 18
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._parts: list[str] = []
-        self._size = 0
-
-    def write(self, text: str) -> None:
-        """What has gathered goes when it is much."""
-        self._parts.append(text)
-        self._size += len(text)
-        if self._size >= self._CHARACTERS:
-            self.flush()
-
-    def flush(self) -> None:
-        """All of it goes."""
-        self._stream.write("".join(self._parts))
-        self._stream.flush()
-        self._parts.clear()
-        self._size = 0
+    raise typer.Exit(code)

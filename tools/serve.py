@@ -8,7 +8,7 @@ import logging
 import sys
 from pathlib import Path
 
-from ..config.key import ConfigError
+from ..config.errors import ConfigError
 from ..config.loading import load_config
 
 logger = logging.getLogger("odradek")

@@ -1,7 +1,8 @@
 """DeleteGroups (key 42, v0-3).
 
 Forgets groups that have no members, with all that they committed.
-v3 messages."""
+v3 messages.  Not done: share groups that have read something, which is known to a coordinator that
+is not served (coordinator/other_group.py)."""
 
 from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ..context import RequestContext

@@ -79,7 +79,7 @@ def partitions_in(
                 offset_lag=0,
                 is_future_key=False,
             )
-            yield (log.topic, log.partition), partition
+            yield log.key, partition
     for found in manager.not_open():
         if found.directory.path == path:
             partition = DescribeLogDirsPartition(

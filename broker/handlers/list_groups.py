@@ -1,6 +1,6 @@
 """ListGroups (key 16, v0-5).
 
-Lists the groups of this broker.
+Lists the groups of this broker, also those of types that it only keeps.
 v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard to case, and names
 that no group has match none."""
 

@@ -8,7 +8,7 @@ here.
 
 from collections.abc import Mapping, Sequence
 
-from ...config.key import ConfigError, invalid_value
+from ...config.errors import ConfigError, invalid_value
 from .assignment import (
     NOTHING,
     Assignment,

@@ -41,7 +41,6 @@ class MemberSpec:
     """A member as an assignor sees it (Kafka: MemberSubscriptionAndAssignmentImpl)."""
 
     member_id: str
-    rack_id: str | None = None
     instance_id: str | None = None
     subscribed_topic_ids: frozenset[bytes]
     assignment: Assignment = field(default_factory=lambda: NOTHING)
@@ -66,9 +65,6 @@ class TopicsView(Protocol):
 
     def partition_count(self, topic_id: bytes) -> int:
         """The number of partitions; -1 where the topic is unknown."""
-
-    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        """The racks that hold a replica of the partition; empty where unknown."""
 
 
 class Assignor(Protocol):

@@ -21,7 +21,7 @@ How a group moves: join.py, rebalance.py, sync.py; who is in it: roster.py; what
 records.py. Kafka: ClassicGroup, ClassicGroupState.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
@@ -160,7 +160,7 @@ class ClassicGroup:
     @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance may begin; in the middle of one it already has."""
-        return ClassicState.PREPARING_REBALANCE in LEGAL[self.state]
+        return self.state not in (ClassicState.PREPARING_REBALANCE, ClassicState.DEAD)
 
     @property
     def is_initial_rebalance(self) -> bool:
@@ -327,10 +327,10 @@ class ClassicGroup:
         knows = self.state is ClassicState.STABLE and self.subscribed_topics is not None
         return commit_timestamp_ms if knows else None
 
-    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+    def supports(self, protocol_type: str, names: Sequence[str]) -> bool:
         """Whether a member with these protocols fits in: of the same type, one that all have."""
         if self.state is ClassicState.EMPTY:
-            return bool(protocol_type) and any(True for _ in names)
+            return bool(protocol_type and names)
         return self.protocol_type == protocol_type and self.roster.support_one_of(names)
 
     def is_subscribed_to(self, topic: str) -> bool:

@@ -17,7 +17,7 @@ from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..group_settings import GroupSettings
 from ..outcome import Outcome
-from ..timers import DeadlineQueue
+from ..timers import Deadline, DeadlineQueue
 from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,
@@ -42,16 +42,21 @@ FIRST_WITH_SKIP_ASSIGNMENT = 9
 
 
 class JoinCall(NamedTuple):
-    """A JoinGroup: what is asked, by whom, and where the answer goes."""
+    """A JoinGroup: what is asked, by whom, and where the answer goes.
+
+    `protocols`: what the member offers, in order of preference.
+    """
 
     request: JoinGroupRequest
+    protocols: Protocols
     caller: Caller
     reply: JoinReply
 
-    @property
-    def protocols(self) -> Protocols:
-        """What the member offers, in order of preference."""
-        return tuple((protocol.name, protocol.metadata) for protocol in self.request.protocols)
+    @classmethod
+    def of(cls, request: JoinGroupRequest, caller: Caller, reply: JoinReply) -> "JoinCall":
+        """What a request asks."""
+        protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
+        return cls(request, protocols, caller, reply)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -131,7 +136,8 @@ class ClassicJoin:
         if replaced is not None:
             return self._replace_static(group, replaced.member_id, member_id, call, now)
         if instance is not None or call.caller.api_version < FIRST_WITH_REQUIRED_ID:
-            return self._admit(group, member_id, call, now)
+            session = session_deadline(group.group_id, member_id)
+            return self._admit(group, member_id, session, call, now)
         pending = session_deadline(group.group_id, member_id)
         group.pending_joins[member_id] = pending
         self._deadlines.schedule(pending, now.timer_ms + call.request.session_timeout_ms)
@@ -147,10 +153,16 @@ class ClassicJoin:
                 f"{member_id} was promised to a dynamic member of group {group.group_id}, "
                 f"not to {call.request.group_instance_id}",
             )
-        self._deadlines.cancel(group.pending_joins[member_id])
-        return self._admit(group, member_id, call, now)
+        return self._admit(group, member_id, group.pending_joins[member_id], call, now)
 
-    def _admit(self, group: ClassicGroup, member_id: str, call: JoinCall, now: Now) -> GroupOutcome:
+    def _admit(
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        session: Deadline[Expiry],
+        call: JoinCall,
+        now: Now,
+    ) -> GroupOutcome:
         member = ClassicMember(
             member_id=member_id,
             group_instance_id=call.request.group_instance_id,
@@ -160,7 +172,7 @@ class ClassicJoin:
             session_timeout_ms=call.request.session_timeout_ms,
             protocol_type=call.request.protocol_type,
             protocols=call.protocols,
-            session=session_deadline(group.group_id, member_id),
+            session=session,
             is_new=True,
             join_reply=call.reply,
         )

@@ -29,12 +29,15 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 def names_of(protocols: Protocols) -> tuple[str, ...]:
     """Each protocol once, in the order of preference."""
-    return tuple(dict.fromkeys(name for name, _ in protocols))
+    return tuple(dict(protocols))
 
 
 def metadata_of(protocols: Protocols, protocol_name: str | None) -> bytes:
-    """What is said under a protocol; the first entry counts."""
-    return next(data for name, data in protocols if name == protocol_name)
+    """What is said under a protocol that is among them; the first entry counts."""
+    for name, data in protocols:
+        if name == protocol_name:
+            return data
+    raise ValueError(f"there is no protocol {protocol_name!r}")
 
 
 def _nothing_left(_error: ErrorCode) -> None:

@@ -100,6 +100,9 @@ def restored(
     Only the elected protocol is written. In life the member has it among all of its own, and keeps
     them; on the way through a log it may come from a generation that had elected another one.
     """
+    if known is not None and _is_said_by(known, value, entry):
+        known.assignment = entry.assignment
+        return known
     timeout_ms = entry.rebalance_timeout
     member = ClassicMember(
         member_id=entry.member_id,
@@ -122,3 +125,19 @@ def restored(
         else:
             known.session.at_ms = None
     return member
+
+
+def _is_said_by(
+    member: ClassicMember, value: GroupMetadataValue, entry: GroupMemberMetadata
+) -> bool:
+    """Whether a record says of a member what it says itself, as in life every record does."""
+    return (
+        member.member_id == entry.member_id
+        and member.group_instance_id == entry.group_instance_id
+        and member.client_id == entry.client_id
+        and member.client_host == entry.client_host
+        and member.rebalance_timeout_ms == entry.rebalance_timeout
+        and member.session_timeout_ms == entry.session_timeout
+        and member.protocol_type == value.protocol_type
+        and (value.protocol or "", entry.subscription) in member.protocols
+    )

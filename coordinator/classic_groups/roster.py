@@ -31,7 +31,7 @@ class ClassicRoster:
     def add(self, member: ClassicMember) -> None:
         self.by_id[member.member_id] = member
         self.joined += member.awaits_join
-        self._supporters.update(names_of(member.protocols))
+        self._count(member.protocols, 1)
         if member.group_instance_id is not None:
             self.id_of_instance[member.group_instance_id] = member.member_id
 
@@ -43,7 +43,7 @@ class ClassicRoster:
         self.answer_join(member, JoinGroupResponse(error_code=why))
         member.answer_sync(SyncGroupResponse(error_code=why))
         member.session.at_ms = None
-        self._supporters.subtract(names_of(member.protocols))
+        self._count(member.protocols, -1)
         if member.group_instance_id is not None:
             del self.id_of_instance[member.group_instance_id]
         return member
@@ -60,9 +60,11 @@ class ClassicRoster:
         return member
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
-        self._supporters.subtract(names_of(member.protocols))
+        if protocols == member.protocols:
+            return
+        self._count(member.protocols, -1)
         member.protocols = protocols
-        self._supporters.update(names_of(protocols))
+        self._count(protocols, 1)
 
     def of_instance(self, instance: str | None) -> ClassicMember | None:
         """The static member of this name."""
@@ -104,19 +106,26 @@ class ClassicRoster:
 
     def support_one_of(self, names: Iterable[str]) -> bool:
         """Whether there is one among these protocols that all members support."""
-        return any(self._supporters[name] == len(self.by_id) for name in names)
+        return len(self.by_id) in map(self._supporters.__getitem__, names)
 
     def elected_protocol(self) -> str:
         """The protocol that the members elect. There must be members."""
-        return elect_protocol([names_of(member.protocols) for member in self.by_id.values()])
+        return elect_protocol(names_of(member.protocols) for member in self.by_id.values())
+
+    def _count(self, protocols: Protocols, change: int) -> None:
+        for name in names_of(protocols):
+            self._supporters[name] += change
 
 
-def elect_protocol(preferences: Sequence[Sequence[str]]) -> str:
+def elect_protocol(preferences: Iterable[Sequence[str]]) -> str:
     """The protocol with the most votes: each votes for the first of its own that all support.
 
     Of several with as many votes it is the one that Kafka's hash table lists first, whoever joined
     first: members may find either broker, and must find the same protocol.
     """
-    common = set(preferences[0]).intersection(*preferences)
-    votes = Counter(next(name for name in names if name in common) for names in preferences)
+    said = Counter(map(tuple, preferences))  # of a thousand members most prefer the same
+    common = set.intersection(*map(set, said))
+    votes: Counter[str] = Counter()
+    for names, voters in said.items():
+        votes[next(name for name in names if name in common)] += voters
     return max(hash_map_order(votes), key=votes.__getitem__)

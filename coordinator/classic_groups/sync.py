@@ -77,7 +77,8 @@ class ClassicSync:
             self._rebalances.rebalance_or_complete(group, reason, now)
             return
         for member in group.members.values():
-            if member.answer_sync(assigned(group, member)):
+            if member.sync_reply is not None:
+                member.answer_sync(assigned(group, member))
                 self._rebalances.extend_session(member, now)
         logger.info(
             "group %s: generation %d stable with %d %s, protocol %s, leader %s (%s)",

@@ -11,8 +11,9 @@ Kafka: GroupMetadataManager.classicGroupJoinToConsumerGroup.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.join_group import JoinGroupResponse

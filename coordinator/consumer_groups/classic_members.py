@@ -7,7 +7,8 @@ member epoch, its rebalances are its own:
                    target, and is answered at once (classic_joins.py)
     SyncGroup      brings what it has now: of what it shall have, what others have given up
     Heartbeat      REBALANCE_IN_PROGRESS when there is a step to take: a new target, partitions to
-                   give up, or partitions that have become free
+                   give up, partitions that have become free; or topics have changed, and nobody is
+                   left whose heartbeat would find out
     LeaveGroup     goes, like any member; the group may become a classic one by it (downgrade.py)
 
 From the moment that it is told to rebalance it has its rebalance timeout to join, and from its join
@@ -90,10 +91,23 @@ class ClassicMembers:
         )
         key = MemberKey(group.group_id, member.member_id)
         self._steps.deadlines.extend_session(key, now.timer_ms + classic.session_timeout_ms)
-        if not _has_a_step_to_take(group, member):
+        if not _has_a_step_to_take(group, member) and not self._topics_are_news(group):
             return ErrorCode.NONE
         self._await_join(key, member, now)
         return ErrorCode.REBALANCE_IN_PROGRESS
+
+    def _topics_are_news(self, group: ConsumerGroup) -> bool:
+        """Whether a group of classic members alone is to hear that its topics have changed.
+
+        Others hear of it by a consumer's heartbeat. With Kafka these wait for somebody to join, and
+        until then nobody reads what is new.
+        """
+        if self._steps.rebalance.has_seen_its_topics(group) or not _is_classic_throughout(group):
+            return False
+        if self._topics.group_hash(group.subscriptions.topics) != group.metadata_hash:
+            return True
+        group.topics_seen_at = self._topics.changed_at
+        return False
 
     def _await_join(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
         at_ms = now.timer_ms + member.rebalance_timeout_ms
@@ -159,7 +173,7 @@ def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """
     if member.member_epoch < group.assignment_epoch:
         return True
-    if group.classic_member_count == len(group.members) and group.assignment_epoch < group.epoch:
+    if _is_classic_throughout(group) and group.assignment_epoch < group.epoch:
         return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
@@ -168,6 +182,11 @@ def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
             return not group.waits_for_others(member)
         case _:
             return False
+
+
+def _is_classic_throughout(group: ConsumerGroup) -> bool:
+    """Whether the last who spoke the consumer protocol has gone, and it may not be converted."""
+    return group.classic_member_count == len(group.members)
 
 
 def _leaving(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> ConsumerMember:

@@ -66,9 +66,11 @@ class Downgrades:
     def after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
         """Convert the group if only classic members stay; whether it was."""
         group = draft.group
+        if not group.classic_member_count or not group.all_are_classic_without(leaving):
+            return False
         gone = {member.member_id for member in leaving}
         staying = {id_: member for id_, member in group.members.items() if id_ not in gone}
-        if not staying or not group.all_are_classic_without(leaving):
+        if not staying:
             return False
         reason = "the last member of the consumer protocol is gone"
         return self._may(group, len(staying)) and self._convert(

@@ -9,7 +9,9 @@ group, which is thrown away, and replay makes another.
 
 import logging
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ..classic_groups.member import Now
 from ..outcome import JournalRecord, Outcome
@@ -23,7 +25,7 @@ R = TypeVar("R")
 Then = Callable[[], None]
 
 
-class Decided(NamedTuple, Generic[R]):
+class Decided(Struct, Generic[R], frozen=True):
     """What to answer, and what to do before, when the records are written."""
 
     group_id: str
@@ -36,10 +38,20 @@ class Decided(NamedTuple, Generic[R]):
 class Draft:
     """What has been decided so far about one group, at one moment."""
 
-    __slots__ = ("epoch", "group", "is_stale", "now", "records", "then", "topics_seen_at")
+    __slots__ = (
+        "epoch",
+        "group",
+        "group_id",
+        "is_stale",
+        "now",
+        "records",
+        "then",
+        "topics_seen_at",
+    )
 
     def __init__(self, group: ConsumerGroup, now: Now) -> None:
         self.group = group
+        self.group_id = group.group_id
         self.now = now
         self.epoch = group.epoch
         """The group's epoch, as it will be."""
@@ -49,10 +61,6 @@ class Draft:
         """The group was converted in the midst of a rebalance: its targets are not to be kept."""
         self.topics_seen_at: int | None = None
         """Set when its subscription has been compared with the topics that there are."""
-
-    @property
-    def group_id(self) -> str:
-        return self.group.group_id
 
     def raise_epoch(self, metadata_hash: int, why: str) -> None:
         """Something has changed that the targets depend on: they are out of date."""

@@ -24,8 +24,9 @@ Kafka: ModernGroup, ConsumerGroup; the replay methods of GroupMetadataManager.
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from enum import Enum
+
+from msgspec.structs import replace
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.records.consumer_group import (
@@ -46,7 +47,7 @@ from .commit_checks import check_commit, check_fetch
 from .member import LEAVING_EPOCH, NOTHING, ConsumerMember, MemberState
 from .ownership import FREE, Ownership
 from .records import group_tombstones, replaced_by_assignment, replaced_by_metadata, target_of
-from .subscriptions import ResolvedRegex, Subscriptions, TopicSubscribers, is_homogeneous
+from .subscriptions import ResolvedRegex, Subscriptions, is_homogeneous
 
 logger = logging.getLogger("odradek.groups")
 
@@ -169,14 +170,15 @@ class ConsumerGroup:
         self.ownership.member_became(old, new)
         if old is not None:
             self._count(old, -1)
-            del self.members[old.member_id]
-            if new is None and self.static_member_ids.get(old.instance_id or "") == old.member_id:
-                del self.static_member_ids[old.instance_id or ""]
         if new is not None:
             self._count(new, +1)
             self.members[new.member_id] = new
             if new.instance_id is not None:
                 self.static_member_ids[new.instance_id] = new.member_id
+        elif old is not None:
+            del self.members[old.member_id]
+            if self.static_member_ids.get(old.instance_id or "") == old.member_id:
+                del self.static_member_ids[old.instance_id or ""]
 
     def _count(self, member: ConsumerMember, step: int) -> None:
         if member.state is MemberState.STABLE:
@@ -200,14 +202,6 @@ class ConsumerGroup:
         if self._stable_at[self.assignment_epoch] != len(self.members):
             return ConsumerState.RECONCILING
         return ConsumerState.STABLE
-
-    @property
-    def is_homogeneous(self) -> bool:
-        """Whether all members subscribe to the same."""
-        subscriptions = self.subscriptions
-        return is_homogeneous(
-            subscriptions.regex_subscribers, subscriptions.topics, len(self.members)
-        )
 
     @property
     def preferred_assignor(self) -> str | None:
@@ -259,33 +253,24 @@ class ConsumerGroup:
 
     # -- what if -----------------------------------------------------------------------------------
 
-    def preferred_assignor_if(
-        self, old: ConsumerMember | None, new: ConsumerMember | None
-    ) -> str | None:
+    def preferred_assignor_if(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The preferred assignor if `old` became `new`."""
         votes = self._votes()
         for member, step in ((old, -1), (new, +1)):
-            if member is not None and member.server_assignor is not None:
+            if member.server_assignor is not None:
                 _count_in(votes, member.server_assignor, step)
         return _most_wanted(votes)
 
-    def is_homogeneous_if(self, old: ConsumerMember | None, new: ConsumerMember | None) -> bool:
-        """Whether all would subscribe to the same if `old` became `new` (None: came, went)."""
-        count = self._count_if(old, new)
-        return is_homogeneous(
-            self.subscriptions.regexes_if(old, new), self.topics_if(old, new), count
-        )
-
-    def topics_if(self, old: ConsumerMember | None, new: ConsumerMember | None) -> TopicSubscribers:
-        """The subscribed topics if `old` became `new`."""
-        return self.subscriptions.topics_if(old, new)
-
-    def _count_if(self, old: ConsumerMember | None, new: ConsumerMember | None) -> int:
-        """How many members there would be; one that takes a static member's place is no new one."""
-        if new is None:
-            return len(self.members) - (old is not None and old.member_id in self.members)
+    def is_homogeneous_if(self, old: ConsumerMember, new: ConsumerMember) -> bool:
+        """Whether all would subscribe to the same if `old` became `new`."""
+        subscriptions = self.subscriptions
+        # One that takes a static member's place is no new one.
         is_known = new.member_id in self.members or self.static_member(new.instance_id) is not None
-        return len(self.members) + (not is_known)
+        return is_homogeneous(
+            subscriptions.regexes_if(old, new),
+            subscriptions.topics_if(old, new),
+            len(self.members) + (not is_known),
+        )
 
     def _votes(self) -> Counter[str]:
         """A copy, in the order of Kafka's table: of two with as many votes the first one wins."""

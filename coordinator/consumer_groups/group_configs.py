@@ -11,8 +11,8 @@ Kafka: GroupConfigManager, GroupConfig.evaluate.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ...config.errors import ConfigError
 from ...config.group_config import GROUP_KEYS
-from ...config.key import ConfigError
 from ..group_settings import Bounds, ConsumerGroupSettings
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"

@@ -13,9 +13,10 @@ Kafka: GroupMetadataManager.consumerGroupHeartbeat.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.consumer_group_heartbeat import (

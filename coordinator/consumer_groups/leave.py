@@ -9,9 +9,10 @@ Kafka: GroupMetadataManager.consumerGroupLeave, consumerGroupFenceMembers.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ...protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -104,6 +105,8 @@ def _go_for_a_while(draft: Draft, member: ConsumerMember) -> Draft:
 
 def _expressions_of_only(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:
     """The expressions to which nobody but these members subscribes."""
+    if not group.subscriptions.regex_subscribers:
+        return []
     counts = Counter(member.subscribed_regex for member in members if member.subscribed_regex)
     subscribers = group.subscriptions.regex_subscribers
     return [regex for regex, count in counts.items() if subscribers[regex] == count]

@@ -9,7 +9,8 @@ Kafka: the getOrMaybeSubscribe…ConsumerGroupMember and throwIf… methods of G
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions

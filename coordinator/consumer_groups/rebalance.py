@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 from ..assignors import Assignor, AssignorError
 from ..assignors.assignment import NOTHING, Assignment
-from ..classic_groups.member import ExpiryKind
+from ..classic_groups.member import ExpiryKind, Now
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
+from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember, MemberState
 from .reconciliation import Towards, reconcile
@@ -75,16 +76,23 @@ class Rebalance:
         """Raise the epoch if a subscription has `changed`, or the topics have."""
         group = draft.group
         changed = changed or draft.is_stale
-        if not changed and group.topics_seen_at == self._topics.changed_at:
+        if not changed and self.has_seen_its_topics(group):
             return
-        topics = group.topics_if(member, updated)
+        draft.topics_seen_at = self._topics.changed_at
+        before = group.subscriptions.topics
+        if not changed and not self._topics.have_changed(before, group.topics_seen_at):
+            return
+        topics = group.subscriptions.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
             why = f"{updated.member_id} subscribes anew" if changed else "its topics have changed"
             draft.raise_epoch(metadata_hash, why)
-        draft.topics_seen_at = self._topics.changed_at
         if group.has_topics_of_kafka_4_0:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
+
+    def has_seen_its_topics(self, group: ConsumerGroup) -> bool:
+        """Whether the group has looked at its topics since any has changed."""
+        return group.topics_seen_at == self._topics.changed_at
 
     # -- the targets -------------------------------------------------------------------------------
 
@@ -94,7 +102,7 @@ class Rebalance:
         Raises ApiError UNKNOWN_SERVER_ERROR when the assignor fails.
         """
         group = draft.group
-        if group.assignment_epoch >= draft.epoch or not self._may_assign(draft):
+        if not self.is_due(group, draft.epoch, draft.now):
             target = group.target(updated.member_id, updated.instance_id)
             return Target(group.assignment_epoch, target)
         name = group.preferred_assignor_if(member, updated)
@@ -123,11 +131,15 @@ class Rebalance:
         default = next(iter(self._assignors.values()))
         return default if name is None else self._assignors.get(name, default)
 
-    def _may_assign(self, draft: Draft) -> bool:
-        """Whether the last targets are old enough; with no interval set, however old they are."""
-        made_ms = draft.group.assignment_timestamp_ms
-        interval_ms = self._configs.assignment_interval_ms(draft.group_id)
-        return not made_ms or not interval_ms or draft.now.wall_ms >= made_ms + interval_ms
+    def is_due(self, group: ConsumerGroup, epoch: int, now: Now) -> bool:
+        """Whether targets are to be made for a group at that epoch: it is newer than they are, and
+        they are old enough; with no interval set, however old they are.
+        """
+        if group.assignment_epoch >= epoch:
+            return False
+        made_ms = group.assignment_timestamp_ms
+        interval_ms = self._configs.assignment_interval_ms(group.group_id)
+        return not made_ms or not interval_ms or now.wall_ms >= made_ms + interval_ms
 
     # -- the member --------------------------------------------------------------------------------
 

@@ -18,8 +18,10 @@ Kafka: CurrentAssignmentBuilder.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...protocol.errors import ApiError, ErrorCode
 from ..assignors.assignment import Assignment
@@ -27,8 +29,7 @@ from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
 from .ownership import FREE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Towards:
+class Towards(Struct, frozen=True, kw_only=True):
     """Where a member is to go, and what it may meet on the way."""
 
     target: Assignment
@@ -159,6 +160,9 @@ class _Difference:
         self, member: ConsumerMember, towards: Towards, topic_id: bytes, target: frozenset[int]
     ) -> None:
         has = member.assigned.get(topic_id, {})
+        if has and has.keys() == target:
+            self.kept[topic_id] = has  # the usual case: nothing is new but the epoch
+            return
         kept = {partition: epoch for partition, epoch in has.items() if partition in target}
         revoked = {partition: epoch for partition, epoch in has.items() if partition not in target}
         # What the member itself is giving up is not somebody else's: it may have it back.

@@ -12,8 +12,9 @@ Kafka: GroupCoordinatorRecordHelpers, ConsumerGroupMember.Builder.updateWith.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from ...protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -34,10 +35,12 @@ from ...protocol.records.consumer_group import (
 )
 from ..assignors.assignment import Assignment
 from ..outcome import JournalRecord
-from .member import ConsumerMember, MemberState, OwnedPartitions
+from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
 from .subscriptions import ResolvedRegex
 
 logger = logging.getLogger("odradek.groups")
+
+_STATES = {state.value: state for state in MemberState}
 
 
 # -- a member's records ----------------------------------------------------------------------------
@@ -203,7 +206,7 @@ def replaced_by_assignment(
         member,
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
-        state=_state_of(value.state),
+        state=_STATES.get(value.state, MemberState.UNKNOWN),
         assigned=owned_partitions(value.assigned_partitions, value.member_epoch),
         pending_revocation=owned_partitions(
             value.partitions_pending_revocation, value.member_epoch
@@ -212,12 +215,14 @@ def replaced_by_assignment(
 
 
 def owned_partitions(
-    topics: Iterable[CurrentTopicPartitions], member_epoch: int
+    topics: Sequence[CurrentTopicPartitions], member_epoch: int
 ) -> OwnedPartitions:
     """Partitions with their epochs; where Kafka 4.2 and before kept none, the member's.
 
     A static member that is away has the epoch -2, which no partition was assigned in: 0 then.
     """
+    if not topics:
+        return NOTHING  # usual: there is nothing to give up
     default_epoch = max(member_epoch, 0)
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
@@ -236,12 +241,6 @@ def owned_partitions(
 def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
     """The target that a record of type 7 says."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-
-
-def _state_of(number: int) -> MemberState:
-    return (
-        MemberState(number) if number in MemberState.__members__.values() else MemberState.UNKNOWN
-    )
 
 
 def _current_partitions(owned: OwnedPartitions) -> list[CurrentTopicPartitions]:

@@ -1,7 +1,7 @@
 """Subscriptions by regular expression: checked, and resolved to topic names by the broker.
 
 A member sends a pattern in RE2's syntax; a topic is meant when the pattern matches its whole name.
-All topics count, internal ones too, but those that the member may not describe. What a pattern
+All topics count, internal ones too. What a pattern
 stood for is written down with the version of the metadata that was looked at.
 
 Patterns are strangers' texts, so all costs are bounded. RE2 matches in time linear to the name. The
@@ -70,7 +70,6 @@ def resolution(
     *,
     version: int,
     now_ms: int,
-    may_describe: Callable[[str], bool] | None = None,
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
     """Resolve patterns against `names`, which are sorted: a generator that yields now and then.
 
@@ -78,37 +77,13 @@ def resolution(
     version afterwards. A pattern that cannot be compiled (another broker let it in) matches
     nothing.
     """
-    allowed: dict[str, bool] = {}
     resolved = {}
     for pattern in patterns:
         found = yield from _matches(pattern, names)
-        if may_describe is not None:
-            for name in found:
-                if name not in allowed:
-                    allowed[name] = may_describe(name)
-            found = [name for name in found if allowed[name]]
         resolved[pattern] = ResolvedRegex(
             topics=frozenset(found), version=version, timestamp_ms=now_ms
         )
     return resolved
-
-
-def resolve(
-    patterns: Iterable[str],
-    names: Sequence[str],
-    *,
-    version: int,
-    now_ms: int,
-    may_describe: Callable[[str], bool] | None = None,
-) -> dict[str, ResolvedRegex]:
-    """The same in one go."""
-    steps = resolution(patterns, names, version=version, now_ms=now_ms, may_describe=may_describe)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: dict[str, ResolvedRegex] = end.value
-            return result
 
 
 # Whether a pattern matches a whole name.

@@ -12,7 +12,8 @@ ModernGroup and ConsumerGroup with these names, SubscriptionCount.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from .member import ConsumerMember
 
@@ -29,7 +30,7 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-class Subscribers(NamedTuple):
+class Subscribers(Struct, frozen=True, gc=False):
     """How many subscribe to a topic: members that name it, expressions that stand for it."""
 
     by_name: int = 0
@@ -38,6 +39,7 @@ class Subscribers(NamedTuple):
 
 TopicSubscribers = Mapping[str, Subscribers]
 NOBODY = Subscribers()
+ONE_REGEX = Subscribers(by_regex=1)
 NEVER_MS = -(1 << 63)
 
 
@@ -88,7 +90,7 @@ class Subscriptions:
 
     # -- what if -----------------------------------------------------------------------------------
 
-    def topics_if(self, old: ConsumerMember | None, new: ConsumerMember | None) -> TopicSubscribers:
+    def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> TopicSubscribers:
         """The topics' subscribers if `old` became `new`.
 
         The topics of an expression that loses its last subscriber by it are no more.
@@ -96,9 +98,8 @@ class Subscriptions:
         topics = dict(self.topics)
         _count_members(topics, [old], -1)
         _count_members(topics, [new], +1)
-        regex = old.subscribed_regex if old is not None else ""
-        kept = new is not None and new.subscribed_regex == regex
-        if regex and not kept and self.regex_subscribers[regex] == 1:
+        regex = old.subscribed_regex
+        if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
             self._leave_out(topics, [regex])
         return topics
 
@@ -119,9 +120,7 @@ class Subscriptions:
             _count_topics(topics, one.topics, Subscribers(by_regex=+1))
         return topics
 
-    def regexes_if(
-        self, old: ConsumerMember | None, new: ConsumerMember | None
-    ) -> Mapping[str, int]:
+    def regexes_if(self, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, int]:
         """Members per expression if `old` became `new`."""
         regexes = self.regex_subscribers.copy()
         _count_regex(regexes, old, new)
@@ -144,7 +143,7 @@ def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_
     # A member has one expression at most: where one has them all, it is the only one.
     if next(iter(regexes.values())) != member_count:
         return False
-    return all(subscribers == (0, 1) for subscribers in topics.values())
+    return all(subscribers == ONE_REGEX for subscribers in topics.values())
 
 
 def _same_subscription(old: ConsumerMember | None, new: ConsumerMember | None) -> bool:
@@ -166,8 +165,8 @@ def _count_members(
 
 def _count_topics(topics: dict[str, Subscribers], names: Iterable[str], step: Subscribers) -> None:
     for name in names:
-        by_name, by_regex = topics.get(name, NOBODY)
-        subscribers = Subscribers(by_name + step.by_name, by_regex + step.by_regex)
+        before = topics.get(name, NOBODY)
+        subscribers = Subscribers(before.by_name + step.by_name, before.by_regex + step.by_regex)
         if subscribers == NOBODY:
             topics.pop(name, None)
         else:

@@ -34,7 +34,7 @@ class NewTargets(NamedTuple):
 
 def assign(
     group: ConsumerGroup,
-    updated: ConsumerMember | None,
+    updated: ConsumerMember,
     assignor: Assignor,
     topics: SubscribedTopics,
     *,
@@ -61,7 +61,7 @@ def assign(
 
 
 def _specs(
-    group: ConsumerGroup, updated: ConsumerMember | None, topics: SubscribedTopics
+    group: ConsumerGroup, updated: ConsumerMember, topics: SubscribedTopics
 ) -> dict[str, MemberSpec]:
     members = _members_with(group, updated)
     ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most subscribe to the same
@@ -72,7 +72,6 @@ def _specs(
             ids_of[names] = topics.ids_of(names)
         specs[member.member_id] = MemberSpec(
             member_id=member.member_id,
-            rack_id=member.rack_id,
             instance_id=member.instance_id,
             subscribed_topic_ids=ids_of[names],
             assignment=_target_until_now(group, member),
@@ -80,9 +79,7 @@ def _specs(
     return specs
 
 
-def _members_with(group: ConsumerGroup, updated: ConsumerMember | None) -> list[ConsumerMember]:
-    if updated is None:
-        return list(group.members.values())
+def _members_with(group: ConsumerGroup, updated: ConsumerMember) -> list[ConsumerMember]:
     holder = group.static_member(updated.instance_id)
     replaced = {updated.member_id, holder.member_id if holder is not None else updated.member_id}
     rest = [member for member in group.members.values() if member.member_id not in replaced]

@@ -1,13 +1,12 @@
-"""What groups see of the cluster's topics: names, ids, partitions, racks, and what has changed.
+"""What groups see of the cluster's topics: names, ids, partitions, and what has changed.
 
 It is a view, not a copy: it answers from the metadata as it is at the moment. What it keeps is made
 when it is asked for and dropped when a topic changes: the topics' hashes, the names in order.
 
-A group learns of a change in one of two ways. It compares `changed_at` with the value it saw last
-(an int; cheap enough for every heartbeat), or it hears the topic's name through `on_change`. Both
-tell of topics that come, go, or get partitions or replicas; who leads, and where logs lie, is
-nothing to groups. Subscriptions by pattern need another look when `created_at` is beyond the
-version at which they were resolved.
+A group learns of a change by comparing `changed_at` with the value it saw last (an int; cheap
+enough for every heartbeat), and then asks whether it was one of its topics. Topics come, go, or get
+partitions or replicas; who leads, and where logs lie, is nothing to groups. Subscriptions by
+pattern need another look when `created_at` is beyond the version at which they were resolved.
 
 Versions are offsets of the metadata log, as in Kafka, for a resolved pattern is written to
 `__consumer_offsets` with its version and outlives the process.
@@ -17,28 +16,26 @@ Kafka: CoordinatorMetadataImage, GroupMetadataManager.onMetadataUpdate and its t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..metadata.topics import TopicEvent
-from .topic_hash import NO_HASH, group_hash, topic_hash
+from .topic_hash import group_hash, topic_hash
 
 if TYPE_CHECKING:
     from ..metadata.cluster_metadata import ClusterMetadata
     from ..metadata.topics import Topic
 
 UNKNOWN = -1
+NEVER = -1
+# So many names are remembered with their last change; who has not looked since must look.
+REMEMBERED_CHANGES = 1_000
 
 
 class ClusterTopics:
-    """The topics of a cluster, as its groups see them. It is an assignor's TopicsView too.
-
-    Who is in `on_change` is told a name for each record that changes the topic, while it is being
-    replayed: take a note, and look at the topic later.
-    """
+    """The topics of a cluster, as its groups see them. It is an assignor's TopicsView too."""
 
     def __init__(self, metadata: ClusterMetadata) -> None:
-        self.on_change: list[Callable[[str], object]] = []
         # What is there at the start is new to whatever was resolved before.
         self.created_at = self.changed_at = metadata.last_offset
         self._metadata = metadata
@@ -46,6 +43,8 @@ class ClusterTopics:
         self._hashes: dict[str, int] = {}
         self._racks: tuple[tuple[int, str | None], ...] = ()
         self._names: tuple[str, ...] | None = None
+        self._changes: dict[str, int] = {}
+        self._changes_forgotten_at = NEVER
         metadata.topics.on_change.append(self._topic_changed)
 
     @property
@@ -54,12 +53,6 @@ class ClusterTopics:
         return self._metadata.last_offset
 
     # -- names and ids --------------------------------------------------------------------------
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._topics
-
-    def __len__(self) -> int:
-        return len(self._topics)
 
     def id_of(self, name: str) -> bytes | None:
         """The id of a topic; None where there is none of that name."""
@@ -89,26 +82,7 @@ class ClusterTopics:
         topic = self._topics.by_id.get(topic_id)
         return UNKNOWN if topic is None else len(topic.partitions)
 
-    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        """The racks that hold a replica of the partition; empty where unknown."""
-        topic = self._topics.by_id.get(topic_id)
-        if topic is None or partition not in topic.partitions:
-            return frozenset()
-        return frozenset(self._racks_of(topic, partition))
-
-    def _racks_of(self, topic: Topic, partition: int) -> Iterator[str]:
-        """The rack of each replica, if its broker is in one; two replicas may share it."""
-        for node_id in topic.partitions[partition].replicas:
-            broker = self._metadata.brokers.get(node_id)
-            if broker is not None and broker.rack is not None:
-                yield broker.rack
-
     # -- hashes ---------------------------------------------------------------------------------
-
-    def topic_hash(self, name: str) -> int:
-        """A topic's hash; 0 where there is none of that name."""
-        self._look_at_brokers()
-        return self._hash_of(name)
 
     def group_hash(self, names: Iterable[str]) -> int:
         """The hash of a subscription: of those of its topics that exist (0: of none)."""
@@ -119,12 +93,17 @@ class ClusterTopics:
         found = self._hashes.get(name)
         if found is not None:
             return found
-        topic = self._topics.get(name)
-        if topic is None:
-            return NO_HASH
+        topic = self._topics[name]
         racks = [tuple(self._racks_of(topic, index)) for index in topic.partitions]
         value = self._hashes[name] = topic_hash(topic.id, name, racks)
         return value
+
+    def _racks_of(self, topic: Topic, partition: int) -> Iterator[str]:
+        """The rack of each replica, if its broker is in one; two replicas may share it."""
+        for node_id in topic.partitions[partition].replicas:
+            broker = self._metadata.brokers.get(node_id)
+            if broker is not None and broker.rack is not None:
+                yield broker.rack
 
     def _look_at_brokers(self) -> None:
         """A broker that moves to another rack changes every topic."""
@@ -135,12 +114,25 @@ class ClusterTopics:
 
     # -- changes --------------------------------------------------------------------------------
 
+    def have_changed(self, names: Iterable[str], since: int | None) -> bool:
+        """Whether one of these topics may have changed since `changed_at` was that (None: ever)."""
+        if since is None or since < self._changes_forgotten_at:
+            return True
+        return any(self._changes.get(name, NEVER) > since for name in names)
+
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
         self.changed_at = self._metadata.last_offset
+        self._note_change(topic.name)
         self._hashes.pop(topic.name, None)
         if event is TopicEvent.CREATED:
             self.created_at = self.changed_at
         if event is not TopicEvent.REPLICAS_CHANGED:
             self._names = None
-        for tell in self.on_change:
-            tell(topic.name)
+
+    def _note_change(self, name: str) -> None:
+        """In the order of the last change, so that the oldest is forgotten first."""
+        self._changes.pop(name, None)
+        self._changes[name] = self.changed_at
+        if len(self._changes) > REMEMBERED_CHANGES:
+            oldest = next(iter(self._changes))
+            self._changes_forgotten_at = self._changes.pop(oldest)

@@ -15,8 +15,6 @@ end of the log, never was. Kafka: MetadataDelta, QuorumController, OffsetControl
 from collections.abc import Callable
 from typing import Any
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import uuid_text
 from ...protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -89,14 +87,6 @@ class ClusterMetadata:
             DelegationTokenRecord: self.kept.replay_token,
             RemoveDelegationTokenRecord: self.kept.replay_token_removal,
         }
-
-    def topic_name(self, topic_id: bytes) -> str:
-        """The name of the topic with this id. Raises UNKNOWN_TOPIC_ID."""
-        topic = self.topics.by_id.get(topic_id)
-        if topic is None:
-            text = f"There is no topic with id {uuid_text(topic_id)}."
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, text)
-        return topic.name
 
     @property
     def in_transaction(self) -> bool:

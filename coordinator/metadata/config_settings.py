@@ -13,8 +13,9 @@ from ...config.client_metrics_config import (
     InvalidSubscriptionError,
     check_client_metrics,
 )
+from ...config.errors import ConfigError
 from ...config.group_config import GROUP_KEYS, check_group
-from ...config.key import ConfigError, Key
+from ...config.key import Key
 from ...config.topic_config import TOPIC_KEYS
 from ...protocol.errors import ApiError, ErrorCode
 from ...storage.topic_names import why_illegal

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ...protocol.record_batch import CorruptRecordError
 from ...protocol.schema import DecodeError
 from ...storage.batch_scan import CorruptBatchError
@@ -167,7 +169,7 @@ def _replay_snapshot(
 ) -> None:
     place = f"{directory}/{metadata_snapshot_file(*name)}"
     stored = (
-        (record, context._replace(offset=name.end_offset - 1))
+        (record, replace(context, offset=name.end_offset - 1))
         for record, context in stored_records(batches, MetadataRecordCodec.of_cluster(), place)
     )
     try:

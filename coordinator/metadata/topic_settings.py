@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from ...config.broker_config import BrokerConfig
-from ...config.key import ConfigError
+from ...config.errors import ConfigError
 from ...protocol.errors import ApiError, ErrorCode
 from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .topic_creation import NewTopic, TopicRules

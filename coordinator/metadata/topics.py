@@ -200,11 +200,6 @@ class Topics(Mapping[str, Topic]):
     def __len__(self) -> int:
         return len(self._by_name)
 
-    @property
-    def partition_count(self) -> int:
-        """How many partitions there are in all topics."""
-        return sum(len(topic.partitions) for topic in self._by_name.values())
-
     def colliding_with(self, name: str) -> str | None:
         """A topic whose name differs from `name` at most in dots and underscores."""
         return min(self._by_collision_key.get(collision_key(name), ()), default=None)

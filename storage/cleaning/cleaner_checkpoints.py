@@ -63,12 +63,11 @@ class CleanerCheckpoints:
 
     def check(self, log: PartitionLog) -> None:
         """The log was opened: does its entry make sense?"""
-        key = (log.topic, log.partition)
-        offset = self._offsets.get(key, 0)
+        offset = self._offsets.get(log.key, 0)
         if offset > log.log_end_offset:
             text = "%s: the cleaner's checkpoint %d lies behind the end, %d; all counts as dirty"
             _logger.warning(text, log.name, offset, log.log_end_offset)
-            del self._offsets[key]
+            del self._offsets[log.key]
 
     def get(self, key: TopicPartition) -> int | None:
         """Where the first dirty record is or will be; None: the log was never cleaned."""

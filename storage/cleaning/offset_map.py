@@ -61,16 +61,6 @@ class OffsetMap:
         self.size = 0
         self.latest_offset = NOT_FOUND
 
-    @property
-    def utilization(self) -> float:
-        """0 to 1, of what the buffer has room for."""
-        return self.size / self._slots
-
-    @property
-    def memory_bytes(self) -> int:
-        """What it takes now."""
-        return sum(each.itemsize * len(each) for each in (self._first, self._second, self._offsets))
-
     def put(self, key: bytes, offset: int) -> bool:
         """Remember the offset of `key`. False: the map is full, and nothing was changed."""
         if self.size >= self._limit:

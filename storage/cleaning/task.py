@@ -2,7 +2,7 @@
 
     broker                                 cleaning process
     assess, task_for  --CleaningTask-->    Cleaner.clean
-    replace_segments  <--CleanedGroup--    once per group, in the order of their offsets
+    swap              <--CleanedGroup--    once per group, in the order of their offsets
     checkpoint        <--CleaningResult--
 
 Kafka: LogToClean, CleanerStats; there all of it happens in one process.

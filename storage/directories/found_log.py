@@ -36,8 +36,12 @@ class FoundLog:
         return self.topic, self.partition
 
     @property
+    def name(self) -> str:
+        return partition_directory(self.topic, self.partition)
+
+    @property
     def path(self) -> Path:
-        return self.directory.path / partition_directory(self.topic, self.partition)
+        return self.directory.path / self.name
 
 
 def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:

@@ -41,7 +41,7 @@ def search(files: Files, directory: DataDirectory) -> Contents:
     contents = Contents([], [], [], [])
     for path, name in _partition_directories(files, directory.path):
         if name.state is DirectoryState.LIVE:
-            keys.append((name.topic, name.partition))
+            keys.append(name.key)
         elif name.state is DirectoryState.DELETE:
             contents.deleted.append(path)
         elif name.state is DirectoryState.FUTURE:

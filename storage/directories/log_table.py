@@ -55,10 +55,9 @@ class LogTable:
 
     def put(self, log: PartitionLog, directory: DataDirectory) -> None:
         """The log lies in that directory, and is the one of its partition."""
-        key = log.topic, log.partition
-        self.not_open.pop(key, None)
-        self.open[key] = log
-        self.locations[key] = directory
+        self.not_open.pop(log.key, None)
+        self.open[log.key] = log
+        self.locations[log.key] = directory
 
     def take(self, key: TopicPartition) -> tuple[PartitionLog, DataDirectory] | None:
         """It is not here any more; None where it was not open."""

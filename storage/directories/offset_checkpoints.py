@@ -108,7 +108,7 @@ class OffsetCheckpoints:
         """What of a log on its way here was copied is also synced."""
         offsets = self._as_found(directory, lambda log: log.recovery_point)
         for log in self._table.partitions_in(directory):
-            offsets[log.topic, log.partition] = log.recovery_point
+            offsets[log.key] = log.recovery_point
         for future in self._table.futures_in(directory):
             offsets[future.key] = future.end_offset
         return offsets
@@ -117,7 +117,7 @@ class OffsetCheckpoints:
         offsets = self._as_found(directory, lambda log: log.log_start_offset)
         for log in self._table.partitions_in(directory):
             if _begins_inside(log):
-                offsets[log.topic, log.partition] = log.log_start_offset
+                offsets[log.key] = log.log_start_offset
         for future in self._table.futures_in(directory):
             if _begins_inside(future.log):
                 offsets[future.key] = future.log.log_start_offset
@@ -126,7 +126,7 @@ class OffsetCheckpoints:
     def _high_watermarks(self, directory: DataDirectory) -> Offsets:
         offsets = self._as_found(directory, lambda log: log.high_watermark)
         for log in self._table.partitions_in(directory):
-            offsets[log.topic, log.partition] = log.high_watermark
+            offsets[log.key] = log.high_watermark
         return offsets
 
 

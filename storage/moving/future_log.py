@@ -17,7 +17,7 @@ cleaned all the same is another object, and is copied again.
 
 from pathlib import Path
 
-from ..checkpoints import write_epochs, write_topic_id
+from ..checkpoints import TopicPartition, write_epochs, write_topic_id
 from ..directories.data_directory import DataDirectory
 from ..filenames import (
     LEADER_EPOCH_CHECKPOINT,
@@ -68,8 +68,8 @@ class FutureLog:
     # --- what there is
 
     @property
-    def key(self) -> tuple[str, int]:
-        return self.log.topic, self.log.partition
+    def key(self) -> TopicPartition:
+        return self.log.key
 
     @property
     def size_bytes(self) -> int:

@@ -62,7 +62,7 @@ class LogMoves:
         Raises ApiError: INVALID_TOPIC_EXCEPTION for a name that has no room for the suffix,
         KAFKA_STORAGE_ERROR.
         """
-        name = future_name(log.topic, log.partition)
+        name = future_name(*log.key)
         if self.manager.offline:
             # One of them may hold a future of this log already.
             text = f"{log.name} cannot be moved: a directory is offline: {self.manager.offline}"
@@ -118,7 +118,7 @@ class LogMoves:
         found, self.manager.found_futures = self.manager.found_futures, []
         for home, path in found:
             parsed = parse_partition_directory(path.name)
-            key = (parsed.topic, parsed.partition)
+            key = parsed.key
             partition = known(*key)
             try:
                 if partition is None or self.manager.topic_id_in(path) not in (
@@ -151,7 +151,7 @@ class LogMoves:
             elif manager.offline and partition.directory_id != home.directory_id:
                 _logger.warning("%s is left alone: its log may be in an offline directory", path)
             else:
-                future = manager.load_future(home, path, *key, config, now_ms=now_ms)
+                future = manager.load_future(home, path, key, config, now_ms=now_ms)
                 self._adopt(future, home)
         elif manager.directory_of(log) is home:
             manager.delete_directory(home, path, key, now_ms)
@@ -169,19 +169,17 @@ class LogMoves:
         """Whether the future was complete, and therefore is the log now."""
         if partition.directory_id != home.directory_id:
             return False
-        future = self.manager.load_future(
-            home, path, log.topic, log.partition, log.config, now_ms=now_ms
-        )
+        future = self.manager.load_future(home, path, log.key, log.config, now_ms=now_ms)
         if future.log_end_offset < log.log_end_offset:
             future.take_offline("it is copied anew")
             return False
         future.increment_log_start_offset(log.log_start_offset)
-        self.manager.delete([(log.topic, log.partition)], now_ms=now_ms)
+        self.manager.delete([log.key], now_ms=now_ms)
         self._adopt(future, home)
         return True
 
     def _adopt(self, log: PartitionLog, home: DataDirectory) -> None:
-        live = home.path / partition_directory(log.topic, log.partition)
+        live = home.path / partition_directory(*log.key)
         self._files.rename(log.directory, live)
         log.move_to(live)
         self.manager.adopt(log, home)

@@ -13,7 +13,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.support.wire import request_frame
@@ -84,9 +83,7 @@ class Swarm:
     def __enter__(self) -> "Swarm":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for peer in self._peers.values():
             peer.socket.close()
         self._poll.close()

@@ -12,81 +12,15 @@ from types import SimpleNamespace
 import pytest
 import pytest_asyncio
 
-from odradek.broker.connection import START_BYTES, Connection
-from odradek.broker.disk_executor import DiskExecutor
+from odradek.broker.connection import Connection
 from odradek.broker.dispatch import Refusal
 from odradek.broker.frame_memory import FrameMemory
-from odradek.broker.group_turns import GroupTurns
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice
+from tests.support.fake_server import LIMIT, FakeAnswer, FakeServer
 
 MIB = 1024 * 1024
-LIMIT = 8 * MIB
-
-
-class FakeAnswer:
-    """Writes the pieces it was made of: bytes, or slices of files."""
-
-    def __init__(self, *pieces: object, pending: object = None) -> None:
-        self.pieces = pieces
-        self.pending = pending
-        self.response: object = None
-
-    def write(self, out: bytearray, splices: list) -> None:
-        pieces = self.pieces if self.response is None else (self.response,)
-        sizes = [len(p) if isinstance(p, bytes) else p.size_bytes for p in pieces]
-        out += struct.pack(">i", sum(sizes))
-        for piece in pieces:
-            if isinstance(piece, bytes):
-                out += piece
-            else:
-                splices.append((len(out), piece))
-
-
-class FakeServer:
-    """What a connection asks of its server."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, memory_bytes: int = 4 * LIMIT) -> None:
-        self.loop = loop
-        self.max_request_bytes = LIMIT
-        self.frame_memory = FrameMemory(loop, memory_bytes)
-        self.group_turns = GroupTurns(loop, self.clock)
-        self.ticks = 0
-        self.dispatcher = self
-        self.broker = SimpleNamespace(disk=DiskExecutor(loop), files=Files())
-        self.lost: asyncio.Event = asyncio.Event()
-        self.served: list[bytes] = []
-        self.has_served = asyncio.Event()
-        self.connections: list[Connection] = []
-        self.answers: dict[bytes, FakeAnswer | Exception | None] = {}
-
-    def now_ms(self) -> int:
-        return 0
-
-    def clock(self) -> float:
-        """Goes on by a millisecond whenever it is looked at."""
-        self.ticks += 1
-        return self.ticks / 1000
-
-    def opened(self, connection: Connection) -> None:
-        self.connections.append(connection)
-
-    def closed(self, connection: Connection) -> None:
-        self.frame_memory.forget(connection)
-        self.lost.set()
-
-    def cover(self, answer: FakeAnswer) -> None:
-        """Nothing is left to wait for."""
-
-    def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer | None:
-        request = bytes(frame)
-        self.served.append(request[:20])
-        self.has_served.set()
-        answer = self.answers.get(request, FakeAnswer(request[:20]))
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 class Client:
@@ -156,7 +90,7 @@ async def test_a_large_request_grows_the_buffer_and_small_ones_shrink_it(
     for _ in range(100):
         client.send(b"small")
         await client.receive()
-    assert connection.buffer_bytes == START_BYTES
+    assert connection.buffer_bytes == 0
     assert server.frame_memory.granted_bytes == 0
 
 

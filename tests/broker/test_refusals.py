@@ -14,7 +14,6 @@ from odradek.coordinator.metadata.quorum_state import QuorumState
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
@@ -27,7 +26,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.log import AppendOrigin
-from tests.support.partition_logs import UnsyncedFiles, open_log
+from tests.support.metadata_logs import metadata_log
 
 CODEC = MetadataRecordCodec.of_cluster()
 NODE = 3
@@ -56,9 +55,7 @@ async def data(tmp_path: Path) -> Path:
 
 def append(data: Path, *messages: Message) -> None:
     """Records at the end of the metadata log, as a broker would have left them."""
-    log = open_log(
-        data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID, files=UnsyncedFiles(), clean=True
-    )
+    log = metadata_log(data, clean=True)
     records = [Record(*CODEC.encode(JournalRecord(message)), 0) for message in messages]
     log.append(build_batch(records), now_ms=0, origin=AppendOrigin.COORDINATOR)
     log.close(0)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 
 
 def broker(texts: dict[str, str]) -> BrokerConfig:

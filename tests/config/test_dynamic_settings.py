@@ -10,7 +10,8 @@ from odradek.config.dynamic_settings import (
     shown,
     usable_settings,
 )
-from odradek.config.key import HIDDEN, ConfigError
+from odradek.config.errors import ConfigError
+from odradek.config.key import HIDDEN
 
 FILE = BrokerConfig.from_texts({"log.dirs": "/a,/b", "num.io.threads": "4"})
 

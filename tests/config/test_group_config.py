@@ -6,8 +6,8 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.broker_keys import broker_keys
 from odradek.config.client_metrics_config import check_client_metrics
 from odradek.config.describe import ConfigSource, describe_client_metrics, describe_group
+from odradek.config.errors import ConfigError
 from odradek.config.group_config import GROUP_KEYS, GROUP_SYNONYMS, check_group, group_values
-from odradek.config.key import ConfigError
 
 BROKER = BrokerConfig.from_texts(
     {"group.consumer.session.timeout.ms": "50000", "group.consumer.assignment.interval.ms": "9"}

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import beyond_bounds, check_change, in_force
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 
 KIND_OF_GROUP = pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

@@ -4,7 +4,8 @@ import pytest
 
 from odradek.config.broker_config import SERVED_KEYS
 from odradek.config.broker_keys import broker_keys, other_keys
-from odradek.config.key import ConfigError, ConfigType, Key
+from odradek.config.errors import ConfigError
+from odradek.config.key import ConfigType, Key
 from odradek.config.key_table import read_table
 from odradek.config.topic_config import TOPIC_KEYS
 

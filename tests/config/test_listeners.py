@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener, SecurityProtocol
 
 PLAINTEXT = SecurityProtocol.PLAINTEXT

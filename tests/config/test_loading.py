@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.config.loading import SHIPPED, LoadedConfig, load_config
 from odradek.config.properties import parse_properties
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.config.properties import parse_properties, render_properties
 
 # No lone surrogates: those do not survive being printed by either side.

@@ -3,7 +3,8 @@
 import pytest
 
 from odradek.config.broker_config import SERVED_KEYS, BrokerConfig
-from odradek.config.key import ConfigError, Value
+from odradek.config.errors import ConfigError
+from odradek.config.key import Value
 from odradek.config.topic_config import BROKER_SYNONYMS, TOPIC_KEYS, TopicConfig
 
 BROKER = BrokerConfig.from_texts({"message.max.bytes": "5000", "compression.type": "lz4"})

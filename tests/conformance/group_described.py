@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections import Counter
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from odradek.protocol.errors import ErrorCode
@@ -68,12 +67,7 @@ class GroupWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
 

@@ -1,7 +1,6 @@
 """Records that keep coming while a group is tested."""
 
 import threading
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -37,12 +36,7 @@ class Stream:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def add(self, topic: str, partitions: range) -> None:

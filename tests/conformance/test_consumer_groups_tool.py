@@ -18,6 +18,7 @@ import pytest
 
 from tests.conformance.conversation import Conversation, advertised_versions
 from tests.conformance.requests import batch_of, produce
+from tests.conformance.wire_consumers import SETTINGS, WireConsumer, share_out
 from tests.conformance.wire_groups import WireMember, commit, stabilise
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.warm_tools import WarmTools
@@ -26,17 +27,22 @@ from tests.support.wire import WireClient
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 TOOL = "consumer.group.ConsumerGroupCommand"
-DRAWN = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=adminclient-)\d+")
+DRAWN = re.compile(
+    r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"  # a classic member's
+    r"|(?<!\S)(?=\S*[A-Z0-9])[\w-]{22}(?!\S)"  # the same, in a consumer group
+    r"|(?<=adminclient-)\d+"
+)
 FRAME = re.compile(r"^\s+at |^\s+\.\.\. \d+ more")
 TWO_HOURS_MS = 7_200_000
 
 
 class House:
-    """One broker with topics, records and groups of every classic kind."""
+    """One broker with topics, records and groups of every kind."""
 
     def __init__(self, broker: BrokerProcess, now_ms: int) -> None:
         self.broker = broker
         self.members: list[WireMember] = []
+        self.consumers: list[WireConsumer] = []
         self._create(now_ms)
 
     def _create(self, now_ms: int) -> None:
@@ -54,6 +60,10 @@ class House:
 
     def make_groups(self) -> None:
         """A group of each kind."""
+        self._make_classic_groups()
+        self._make_consumer_groups()
+
+    def _make_classic_groups(self) -> None:
         port = self.broker.port
         first, second = self._member("alive", "orders"), self._member("alive", "orders", "bills")
         stabilise((first, {"orders": [0]}), (second, {"orders": [1], "bills": [0, 1]}))
@@ -83,9 +93,36 @@ class House:
         self.members.append(member)
         return member
 
+    def _make_consumer_groups(self) -> None:
+        first = self._consumer("modern", "m-1", "orders", "bills")
+        second = self._consumer("modern", "m-2", "orders", instance="place-2", assignor="range")
+        share_out(4, first, second)
+        second.commit("orders", {0: 3, 1: 6})
+        pattern = self._consumer("pattern", "p-1", regex="orde.*|b.lls")
+        share_out(4, pattern)
+        pattern.commit("bills", {1: 2})
+        gone = self._consumer("modern-left", "g-1", "orders")
+        share_out(2, gone)
+        gone.commit("orders", {0: 3, 1: 4})
+        gone.leave()
+        away = self._consumer("away", "a-1", "bills", instance="place-3")
+        share_out(2, away)
+        away.commit("bills", {0: 5})
+        away.leave(for_a_while=True)
+        host = self._consumer("mixed", "h-1", "orders")
+        share_out(2, host)
+        guest = self._member("mixed", "orders")
+        guest.join()
+        guest.sync()
+        host.beat()
+
+    def _consumer(self, group: str, member_id: str, *topics: str, **words: str) -> WireConsumer:
+        self.consumers.append(WireConsumer(self.broker.port, group, member_id, *topics, **words))
+        return self.consumers[-1]
+
     def close(self) -> None:
         """Let the members' connections go."""
-        for member in self.members:
+        for member in (*self.members, *self.consumers):
             member.client.close()
 
 
@@ -97,6 +134,8 @@ def script(now_ms: int, scratch: Path) -> Iterator[tuple[str, ...]]:
         yield TOOL, "--describe", "--all-groups", shown
     for words in ((), ("--consumer",), ("--share",), ("--streams",), ("--group-type", "classic")):
         yield "GroupsCommand", "--list", *words
+    for kind in ("consumer", "Consumer", "streams", "none"):
+        yield "GroupsCommand", "--list", "--group-type", kind
     for kind in ("consumer", "connect", ""):
         yield "GroupsCommand", "--list", "--protocol", kind
         yield "GroupsCommand", "--list", "--protocol", kind, "--group-type", "classic"
@@ -116,6 +155,8 @@ def looks() -> Iterator[tuple[str, ...]]:
         for group in ("alive", "fixed", "waits", "connect-cluster", "left", "simple", "never"):
             # While a group waits for its members' sync, so would the tool.
             yield ("--describe", "--group", group, *shown, "--timeout", "2000")
+        for group in ("modern", "pattern", "modern-left", "away", "mixed"):
+            yield ("--describe", "--group", group, *shown)
         yield ("--describe", "--group", "alive", "--group", "left", *shown, "--verbose")
         yield ("--describe", "--all-groups", *shown, "--verbose")
         yield ("--describe", "--all-groups", *shown)
@@ -134,7 +175,12 @@ def errors() -> Iterator[tuple[str, ...]]:
     yield ("--reset-offsets", "--group", "left", "--topic", "none", "--to-earliest")
     yield ("--reset-offsets", "--group", "left", "--topic", "orders:7", "--to-earliest")
     yield ("--reset-offsets", "--group", "left", "--topic", "orders:x", "--to-earliest")
-    for group in ("alive", "waits", "connect-cluster", "never", "beyond"):
+    yield ("--reset-offsets", "--all-groups", "--all-topics", "--to-earliest", "--dry-run")
+    yield ("--reset-offsets", "--group", "left", "--all-topics", "--to-earliest", "--to-latest")
+    for group in (
+        *("alive", "waits", "connect-cluster", "never", "beyond"),
+        *("modern", "pattern", "away", "mixed"),
+    ):
         yield ("--reset-offsets", "--group", group, "--all-topics", "--to-latest", "--dry-run")
     for expression in ("ord.*", "a(b", "[", "(?i)x{2,3}", "(?<=a)b"):
         yield ("--validate-regex", expression)
@@ -169,6 +215,11 @@ def resets(now_ms: int, scratch: Path) -> Iterator[tuple[str, ...]]:
         yield (*reset, "--topic", "orders:1", *way, "--execute")
         yield (*reset, "--all-topics", *way, "--dry-run", "--export")
         yield ("--describe", "--group", "left")
+    for chosen in (("orders:0,1",), ("orders", "bills:1"), ("orders:1", "never-read:0")):
+        topics = [word for topic in chosen for word in ("--topic", topic)]
+        yield (*reset, *topics, "--to-offset", "3", "--dry-run")
+    yield ("--reset-offsets", "--group", "modern-left", "--all-topics", "--to-latest", "--execute")
+    yield ("--describe", "--group", "modern-left")
     for file in (one, wrong, scratch / "none.csv"):
         yield (*reset, "--from-file", str(file), "--dry-run")
     yield (*reset, "--from-file", str(one), "--execute")
@@ -187,8 +238,11 @@ def resets(now_ms: int, scratch: Path) -> Iterator[tuple[str, ...]]:
 
 def deletions() -> Iterator[tuple[str, ...]]:
     """Offsets, then groups."""
-    for group in ("alive", "left", "simple", "waits", "connect-cluster", "never"):
-        for topics in (("orders",), ("orders:0", "bills:1"), ("none",), ("orders:9",)):
+    for group in (
+        *("alive", "left", "simple", "waits", "connect-cluster", "never"),
+        *("modern", "modern-left", "away"),
+    ):
+        for topics in (("orders",), ("orders:0,1", "bills:1"), ("none",), ("orders:9",)):
             chosen = [word for topic in topics for word in ("--topic", topic)]
             yield ("--delete-offsets", "--group", group, *chosen)
         yield ("--describe", "--group", group, "--offsets", "--timeout", "2000")
@@ -196,6 +250,7 @@ def deletions() -> Iterator[tuple[str, ...]]:
     yield ("--delete", "--group", "left")
     yield ("--delete", "--group", "left")
     yield ("--delete", "--group", "never", "--group", "spent", "--group", "alive")
+    yield ("--delete", "--group", "modern-left", "--group", "modern", "--group", "away")
     yield ("--delete", "--group", "alive", "--topic", "orders")
     yield ("--delete",)
     yield ("--delete", "--all-groups")
@@ -231,10 +286,10 @@ def test_the_tool_says_the_same_of_both_brokers(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
-    kafka = ApacheKafkaProcess(tmp_path / "kafka")
+    kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
     houses: list[House] = []
     try:
-        for broker in (kafka.start(), start_broker()):
+        for broker in (kafka.start(), start_broker(**SETTINGS)):
             houses.append(House(broker, now_ms))
             houses[-1].make_groups()
         lines = list(script(now_ms, tmp_path))

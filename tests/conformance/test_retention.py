@@ -20,7 +20,7 @@ from odradek.storage.checkpoints import read_offsets, write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.retention_rules import explain
-from odradek.tools.stored_retention import StoredRetention
+from odradek.tools.retention.stored_retention import StoredRetention
 from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import House
 from tests.support.old_logs import OldEntry, lay_down, single

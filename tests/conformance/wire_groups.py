@@ -62,6 +62,7 @@ class WireMember:
         instance: str | None = None,
         kind: str = "consumer",
         protocol: str = "range",
+        rebalance_ms: int = HALF_AN_HOUR_MS,
     ) -> None:
         self.client = WireClient(port, client_id=client_id)
         self.group = group
@@ -69,6 +70,7 @@ class WireMember:
         self.member_id = ""
         self.generation = -1
         self._kind, self._protocol = kind, protocol
+        self._rebalance_ms = rebalance_ms
         self._metadata = encode_versioned(ConsumerProtocolSubscription(topics=list(topics)), 0)
 
     def join(self) -> None:
@@ -98,16 +100,26 @@ class WireMember:
 
     def joined(self) -> None:
         """Take the answer to the join."""
-        answer = self.client.read_answer(JoinGroupResponse, JOIN)
+        answer = self.join_answer()
         assert answer.error_code == ErrorCode.NONE, answer
         self.member_id, self.generation = answer.member_id, answer.generation_id
+
+    def join_answer(self) -> JoinGroupResponse:
+        """The answer to the join, whatever it says."""
+        return self.client.read_answer(JoinGroupResponse, JOIN)
+
+    def reconnect(self, port: int) -> None:
+        """Go on with the broker that has been started again."""
+        self.client.close()
+        self.client = WireClient(port, client_id=self.client.client_id)
+        find_coordinator(self.client, self.group)
 
     def _join_request(self) -> JoinGroupRequest:
         protocol = JoinGroupRequestProtocol(name=self._protocol, metadata=self._metadata)
         return JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=HALF_AN_HOUR_MS,
-            rebalance_timeout_ms=HALF_AN_HOUR_MS,
+            rebalance_timeout_ms=self._rebalance_ms,
             member_id=self.member_id,
             group_instance_id=self.instance,
             protocol_type=self._kind,
@@ -131,18 +143,23 @@ class WireMember:
         answer = self.client.ask(request, SyncGroupResponse, SYNC)
         assert answer.error_code == ErrorCode.NONE, answer
 
-    def wait_for_rebalance(self) -> None:
-        """Return when the group waits for its members to join again."""
+    def beat(self) -> ErrorCode:
+        """Send a heartbeat, and tell what it is answered."""
         request = HeartbeatRequest(
             group_id=self.group,
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance,
         )
+        return ErrorCode(self.client.ask(request, HeartbeatResponse, BEAT).error_code)
+
+    def wait_for_rebalance(self) -> None:
+        """Return when the group waits for its members to join again."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while self.client.ask(request, HeartbeatResponse, BEAT).error_code == ErrorCode.NONE:
+        while (code := self.beat()) is ErrorCode.NONE or code in NOT_YET:
             assert time.monotonic() < deadline, "no rebalance"
             time.sleep(0.02)
+        assert code is ErrorCode.REBALANCE_IN_PROGRESS, code
 
     def leave(self) -> None:
         """Leave the group."""
@@ -199,6 +216,7 @@ def commit(
     member: tuple[str, int] = ("", -1),
     metadata: str = "",
     retention_ms: int | None = None,
+    version: int = COMMIT,
 ) -> None:
     """Commit offsets by partition; with a retention time of their own where one is given."""
     find_coordinator(client, group)
@@ -218,7 +236,8 @@ def commit(
         retention_time_ms=-1 if retention_ms is None else retention_ms,
         topics=[OffsetCommitRequestTopic(name=topic, partitions=places)],
     )
-    version = COMMIT if retention_ms is None else COMMIT_WITH_RETENTION
+    if retention_ms is not None:
+        version = COMMIT_WITH_RETENTION
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         told = client.ask(request, OffsetCommitResponse, version)

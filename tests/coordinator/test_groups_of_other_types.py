@@ -3,23 +3,31 @@
 import logging
 from itertools import chain
 
+import msgspec
 import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.record import Record
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
+from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin
-from tests.support.groups import GROUP, Groups
+from tests.support.groups import GROUP, TOPIC, Groups
 from tests.support.messages import sample
 
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
+OTHER = "other"
+YEAR_MS = 365 * 24 * 3_600_000
 OTHER_TYPES = [SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
 # A torn key, a torn value, a version and two types of which nobody knows anything.
 UNREADABLE = [
@@ -31,13 +39,19 @@ UNREADABLE = [
 ]
 
 
-def records_of(*types: int, dead: bool = False) -> list[Record]:
+def records_of(*types: int, dead: bool = False, group: str | None = None) -> list[Record]:
     """A record of each type, or its tombstone; all are of one group, and of one member."""
     pairs = [RECORD_TYPES[number] for number in types]
     made = [
-        JournalRecord(None if dead else sample(value, 0), 0, sample(key, 0)) for key, value in pairs
+        JournalRecord(None if dead else sample(value, 0), 0, key_of(key, group))
+        for key, value in pairs
     ]
     return [Record(*CODEC.encode(record), 0) for record in made]
+
+
+def key_of(key: type[Message], group: str | None) -> Message:
+    made = sample(key, 0)
+    return made if group is None else msgspec.structs.replace(made, group_id=group)  # type: ignore[type-var] # schema.py hides the base
 
 
 def append(groups: Groups, records: list[Record]) -> None:
@@ -68,20 +82,115 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     for member in (leader, follower):
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
-    read = len(records_of(11, 17))
-    carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE) - read)
+    carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE))
     assert f"carried along {carried} records" in caplog.text
 
 
 @pytest.mark.parametrize("types", OTHER_TYPES, ids=["share", "streams"])
-def test_a_group_of_another_type_is_known_from_its_epoch_to_its_tombstone(
+def test_a_group_of_another_type_is_known_from_its_first_record_to_its_tombstone(
     types: dict[int, object],
 ) -> None:
     groups = Groups()
     append(groups, records_of(*types))
-    name = next(iter(state_of(groups.restarted()).of_other_types))
-    assert groups.restarted().send_join(group_id=name).error_code == (
-        ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    )
+    [(name, group)] = state_of(groups.restarted()).of_other_types.items()
+    assert state_of(groups.restarted()).find(name).group_type is group.group_type
     append(groups, records_of(*types, dead=True))
-    assert groups.restarted().join(group_id=name).generation_id == 1
+    assert state_of(groups.restarted()).find(name) is None
+    append(groups, records_of(next(reversed(types))))
+    assert state_of(groups.restarted()).find(name) is not None
+
+
+def test_nobody_joins_commits_or_reads_under_the_name_of_a_share_group() -> None:
+    groups = of_type(SHARE_GROUP_TYPES)
+    joined = groups.send_join(group_id=OTHER)
+    assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    for epoch in (-1, 3):
+        with pytest.raises(ApiError) as refusal:
+            groups.commit(5, generation_id=epoch, group_id=OTHER)
+        assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert groups.committed(group_id=OTHER) is None
+    with pytest.raises(ApiError) as refusal:
+        groups.coordinator.delete_offsets(OTHER, [])
+    assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
+    groups = of_type(SHARE_GROUP_TYPES)
+    groups.advance(YEAR_MS)
+    [answer] = groups.coordinator.delete_groups([OTHER])
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert OTHER in state_of(groups.restarted()).of_other_types
+
+
+def test_a_share_group_that_has_not_read_is_deleted() -> None:
+    read = next(n for n, (key, _) in SHARE_GROUP_TYPES.items() if "StatePartition" in key.__name__)
+    groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
+    [answer] = groups.coordinator.delete_groups([OTHER])
+    assert answer.error_code == ErrorCode.NONE
+    assert not state_of(groups.restarted()).of_other_types
+
+
+def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:
+    groups = of_type(STREAMS_GROUP_TYPES)
+    with pytest.raises(ApiError) as refusal:
+        groups.commit(5, member_id="gone", generation_id=3, group_id=OTHER)
+    assert refusal.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.commit(5, group_id=OTHER) is ErrorCode.NONE
+    assert groups.restarted().committed(group_id=OTHER) == 5
+    topic = OffsetDeleteRequestTopic(
+        name=TOPIC[0], partitions=[OffsetDeleteRequestPartition(partition_index=0)]
+    )
+    groups.coordinator.delete_offsets(OTHER, [topic])
+    assert groups.restarted().committed(group_id=OTHER) is None
+
+
+def test_a_streams_group_expires_with_its_last_offset() -> None:
+    groups = of_type(STREAMS_GROUP_TYPES)
+    groups.commit(5, group_id=OTHER)
+    groups.advance(YEAR_MS)
+    assert groups.committed(group_id=OTHER) is None
+    assert state_of(groups.restarted()).find(OTHER) is None
+
+
+@pytest.mark.parametrize("way", ["join", "delete"])
+def test_all_records_of_a_streams_group_go_with_it(way: str) -> None:
+    groups = of_type(STREAMS_GROUP_TYPES)
+    groups.commit(5, group_id=OTHER)
+    if way == "join":
+        assert groups.send_join(group_id=OTHER).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    else:
+        groups.coordinator.delete_groups([OTHER])
+    after = groups.restarted()
+    assert after.committed(group_id=OTHER) == (5 if way == "join" else None)
+    assert not state_of(after).of_other_types
+    live = {key for key, value in stored_pairs(groups) if value is not None}
+    live -= {key for key, value in stored_pairs(groups) if value is None}
+    assert not live & {key for key, _ in records_as_pairs(STREAMS_GROUP_TYPES)}
+
+
+def test_records_of_a_streams_group_do_not_end_a_classic_one() -> None:
+    groups = Groups()
+    [leader] = groups.stable_group(1)
+    append(groups, records_of(*STREAMS_GROUP_TYPES, group=GROUP))
+    after = groups.restarted()
+    assert after.heartbeat(leader) is ErrorCode.NONE
+    assert not state_of(after).of_other_types
+
+
+def of_type(types: dict[int, object], **settings: int) -> Groups:
+    """A coordinator whose log holds one group of that type, OTHER."""
+    groups = Groups(**settings)
+    append(groups, records_of(*types, group=OTHER))
+    return groups.restarted(**settings)
+
+
+def stored_pairs(groups: Groups) -> list[tuple[bytes, bytes | None]]:
+    return [
+        (bytes(record.key), None if record.value is None else bytes(record.value))
+        for batch in groups.logs[0].stored
+        for record in read_records(batch)
+    ]
+
+
+def records_as_pairs(types: dict[int, object]) -> list[tuple[bytes, bytes | None]]:
+    return [(record.key, record.value) for record in records_of(*types, group=OTHER)]

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.group_shards import partition_of
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.protocol.compression import CompressionType
@@ -18,7 +19,6 @@ from odradek.protocol.records.consumer_offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
 )
-from odradek.protocol.records.share_group import ShareGroupMetadataKey, ShareGroupMetadataValue
 from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, subscription
 from tests.support.memory_log import MemoryLog
 
@@ -217,6 +217,42 @@ def test_offsets_of_a_topic_whose_deletion_a_crash_cut_short_are_forgotten_at_st
     assert after.restarted().committed() is None
 
 
+def test_a_partition_that_is_found_late_forgets_topics_that_went_meanwhile() -> None:
+    groups = Groups()
+    groups.commit(1)
+    groups.commit(2, topic=OTHER)
+    later = groups.restarted()
+    later.coordinator.partition_lost(0)
+    later.coordinator.on_topics_deleted([TOPIC])
+    later.coordinator.partition_found(later.logs[0], {OTHER[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    assert (later.committed(), later.committed("other")) == (None, 2)
+    assert later.restarted().committed() is None
+
+
+def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> None:
+    groups = Groups(partitions=4)
+    names = [f"group-{number}" for number in range(40)]
+    for name in names:
+        groups.commit(1, group_id=name)
+    groups.loop.now_ms += RETENTION + DAY
+    groups.coordinator.tick()
+    left = [name for name in names if groups.committed(group_id=name) == 1]
+    assert left == [name for name in names if partition_of(name, 4) != 0]
+    groups.advance(0)
+    assert not any(groups.committed(group_id=name) for name in names)
+
+
+def test_without_its_topic_nothing_is_left_to_expire() -> None:
+    groups = Groups(partitions=2)
+    groups.commit(1)
+    groups.loop.now_ms += RETENTION + DAY
+    groups.coordinator.tick()
+    groups.coordinator.close()
+    stored = [len(log.stored) for log in groups.logs]
+    groups.advance(DAY)
+    assert [len(log.stored) for log in groups.logs] == stored
+
+
 def test_a_deleted_group_leaves_no_offsets_behind() -> None:
     groups = Groups()
     for partition in range(3):
@@ -248,24 +284,6 @@ def test_offsets_in_the_format_before_kafka_0_9_are_read() -> None:
     assert state.offsets.of_group(GROUP)["topic"][0].offset == 9
     state.replay(JournalRecord(None, 0, key), ReplayContext(1, 0))
     assert len(state.offsets) == 0
-
-
-def test_nobody_joins_or_commits_under_the_name_of_a_group_of_another_type() -> None:
-    groups = Groups()
-    state = groups.coordinator.shards.of(GROUP).state
-    groups.commit(5)
-    key = ShareGroupMetadataKey(group_id=GROUP)
-    value = ShareGroupMetadataValue(epoch=1, metadata_hash=0)
-    state.replay(JournalRecord(value, 0, key), ReplayContext(9, 0))
-    assert groups.send_join().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert refused(groups) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert groups.committed() == 5
-    (result,) = groups.coordinator.delete_groups([GROUP])
-    assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    groups.advance(2 * RETENTION)
-    assert groups.committed() == 5
-    state.replay(JournalRecord(None, 0, key), ReplayContext(10, 0))
-    assert groups.join().generation_id == 1
 
 
 @pytest.mark.parametrize("codec", CompressionType)

@@ -11,7 +11,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.config.properties import parse_properties, render_properties
 from odradek.coordinator.metadata.quorum_state import (
     QuorumState,

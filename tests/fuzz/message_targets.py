@@ -22,7 +22,6 @@ from odradek.coordinator.record_codec import (
     RecordCodec,
 )
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.headers import request_header_version
 from odradek.protocol.reader_source import ReaderSource
 from odradek.protocol.records import (
     cluster_metadata,
@@ -176,7 +175,7 @@ def request_seeds() -> Iterator[bytes]:
         for version in {versions[0], versions[-1]}:
             client = b"rdkafka"
             header = _FIXED_HEADER.pack(key, version, 7, len(client)) + client
-            tags = b"\0" if request_header_version(key, version) > 1 else b""
+            tags = b"\0" if version in request.SPEC.flexible else b""
             yield header + tags + sample(request, version).encode(version)
     yield _FIXED_HEADER.pack(ApiKey.API_VERSIONS, 99, 1, -1) + b"\0"
 

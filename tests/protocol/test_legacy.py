@@ -101,7 +101,7 @@ def test_entries_of_an_uncompressed_set_are_its_records() -> None:
     data = golden_set("magic-1-none")
     entries = list(read_entries(data, whole=True))
     assert [entry.offset for entry in entries] == [record.offset for record in legacy_records()]
-    assert [entry.max_timestamp for entry in entries] == [
+    assert [entry.timestamp_ms for entry in entries] == [
         record.timestamp_ms for record in legacy_records()
     ]
     assert [entry.number for entry in entries] == list(range(20))
@@ -115,14 +115,14 @@ def test_the_entry_of_a_compressed_set_has_the_last_offset_and_the_newest_time()
     (entry,) = read_entries(golden_set("magic-1-gzip"))
     assert entry.compression is CompressionType.GZIP
     assert entry.offset == legacy_records()[-1].offset
-    assert entry.max_timestamp == max(record.timestamp_ms for record in legacy_records())
+    assert entry.timestamp_ms == max(record.timestamp_ms for record in legacy_records())
     (stamped,) = read_entries(golden_set("magic-1-append-time-gzip"))
-    assert (stamped.max_timestamp, stamped.is_log_append_time) == (APPEND_TIME, True)
+    assert (stamped.timestamp_ms, stamped.is_log_append_time) == (APPEND_TIME, True)
 
 
 def test_an_entry_of_magic_0_has_no_time() -> None:
     (entry,) = read_entries(golden_set("magic-0-snappy"))
-    assert (entry.max_timestamp, entry.is_log_append_time) == (-1, False)
+    assert (entry.timestamp_ms, entry.is_log_append_time) == (-1, False)
 
 
 def test_log_append_time_leaves_no_trace_in_magic_0() -> None:

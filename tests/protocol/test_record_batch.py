@@ -53,7 +53,6 @@ def test_header_fields_of_a_batch_that_kafka_wrote() -> None:
     assert header.last_sequence == 1
     assert header.base_timestamp == BASE_TIME
     assert header.compression is CompressionType.NONE
-    assert header.has_producer_id
     check_crc(data, header)
 
 
@@ -71,7 +70,7 @@ def test_flags_of_batches_that_kafka_wrote() -> None:
     plain = read_header(golden("none"))
     assert not plain.is_log_append_time
     assert not plain.has_delete_horizon
-    assert not plain.has_producer_id
+    assert plain.producer_id == NO_PRODUCER_ID
     assert plain.last_sequence == NO_SEQUENCE
 
 

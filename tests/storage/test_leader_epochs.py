@@ -31,7 +31,6 @@ def fill(epochs: LeaderEpochs, *entries: tuple[int, int]) -> LeaderEpochs:
 def test_a_new_log_has_no_epochs(epochs: LeaderEpochs) -> None:
     assert epochs.latest is None
     assert epochs.earliest is None
-    assert epochs.epoch_for_offset(0) is None
     assert epochs.end_offset_for(0, 100) == (-1, -1)
 
 
@@ -99,12 +98,6 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next(
 ) -> None:
     fill(epochs, (2, 5), (4, 10), (7, 20))
     assert epochs.end_offset_for(requested, 100) == answer
-
-
-def test_the_epoch_of_an_offset(epochs: LeaderEpochs) -> None:
-    fill(epochs, (2, 5), (4, 10), (7, 20))
-    asked = [0, 4, 5, 9, 10, 19, 20, 10**9]
-    assert [epochs.epoch_for_offset(each) for each in asked] == [None, None, 2, 2, 4, 4, 7, 7]
 
 
 def test_truncating_the_end_drops_epochs_that_start_there(epochs: LeaderEpochs) -> None:

@@ -2,7 +2,7 @@
 // line out with the targets of its members.
 //
 //   {"assignor": "uniform", "homogeneous": true, "ordered": true, "topics": {ID: COUNT},
-//    "members": [{"id": "m", "instance": null, "rack": null, "topics": [ID], "target": {ID: [0]}}]}
+//    "members": [{"id": "m", "instance": null, "topics": [ID], "target": {ID: [0]}}]}
 //   {"members": {"m": {ID: [0, 1]}}}   or   {"error": TEXT}
 //
 // `ordered`: the assignor meets members, topics and partitions in the order of the question, where
@@ -47,7 +47,7 @@ public class KafkaAssignors {
 
         @Override
         public Set<String> racksForPartition(Uuid topicId, int partition) {
-            return Set.of();
+            throw new UnsupportedOperationException("no assignor of Kafka 4.3 asks for racks");
         }
     }
 
@@ -81,7 +81,7 @@ public class KafkaAssignors {
             Set<Uuid> topics = ordered ? new LinkedHashSet<>() : new HashSet<>();
             member.get("topics").forEach(topicId -> topics.add(Uuid.fromString(topicId.asText())));
             members.put(memberId, new MemberSubscriptionAndAssignmentImpl(
-                text(member.get("rack")), text(member.get("instance")), topics, new Assignment(target)));
+                Optional.empty(), text(member.get("instance")), topics, new Assignment(target)));
         }
         Map<Uuid, Integer> counts = new HashMap<>();
         for (Iterator<String> names = question.get("topics").fieldNames(); names.hasNext();) {

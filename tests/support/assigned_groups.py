@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from odradek.coordinator.assignors import Assignment, GroupSpec, MemberSpec
 
 GONE = b"\xff" * 16
-NO_RACKS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,6 @@ class Topics:
 
     def partition_count(self, topic_id: bytes) -> int:
         return self.counts.get(topic_id, -1)
-
-    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        return NO_RACKS
 
 
 def small_id(number: int) -> bytes:
@@ -55,7 +51,6 @@ def groups(
     for member_id, instance_id in zip(member_ids, instances, strict=False):
         members[member_id] = MemberSpec(
             member_id=member_id,
-            rack_id=draw(st.sampled_from([None, "r1", "r2"])),
             instance_id=instance_id if draw(st.booleans()) else None,
             subscribed_topic_ids=common if is_homogeneous else draw(subscription),
             assignment=targets[member_id],

@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 
@@ -15,6 +16,12 @@ topic_names = st.frozensets(st.sampled_from([*TOPICS, "not there"]), max_size=4)
 targets = st.dictionaries(
     st.sampled_from([*IDS, GONE]), st.frozensets(st.integers(0, 3), min_size=1), max_size=4
 )
+
+
+def all_subscribe_alike(group: ConsumerGroup) -> bool:
+    """Whether the members of a group that has some are all subscribed to the same, as they are."""
+    anybody = next(iter(group.members.values()))
+    return group.is_homogeneous_if(anybody, anybody)
 
 
 def owned(max_epoch: int = 9) -> st.SearchStrategy[dict[bytes, dict[int, int]]]:

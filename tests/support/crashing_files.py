@@ -19,6 +19,7 @@ CHANGES = (
     "copy_range",
     "fsync",
     "rename",
+    "link",
     "remove",
     "set_modified_ms",
     "fsync_directory",

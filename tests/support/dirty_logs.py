@@ -112,10 +112,18 @@ def clean(
         files or Files(), dedupe_buffer_bytes=buffer_bytes, io_buffer_bytes=4096, on_io=on_io
     )
 
-    def swap(group: CleanedGroup) -> None:
-        log.replace_segments(group.replaced, group.segments, now_ms)
+    return cleaner.clean(task_for(log, to_clean, now_ms), lambda group: swap_in(log, group, now_ms))
 
-    return cleaner.clean(task_for(log, to_clean, now_ms), swap)
+
+def swap_in(log: PartitionLog, group: CleanedGroup, now_ms: int) -> None:
+    """All steps of a swap, here and now."""
+    swap = log.stage_replacement(group.segments, now_ms)
+    try:
+        swap.sync()
+    except OSError as error:
+        log.take_offline(f"a sync failed: {error}")
+        raise log.failed("sync", error) from error
+    log.complete_replacement(swap, group.replaced, now_ms)
 
 
 def compacted(config: TopicConfig) -> TopicConfig:

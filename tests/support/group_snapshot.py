@@ -37,7 +37,6 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
         "regexes": dict(group.subscriptions.resolved_regexes),
         "of kafka 4.0": group.has_topics_of_kafka_4_0,
         "state": group.state_name,
-        "homogeneous": group.is_homogeneous,
         "assignor": group.preferred_assignor,
     }
 

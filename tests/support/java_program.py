@@ -2,13 +2,31 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from tests.support.java_tools import JAVA_TOOLS
+import pytest
+
+from tests.support.java_tools import JAVA_TOOLS, why_no_java
 
 LIMIT_SECONDS = 30.0
+
+
+def java_answers(source: str, lines: Sequence[str]) -> list[str]:
+    """The lines with which a program answers these, once run; skips the test without Java."""
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    done = subprocess.run(
+        [*JAVA_TOOLS.java(), str(Path(__file__).with_name(source))],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=4 * LIMIT_SECONDS,
+    )
+    return done.stdout.splitlines()
 
 
 class JavaProgram:
@@ -25,12 +43,7 @@ class JavaProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:

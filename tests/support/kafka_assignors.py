@@ -34,7 +34,6 @@ def _question(name: str, spec: GroupSpec, topics: Topics, *, is_ordered: bool) -
         {
             "id": member_id,
             "instance": spec.members[member_id].instance_id,
-            "rack": spec.members[member_id].rack_id,
             "topics": [
                 uuid_text(each) for each in sorted(spec.members[member_id].subscribed_topic_ids)
             ],

@@ -3,6 +3,7 @@
 They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` names a directory that
 already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar, and
 `ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats.
+Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has.
 """
 
 import functools
@@ -25,7 +26,10 @@ _POM = """\
 """
 _DEPENDENCY = (
     "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId>"
-    "<version>{2}</version></dependency>\n"
+    "<version>{2}</version>{3}</dependency>\n"
+)
+_ALONE = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
 _LOGGER = ("org.slf4j", "slf4j-simple", "1.7.36")
 _BROKER = (
@@ -40,6 +44,13 @@ _LEGACY_BROKER = (
 )
 _CLIENTS = (("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),)
 _CLIENTS_39 = (("org.apache.kafka", "kafka-clients", LEGACY_VERSION),)
+# The newest connector that Maven Central has whole but for its token provider, which is older.
+_SPARK_CONNECTOR = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.0"),
+    ("org.apache.commons", "commons-pool2", "2.12.0"),
+)
 
 
 @functools.cache
@@ -77,6 +88,14 @@ def clients_39_jar() -> Path | None:
     return folder / f"{name}.jar" if folder else None
 
 
+@functools.cache
+def spark_connector_jars() -> list[Path] | None:
+    """What `spark.jars` has to name for `format("kafka")`, or None: see `why_no_jars`."""
+    name = f"spark-sql-kafka-{_SPARK_CONNECTOR[0][2]}"
+    folder = _jars("ODRADEK_SPARK_CONNECTOR", name, _SPARK_CONNECTOR, alone=True)
+    return sorted(folder.glob("*.jar")) if folder else None
+
+
 def why_no_jars() -> str:
     """What a test says when it is skipped for want of the jars."""
     missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
@@ -85,31 +104,34 @@ def why_no_jars() -> str:
     return "Maven could not fetch Apache Kafka's jars (no network?)"
 
 
-def _cache() -> Path:
+def cache_directory() -> Path:
+    """Where what was fetched or made once stays."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "odradek"
 
 
-def _jars(variable: str, name: str, wanted: tuple[tuple[str, str, str], ...]) -> Path | None:
+def _jars(
+    variable: str, name: str, wanted: tuple[tuple[str, str, str], ...], *, alone: bool = False
+) -> Path | None:
+    """The directory with these artifacts and what they need, or with them `alone`."""
     given = os.environ.get(variable)
     if given:
         return Path(given)
-    folder = _cache() / name
+    folder = cache_directory() / name
     if folder.exists():
         return folder
     if shutil.which("mvn") is None or shutil.which("java") is None:
         return None
-    return folder if _fetch(folder, name, wanted) else None
+    needed = "".join(_DEPENDENCY.format(*each, _ALONE if alone else "") for each in wanted)
+    return folder if _fetch(folder, name, needed) else None
 
 
-def _fetch(folder: Path, name: str, wanted: tuple[tuple[str, str, str], ...]) -> bool:
+def _fetch(folder: Path, name: str, dependencies: str) -> bool:
     """Fetch into a directory beside, and rename it: two test runs may do this at a time."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=name, dir=folder.parent))
     pom = fresh / "pom.xml"
-    pom.write_text(
-        _POM.format(name=name, dependencies="".join(_DEPENDENCY.format(*each) for each in wanted))
-    )
+    pom.write_text(_POM.format(name=name, dependencies=dependencies))
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
     try:
         subprocess.run(

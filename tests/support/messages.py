@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import struct
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
@@ -11,6 +12,7 @@ from types import ModuleType
 import odradek.protocol.messages
 import odradek.protocol.records
 from odradek.protocol.declaration import ListOf, Wire, present_fields
+from odradek.protocol.headers import read_request_header
 from odradek.protocol.schema import Message, Struct, WireType
 
 LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
@@ -109,3 +111,10 @@ def _smallest_struct(declared: type[Struct], version: int, *, with_nulls: bool) 
         else:
             values[field.name] = field.wire.zero
     return declared(**values)
+
+
+def has_tags_in_header(key: int, version: int) -> bool:
+    """Whether the header of such a request is read with tagged fields at its end."""
+    header = struct.pack(">hhih", key, version, 7, -1)
+    _, end = read_request_header(memoryview(header + b"\0"))
+    return end > len(header)

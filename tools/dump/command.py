@@ -7,6 +7,7 @@ A file that is named but is of no known kind is passed over with a line.
 Kafka: DumpLogSegments.main.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,28 +16,32 @@ from ...protocol.batch_header import CorruptRecordError
 from ...storage.filenames import FileKind
 from ...storage.files import Files
 from ...storage.raw_message import UnreadableError
+from ..broken_pipe import leave_quietly
 from .decoders import (
     OFFSETS,
     SHARE_STATE,
     TRANSACTIONS,
     BytesDecoder,
     RecordDecoder,
+    UnknownDecoderError,
     bytes_decoder,
     metadata_decoder,
     plain_decoder,
     text_or_base64,
 )
 from .findings import Findings
+from .gathered_text import GatheredText
 from .index_text import IndexOptions, dump_index, dump_time_index
 from .java_text import JavaFile, split_list
 from .lines_json import dump_as_json, problem_line
-from .log_text import INT_MAX, LogOptions, dump_log
+from .log_text import LogOptions, dump_log
 from .small_text import dump_producers, dump_transactions
+
+__all__ = ["DumpOptions", "UnknownDecoderError", "run"]
 
 EXIT_OK = 0
 EXIT_FAILED = 1
 DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
-DEFAULT_MAX_MESSAGE_BYTES = 5 << 20
 
 # What a file can do to end a dump.
 FAILURES = (UnreadableError, CorruptRecordError, OSError, EOFError, ValueError)
@@ -47,20 +52,20 @@ class DumpOptions:
     """The options, named as on the command line."""
 
     files: str
-    print_data_log: bool = False
-    deep_iteration: bool = False
-    index_sanity_check: bool = False
-    verify_index_only: bool = False
-    max_message_size: int = DEFAULT_MAX_MESSAGE_BYTES
-    max_bytes: int = INT_MAX
-    skip_record_metadata: bool = False
-    offsets_decoder: bool = False
-    transaction_log_decoder: bool = False
-    cluster_metadata_decoder: bool = False
-    share_group_state_decoder: bool = False
-    key_decoder_class: str | None = None
-    value_decoder_class: str | None = None
-    json: bool = False
+    print_data_log: bool
+    deep_iteration: bool
+    index_sanity_check: bool
+    verify_index_only: bool
+    max_message_size: int
+    max_bytes: int
+    skip_record_metadata: bool
+    offsets_decoder: bool
+    transaction_log_decoder: bool
+    cluster_metadata_decoder: bool
+    share_group_state_decoder: bool
+    key_decoder_class: str | None
+    value_decoder_class: str | None
+    json: bool
 
     @property
     def shows_contents(self) -> bool:
@@ -119,9 +124,22 @@ class Streams(NamedTuple):
     complain: Callable[[str], object]
 
 
-def dump(options: DumpOptions, streams: Streams, files: Files | None = None) -> int:
+def run(options: DumpOptions) -> int:
     """Print the files; returns the exit code. Raises UnknownDecoderError."""
-    files = files or Files()
+    # Java's output is UTF-8 here whatever the locale; a text is never a reason to stop.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
+    out = GatheredText(sys.stdout)
+    try:
+        code = _dump(options, Streams(out.write, sys.stderr.write))
+        out.flush()
+    except BrokenPipeError:
+        return leave_quietly()
+    return code
+
+
+def _dump(options: DumpOptions, streams: Streams) -> int:
+    files = Files()
     log_options, index_options = options.log_options(), options.index_options()
     findings = Findings()
     for given in split_list(options.files):

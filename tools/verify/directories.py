@@ -19,17 +19,16 @@ from ...storage.checkpoints import (
     read_topic_id,
 )
 from ...storage.filenames import (
-    BOOTSTRAP_CHECKPOINT,
     CLEAN_SHUTDOWN,
-    CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOCK,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
     QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
+    ROOT_FILES,
     DirectoryState,
     is_foreign_directory,
     parse_metadata_snapshot_file,
@@ -45,15 +44,6 @@ from .metadata_facts import MetadataFacts, TopicFacts
 from .progress import Progress
 from .snapshot_check import check_snapshot
 
-_OFFSET_CHECKPOINTS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
-_KNOWN_FILES = frozenset(
-    {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, *_OFFSET_CHECKPOINTS}
-)
 _FATES = {
     DirectoryState.DELETE: ("the log of a topic that is being deleted", "it is removed"),
     DirectoryState.STRAY: ("a log that no topic owned", "it is left as it is, and not served"),
@@ -110,7 +100,7 @@ class DirectoriesCheck:
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are read from their recovery points on")
-        offsets = {name: self._read_offsets(path / name, logs) for name in _OFFSET_CHECKPOINTS}
+        offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
         return _Root(
             path,
             self._read_meta(path, has_logs=bool(logs)),
@@ -124,7 +114,7 @@ class DirectoriesCheck:
         logs: dict[TopicPartition, str] = {}
         for name in names:
             if not self._files.is_directory(path / name):
-                if name not in _KNOWN_FILES:
+                if name not in ROOT_FILES:
                     self._findings.note(path / name, "a file that no broker knows", "it is left")
                 continue
             if is_foreign_directory(name):

@@ -1,6 +1,5 @@
 """One segment of a log: every batch, and the indexes that should lead to it."""
 
-from ...protocol.batch_header import MAGIC_V2
 from ...storage.filenames import FileKind
 from ...storage.index_file import MAX_RELATIVE_OFFSET
 from ...storage.log_reader import SegmentFile
@@ -63,7 +62,7 @@ class SegmentCheck:
         self._end()
 
     def _see(self, batch: RawBatch) -> None:
-        why = _wrong_with(batch)
+        why = batch.fault()
         if why is not None:
             self._corrupt.add(f"byte {batch.position}, offset {batch.offset}: {why}")
             self._fate.note_broken(batch.position)
@@ -124,18 +123,3 @@ class SegmentCheck:
         self._transactions.end(self._segment.base_offset)
         if self._records is not None:
             self._records.end()
-
-
-def _wrong_with(batch: RawBatch) -> str | None:
-    """Why a batch is unsound by itself."""
-    try:
-        if not 0 <= batch.magic <= MAGIC_V2:
-            return f"no batch has magic {batch.magic}"
-        if not batch.is_valid():
-            return f"the batch is not what was checksummed, {batch.crc:#010x}"
-        if batch.last_offset < batch.offset or batch.offset < 0:
-            return f"its offsets are {batch.offset} to {batch.last_offset}"
-        batch.compression  # noqa: B018 - asked, for it may raise
-    except UnreadableError as error:
-        return str(error)
-    return None

@@ -75,6 +75,12 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatSubtopology,
+    StreamsGroupHeartbeatTopology,
+)
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -268,8 +274,8 @@ def consumer_group(client: WireClient, group: str, topic: str, offset: int) -> N
     ask_until_ready(client, leave, ConsumerGroupHeartbeatResponse, 1)
 
 
-def share_group(client: WireClient, group: str, topic: str) -> None:
-    """A share group of one member that leaves once it has its partitions."""
+def share_group(client: WireClient, group: str, topic: str, *, until_assigned: bool = True) -> None:
+    """A share group of one member that leaves, once it has its partitions or at once."""
     find_coordinator(client, group, GROUP)
     member = uuid_text(random_uuid())
     epoch = 0
@@ -283,12 +289,45 @@ def share_group(client: WireClient, group: str, topic: str) -> None:
         )
         told = ask_until_ready(client, beat, ShareGroupHeartbeatResponse, 1)
         epoch = told.member_epoch
-        if told.assignment is not None and told.assignment.topic_partitions:
+        if not until_assigned or (told.assignment is not None and told.assignment.topic_partitions):
             break
         assert time.monotonic() < deadline, told
         time.sleep(0.1)
     leave = ShareGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=-1)
     ask_until_ready(client, leave, ShareGroupHeartbeatResponse, 1)
+
+
+def streams_group(client: WireClient, group: str, topic: str) -> None:
+    """A streams group of one member that joins, with a topology of one task, and leaves."""
+    find_coordinator(client, group, GROUP)
+    member = uuid_text(random_uuid())
+    tasks = StreamsGroupHeartbeatSubtopology(
+        subtopology_id="0",
+        source_topics=[topic],
+        source_topic_regex=[],
+        state_changelog_topics=[],
+        repartition_sink_topics=[],
+        repartition_source_topics=[],
+        copartition_groups=[],
+    )
+    join = StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id=member,
+        member_epoch=0,
+        endpoint_information_epoch=0,
+        rebalance_timeout_ms=60_000,
+        topology=StreamsGroupHeartbeatTopology(epoch=0, subtopologies=[tasks]),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+        process_id="process",
+        client_tags=[],
+    )
+    ask_until_ready(client, join, StreamsGroupHeartbeatResponse, 0)
+    leave = StreamsGroupHeartbeatRequest(
+        group_id=group, member_id=member, member_epoch=-1, endpoint_information_epoch=0
+    )
+    ask_until_ready(client, leave, StreamsGroupHeartbeatResponse, 0)
 
 
 # -- security and quotas --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.config.key import ConfigError
+from odradek.config.errors import ConfigError
 from odradek.coordinator.assignors import ASSIGNORS, configured_assignors
 
 UNIFORM_CLASS = "org.apache.kafka.coordinator.group.assignor.UniformAssignor"

@@ -150,3 +150,10 @@ def test_a_state_is_never_left_by_a_way_that_the_table_does_not_know() -> None:
 def test_every_state_but_the_last_can_be_left_and_death_is_always_near() -> None:
     for state, following in LEGAL.items():
         assert (ClassicState.DEAD in following) == (state is not ClassicState.DEAD)
+
+
+@pytest.mark.parametrize("state", ClassicState)
+def test_a_rebalance_may_begin_where_the_table_knows_a_way(state: ClassicState) -> None:
+    group = ClassicGroup("g")
+    group.state = state
+    assert group.can_rebalance == (ClassicState.PREPARING_REBALANCE in LEGAL[state])

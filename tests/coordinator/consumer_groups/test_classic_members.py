@@ -255,6 +255,55 @@ def test_of_classic_members_alone_the_first_to_join_makes_the_targets() -> None:
     settle(beats, guest)
 
 
+def classic_throughout(*topics: str) -> tuple[Heartbeats, list[ClassicConsumer]]:
+    """A consumer group that may not go back, and whose members are all classic."""
+    beats = Heartbeats(migration_policy=MigrationPolicy.UPGRADE)
+    beats.topic("t", 4)
+    host = Consumer(beats, "host", "t")
+    guests = [ClassicConsumer(beats, *topics) for _ in range(2)]
+    settle(beats, host)
+    settle(beats, host, *guests)
+    host.leave()
+    settle(beats, *guests)
+    return beats, guests
+
+
+def test_classic_members_alone_hear_of_a_topic_that_grows_or_comes() -> None:
+    beats, guests = classic_throughout("t", "later")
+    beats.grow("t", 6)
+    guests[1].poll()
+    assert guests[1].last_error is REJOIN
+    settle(beats, *guests)
+    beats.topic("later", 2)
+    guests[0].poll()
+    assert guests[0].last_error is REJOIN
+    settle(beats, *guests)
+    assert {("later", 0), ("later", 1)} <= guests[0].reads | guests[1].reads
+
+
+def test_topics_of_others_are_nothing_to_classic_members() -> None:
+    beats, guests = classic_throughout("t")
+    beats.topic("other", 2)
+    for guest in guests:
+        guest.poll()
+        assert guest.last_error is ErrorCode.NONE
+    assert beats.group().topics_seen_at == beats.groups.topics.changed_at
+
+
+def test_where_a_consumer_is_left_it_is_the_one_to_notice() -> None:
+    beats = Heartbeats()
+    beats.topic("t", 4)
+    host, guest = Consumer(beats, "host", "t"), ClassicConsumer(beats, "t")
+    settle(beats, host)
+    settle(beats, host, guest)
+    beats.grow("t", 6)
+    guest.poll()
+    assert guest.last_error is ErrorCode.NONE
+    host.poll()
+    guest.poll()
+    assert guest.last_error is REJOIN
+
+
 # -- deadlines
 
 

@@ -6,11 +6,12 @@ on the broker and on the clients; when everybody goes on speaking, the group bec
 each partition at the member that shall have it; and the log, read again, gives the same group.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from odradek.coordinator.assignors import ASSIGNORS, Assignment
 from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
@@ -31,7 +32,7 @@ from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
-from tests.support.consumer_members import REGEX, TOPICS
+from tests.support.consumer_members import REGEX, TOPICS, all_subscribe_alike
 from tests.support.group_snapshot import consumer_group_snapshot
 from tests.support.lengths import by_length
 
@@ -78,9 +79,6 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     def partition_count(self, topic_id: bytes) -> int:
         return self.counts[topic_id]
-
-    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        return frozenset()
 
     def ids_of(self, names: frozenset[str]) -> frozenset[bytes]:
         return frozenset(TOPICS[name] for name in names)
@@ -194,15 +192,16 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule()
     def make_targets(self) -> None:
         group = self.group
-        if group.assignment_epoch >= group.epoch:
+        if group.assignment_epoch >= group.epoch or not group.members:
             return
+        anybody = next(iter(group.members.values()))
         made = assign(
             group,
-            None,
+            anybody,
             ASSIGNORS[group.preferred_assignor or "uniform"],
             self,
             epoch=group.epoch,
-            is_homogeneous=group.is_homogeneous,
+            is_homogeneous=all_subscribe_alike(group),
             now_ms=1,
         )
         self.write(*made.records)

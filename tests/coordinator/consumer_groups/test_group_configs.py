@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.config.group_config import check_group
-from odradek.config.key import ConfigError
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_settings import Bounds, ConsumerGroupSettings, MigrationPolicy
 

@@ -8,6 +8,7 @@ from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from odradek.protocol.record_batch import HEADER_BYTES, read_header
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
+from tests.support.consumer_members import all_subscribe_alike
 from tests.support.kafka_groups import DESCRIBE_VERSION, DESCRIBED_FILE, LOG_FILE, in_order
 from tests.support.memory_log import MemoryLog
 
@@ -66,7 +67,7 @@ def test_kafkas_log_says_more_than_is_described() -> None:
     (resolved,) = mixed.subscriptions.resolved_regexes.values()
     assert resolved.topics == {"orders", "payments"}
     assert resolved.version > 0
-    assert not mixed.is_homogeneous
+    assert not all_subscribe_alike(mixed)
     assert mixed.static_member_ids["shop"] in mixed.members
     away = left.static_member("till")
     assert away is not None

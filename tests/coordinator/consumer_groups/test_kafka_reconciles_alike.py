@@ -1,11 +1,11 @@
 """Apache Kafka's own CurrentAssignmentBuilder, asked for the same random steps as ours."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
 from odradek.coordinator.consumer_groups.reconciliation import reconcile

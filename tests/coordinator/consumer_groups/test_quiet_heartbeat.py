@@ -64,8 +64,7 @@ def beats() -> Heartbeats:
 
 def stable(beats: Heartbeats, **words: Any) -> int:
     """A member "m" that has all it shall have; its epoch."""
-    epoch = beats.join("m", "t", **words).member_epoch
-    return beats.beat("m", epoch, owned={"t": [0, 1]}, **words).member_epoch
+    return beats.join("m", "t", **words).member_epoch
 
 
 def test_a_member_that_has_what_it_shall_have_is_told_that_it_lives(
@@ -74,6 +73,28 @@ def test_a_member_that_has_what_it_shall_have_is_told_that_it_lives(
     epoch = stable(beats)
     answer = beats.beat("m", epoch)
     assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
+    assert quiet.count == 1
+
+
+def test_it_may_say_what_it_has_for_that_is_no_news(beats: Heartbeats, quiet: Quiet) -> None:
+    epoch = stable(beats)
+    answer = beats.beat("m", epoch, owned={"t": [0, 1]})
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
+    assert quiet.count == 1
+
+
+def test_all_are_quiet_while_the_group_waits_for_its_next_targets(quiet: Quiet) -> None:
+    beats = Heartbeats(assignment_interval_ms=1000)
+    beats.topic("t", 2)
+    epoch = stable(beats)
+    beats.join("n", "t")
+    beats.advance(999)
+    answer = beats.beat("m", epoch)
+    assert (answer.member_epoch, answer.assignment) == (epoch, None)
+    assert quiet.count == 1
+    beats.advance(1)
+    answer = beats.beat("m", epoch)
+    assert beats.assigned(answer) == {"t": [0]}
     assert quiet.count == 1
 
 
@@ -96,7 +117,6 @@ def test_a_static_member_is_quiet_too(beats: Heartbeats, quiet: Quiet) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        {"owned": {"t": [0, 1]}},
         {"topics": ["t"]},
         {"regex": ""},
         {"server_assignor": "range"},

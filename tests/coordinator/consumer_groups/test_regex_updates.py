@@ -4,6 +4,7 @@ import pytest
 
 from odradek.coordinator.consumer_groups.group import ConsumerState
 from odradek.protocol.errors import ErrorCode
+from tests.support.consumer_members import all_subscribe_alike
 from tests.support.group_snapshot import consumer_group_snapshot
 from tests.support.groups import GROUP
 from tests.support.heartbeats import Heartbeats, refusal
@@ -55,7 +56,7 @@ def test_a_second_member_with_the_same_expression_need_not_wait(beats: Heartbeat
     beats.beat("a", 1)
     join(beats, "b")
     assert beats.member("b").member_epoch == 3
-    assert beats.group().is_homogeneous
+    assert all_subscribe_alike(beats.group())
 
 
 def test_an_expression_that_matches_nothing_is_resolved_to_nothing(beats: Heartbeats) -> None:
@@ -295,3 +296,17 @@ def test_topics_that_a_group_does_not_read_do_not_disturb_it(beats: Heartbeats) 
     beats.delete("t-a")
     assert beats.beat("a", 2).member_epoch == 2
     assert beats.batches == 1
+
+
+def test_a_change_of_an_expression_is_no_news_of_topics_because_others_have_changed(
+    beats: Heartbeats,
+) -> None:
+    join(beats)
+    beats.advance()
+    beats.beat("a", 1)
+    beats.topic("another", 1)
+    # The new one is not resolved yet: the epoch rises when it is.
+    assert beats.beat("a", 2, regex="u-.*").member_epoch == 2
+    beats.grow("another", 2)
+    assert beats.beat("a", 2).member_epoch == 2
+    assert beats.group().epoch == 2

@@ -1,8 +1,6 @@
 """Subscriptions by regular expression."""
 
-import subprocess
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 import re2
@@ -15,12 +13,10 @@ from odradek.coordinator.consumer_groups.subscription_regex import (
     MAX_UNICODE_CLASSES,
     check_pattern,
     resolution,
-    resolve,
 )
+from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.protocol.errors import ApiError, ErrorCode
-from tests.support.java_tools import JAVA_TOOLS, why_no_java
-
-PROGRAM = Path(__file__).parents[2] / "support" / "TopicPatterns.java"
+from tests.support.java_program import java_answers
 
 NAMES = sorted(
     [
@@ -103,8 +99,19 @@ RE2J_ALONE = ["((a{99}){99}){99}", "(a{2}){501}", "\\é", "a?" * (MAX_REPETITION
 RE2_ALONE = ["(?P<n>a)(?P<n>b)", "\\p{Kawi}"]
 
 
+def resolve(patterns: Iterable[str], names: Iterable[str] = NAMES) -> dict[str, ResolvedRegex]:
+    """All steps in one go."""
+    steps = resolution(patterns, sorted(names), version=7, now_ms=9)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: dict[str, ResolvedRegex] = end.value
+            return result
+
+
 def topics(pattern: str, names: Iterable[str] = NAMES) -> frozenset[str]:
-    return resolve([pattern], sorted(names), version=7, now_ms=9)[pattern].topics
+    return resolve([pattern], names)[pattern].topics
 
 
 @pytest.mark.parametrize("pattern", GOOD)
@@ -166,7 +173,7 @@ def test_a_long_pattern_is_served(pattern: str) -> None:
 
 
 def test_a_pattern_that_got_in_elsewhere_stands_for_nothing() -> None:
-    found = resolve(["(", "a"], NAMES, version=7, now_ms=9)
+    found = resolve(["(", "a"])
     assert {pattern: each.topics for pattern, each in found.items()} == {
         "(": frozenset(),
         "a": {"a"},
@@ -174,21 +181,8 @@ def test_a_pattern_that_got_in_elsewhere_stands_for_nothing() -> None:
 
 
 def test_a_resolution_says_what_was_looked_at_and_when() -> None:
-    for resolved in resolve(["a", "no.such.topic"], NAMES, version=7, now_ms=9).values():
+    for resolved in resolve(["a", "no.such.topic"]).values():
         assert (resolved.version, resolved.timestamp_ms) == (7, 9)
-
-
-def test_topics_that_a_member_may_not_describe_are_left_out() -> None:
-    asked = []
-
-    def may_describe(name: str) -> bool:
-        asked.append(name)
-        return name != "ab"
-
-    found = resolve(["a.?", "ab|b.c"], NAMES, version=7, now_ms=9, may_describe=may_describe)
-    assert found["a.?"].topics == {"a"}
-    assert found["ab|b.c"].topics == {"b.c"}
-    assert sorted(asked) == ["a", "ab", "b.c"]  # once each, and only what matches
 
 
 def test_a_resolution_goes_on_in_steps() -> None:
@@ -246,16 +240,6 @@ def test_re2j_says_the_same_but_of_a_few_patterns() -> None:
 
 def asked_of_re2j(patterns: list[str]) -> dict[str, str]:
     """Of each pattern, `ok` and which NAMES it matches, or `bad` and why."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
     lines = [" ".join(NAMES), *(pattern.encode().hex() for pattern in patterns)]
-    done = subprocess.run(
-        [*JAVA_TOOLS.java(), str(PROGRAM)],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return dict(zip(patterns, map(str.strip, done.stdout.splitlines()), strict=True))
+    answers = java_answers("TopicPatterns.java", lines)
+    return dict(zip(patterns, map(str.strip, answers), strict=True))

@@ -25,9 +25,6 @@ class Topics:
     def partition_count(self, topic_id: bytes) -> int:
         return 2
 
-    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        return frozenset()
-
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
         return frozenset(TOPICS[name] for name in names if name in TOPICS)
 
@@ -57,7 +54,7 @@ def group_of(*records: JournalRecord) -> ConsumerGroup:
     return groups["g"]
 
 
-def made(group: ConsumerGroup, updated: ConsumerMember | None, assignor: Told) -> NewTargets:
+def made(group: ConsumerGroup, updated: ConsumerMember, assignor: Told) -> NewTargets:
     return assign(group, updated, assignor, Topics(), epoch=9, is_homogeneous=False, now_ms=77)
 
 
@@ -77,7 +74,7 @@ def test_only_what_changes_is_written_and_a_first_target_even_of_nothing() -> No
         target_record("g", "m", HALF),
         target_record("g", "n", {}),
     )
-    targets = made(group, None, Told(m={A: frozenset({0})}, n=OTHER_HALF))
+    targets = made(group, group.members["m"], Told(m={A: frozenset({0})}, n=OTHER_HALF))
     assert written(targets) == {"n": OTHER_HALF, "o": {}}
     assert targets.targets == {"m": HALF, "n": OTHER_HALF, "o": {}}
 
@@ -85,9 +82,9 @@ def test_only_what_changes_is_written_and_a_first_target_even_of_nothing() -> No
 def test_the_assignor_sees_the_member_as_it_becomes() -> None:
     group = group_of(subscription_record("g", member("m", "a")), target_record("g", "m", HALF))
     assignor = Told()
-    made(group, member("m", "b", "not there", rack_id="r"), assignor)
+    made(group, member("m", "b", "not there"), assignor)
     spec = assignor.spec.members["m"]
-    assert (spec.subscribed_topic_ids, spec.rack_id, spec.assignment) == ({B}, "r", HALF)
+    assert (spec.subscribed_topic_ids, spec.assignment) == ({B}, HALF)
     made(group, member("n", "c"), assignor)
     assert {name: one.subscribed_topic_ids for name, one in assignor.spec.members.items()} == {
         "m": {A},
@@ -117,6 +114,6 @@ def test_expressions_count_as_they_were_last_resolved() -> None:
         subscription_record("g", member("n", subscribed_regex="unresolved")),
         regex_record("g", REGEX, resolved),
     )
-    made(group, None, assignor)
+    made(group, group.members["m"], assignor)
     assert assignor.spec.members["m"].subscribed_topic_ids == {A, B, C}
     assert assignor.spec.members["n"].subscribed_topic_ids == frozenset()

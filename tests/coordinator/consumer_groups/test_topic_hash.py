@@ -1,15 +1,11 @@
 """Hashes of topics and groups, the same numbers as Kafka's."""
 
-import subprocess
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
-from tests.support.java_tools import JAVA_TOOLS, why_no_java
-
-PROGRAM = Path(__file__).parents[2] / "support" / "TopicHash.java"
+from tests.support.java_program import java_answers
 
 
 class Sample(NamedTuple):
@@ -84,23 +80,12 @@ def test_all_that_a_group_is_told_of_a_topic_is_in_its_hash() -> None:
 @pytest.mark.java
 @pytest.mark.slow
 def test_apache_kafkas_class_gives_the_samples_hashes() -> None:
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
     lines = [
         " ".join([sample.topic_id.hex(), sample.name, *map(_word, sample.racks)])
         for sample in SAMPLES
     ]
-    done = subprocess.run(
-        [*JAVA_TOOLS.java(), str(PROGRAM)],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
     expected = [*(sample.hash for sample in SAMPLES), GROUP_HASH]
-    assert [int(line) for line in done.stdout.split()] == expected
+    assert [int(line) for line in java_answers("TopicHash.java", lines)] == expected
 
 
 def _word(racks: list[str]) -> str:

@@ -1,7 +1,11 @@
 """What groups see of the cluster's topics."""
 
 from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
-from odradek.coordinator.consumer_groups.topics_view import UNKNOWN, ClusterTopics
+from odradek.coordinator.consumer_groups.topics_view import (
+    REMEMBERED_CHANGES,
+    UNKNOWN,
+    ClusterTopics,
+)
 from odradek.coordinator.metadata.broker_registration import BrokerRegistration
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
@@ -16,13 +20,11 @@ from tests.support.metadata import NODE, Metadata
 
 
 class Seen:
-    """A cluster's metadata, the groups' view of it, and what the view has told."""
+    """A cluster's metadata, and the groups' view of it."""
 
     def __init__(self) -> None:
         self.metadata = Metadata()
         self.view = ClusterTopics(self.metadata.state)
-        self.told: list[str] = []
-        self.view.on_change.append(self.told.append)
 
     def create(self, name: str, partitions: int = 2) -> bytes:
         """The new topic's id."""
@@ -58,9 +60,6 @@ def test_a_topic_is_found_by_name_and_by_id() -> None:
     assert (view.id_of("a"), view.name_of(second)) == (first, "b")
     assert (view.id_of("c"), view.name_of(bytes(16))) == (None, None)
     assert view.ids_of(["b", "a", "c"]) == {first, second}
-    assert "a" in view
-    assert "c" not in view
-    assert len(view) == 2
 
 
 def test_partitions_are_counted_of_topics_that_exist() -> None:
@@ -72,20 +71,6 @@ def test_partitions_are_counted_of_topics_that_exist() -> None:
     assert seen.view.partition_count(topic_id) == 5
     seen.metadata.delete("a")
     assert seen.view.partition_count(topic_id) == UNKNOWN
-
-
-def test_a_partition_is_in_the_racks_of_its_replicas_brokers() -> None:
-    seen = Seen()
-    topic_id = seen.create("a", 1)
-    assert seen.view.racks(topic_id, 0) == frozenset()
-    seen.put_into_rack("r1")
-    assert seen.view.racks(topic_id, 0) == {"r1"}
-    assert seen.view.racks(topic_id, 1) == frozenset()
-    assert seen.view.racks(bytes(16), 0) == frozenset()
-    seen.put_into_rack("r2", node_id=NODE + 1)
-    replicas = [NODE, NODE + 1, NODE + 2]  # of the last, nothing is known
-    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=replicas))
-    assert seen.view.racks(topic_id, 0) == {"r1", "r2"}
 
 
 def test_names_come_in_order_and_follow_what_is_created_and_deleted() -> None:
@@ -128,6 +113,38 @@ def test_versions_tell_what_kind_of_change_there_was() -> None:
     assert view.changed_at > grown
 
 
+def test_a_change_is_of_the_topics_that_have_changed() -> None:
+    seen = Seen()
+    view = seen.view
+    for name in ("a", "b"):
+        seen.create(name)
+    since = view.changed_at
+    assert view.have_changed(["a"], None)  # nobody has looked yet
+    assert not view.have_changed(["a", "b", "missing"], since)
+    seen.add_partitions("a", 3)
+    assert view.have_changed(["a", "b"], since)
+    assert not view.have_changed(["b"], since)
+    assert not view.have_changed(["a"], view.changed_at)
+    since = view.changed_at
+    seen.metadata.delete("b")
+    seen.create("b")
+    assert view.have_changed(["b"], since)
+
+
+def test_changes_of_long_ago_may_have_been_of_any_topic() -> None:
+    seen = Seen()
+    view = seen.view
+    seen.create("a")
+    since = view.changed_at
+    for number in range(REMEMBERED_CHANGES):
+        seen.create(f"new-{number}", 1)
+    assert not view.have_changed(["a"], since)
+    long_ago, since = since, view.changed_at
+    seen.create("one-more", 1)
+    assert view.have_changed(["a"], long_ago)
+    assert not view.have_changed(["a"], since)
+
+
 def test_a_restart_makes_everything_new() -> None:
     seen = Seen()
     seen.create("a")
@@ -135,53 +152,35 @@ def test_a_restart_makes_everything_new() -> None:
     assert view.created_at == view.changed_at == view.version == seen.view.version
 
 
-def test_whoever_listens_hears_which_topic_changes() -> None:
-    seen = Seen()
-    topic_id = seen.create("a")
-    seen.create("b")
-    assert set(seen.told) == {"a", "b"}
-    seen.told.clear()
-    seen.add_partitions("b", 3)
-    assert seen.told == ["b"]
-    seen.told.clear()
-    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=NODE))
-    assert seen.told == []
-    seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=[NODE]))
-    seen.metadata.delete("b")
-    assert seen.told == ["a", "b"]
-
-
 def test_a_topics_hash_is_of_what_the_topic_is_now() -> None:
     seen = Seen()
     topic_id = seen.create("a", 2)
-    bare = seen.view.topic_hash("a")
-    assert bare == topic_hash(topic_id, "a", [(), ()])
-    assert seen.view.topic_hash("b") == NO_HASH
 
+    def is_of(*racks: tuple[str, ...]) -> bool:
+        expected = group_hash({"a": topic_hash(topic_id, "a", racks)})
+        return seen.view.group_hash(["a"]) == expected
+
+    assert is_of((), ())
     seen.put_into_rack("r1")
-    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", [("r1",), ("r1",)])
-
+    assert is_of(("r1",), ("r1",))
     seen.add_partitions("a", 3)
-    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", [("r1",)] * 3)
+    assert is_of(("r1",), ("r1",), ("r1",))
 
     # Kafka names a rack once for each replica.
     seen.put_into_rack("r1", node_id=NODE + 1)
-    replicas = [NODE, NODE + 1]
+    replicas = [NODE, NODE + 1, NODE + 2]  # of the last, nothing is known
     seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=replicas))
-    racks = [("r1", "r1"), ("r1",), ("r1",)]
-    assert seen.view.topic_hash("a") == topic_hash(topic_id, "a", racks)
+    assert is_of(("r1", "r1"), ("r1",), ("r1",))
 
     seen.metadata.delete("a")
-    assert seen.view.topic_hash("a") == NO_HASH
-    again = seen.create("a", 2)
-    assert seen.view.topic_hash("a") == topic_hash(again, "a", [("r1",), ("r1",)])
+    assert seen.view.group_hash(["a"]) == NO_HASH
+    topic_id = seen.create("a", 2)
+    assert is_of(("r1",), ("r1",))
 
 
 def test_a_groups_hash_is_of_those_of_its_topics_that_exist() -> None:
     seen = Seen()
-    seen.create("a")
-    seen.create("b")
-    hashes = {name: seen.view.topic_hash(name) for name in ("a", "b")}
+    hashes = {name: topic_hash(seen.create(name), name, [(), ()]) for name in ("a", "b")}
     assert seen.view.group_hash(["b", "missing", "a"]) == group_hash(hashes)
     assert seen.view.group_hash(["missing"]) == NO_HASH
     before = seen.view.group_hash(["a", "missing"])

@@ -5,26 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.feature_updates import FeatureUpdate, UpgradeType, update_features
 from odradek.coordinator.metadata.features import KRAFT_VERSION, METADATA_VERSION, Features
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
-from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.quorum_state import read_quorum_state
-from odradek.coordinator.metadata.topic_creation import TopicRules
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.primitives import METADATA_TOPIC_ID, uuid_from_text
 from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
-from tests.support.partition_logs import UnsyncedFiles, open_log
+from tests.support.metadata_logs import FILES, controller_of, member_of, metadata_log
 
-NO_RULES = TopicRules(
-    node_id=1,
-    directories=(),
-    default_partitions=1,
-    default_replication_factor=1,
-    check_configs=lambda overrides: None,
-)
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 
@@ -127,19 +116,10 @@ def test_one_refusal_refuses_all() -> None:
 def test_static_voters_become_voters_that_the_log_names(tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(Path(__file__).parents[2] / "golden" / "metadata" / "static", data)
-    lines = (data / "meta.properties").read_text().splitlines()
-    properties = dict(line.split("=", 1) for line in lines if "=" in line)
-    me = QuorumMember(
-        node_id=int(properties["node.id"]),
-        directory_id=uuid_from_text(properties["directory.id"]),
-        endpoint=Endpoint("CONTROLLER", "localhost", 9093),
-    )
+    me = member_of(data)
 
     def opened() -> Controller:
-        files = UnsyncedFiles()
-        log = open_log(data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID, files=files)
-        kraft = open_kraft_log(log, files, "cluster", me, now_ms=1_000)
-        return Controller(kraft, lambda: NO_RULES)
+        return controller_of(open_kraft_log(metadata_log(data), FILES, "cluster", me, now_ms=1_000))
 
     controller = opened()
     assert controller.quorum.kraft_version == 0
@@ -155,6 +135,6 @@ def test_static_voters_become_voters_that_the_log_names(tmp_path: Path) -> None:
     assert again.quorum.voters is not None
     assert again.quorum.voters.voters[0].voter_directory_id == me.directory_id
     assert again.log.log_end_offset > end
-    state = read_quorum_state(UnsyncedFiles(), again.log.directory)
+    state = read_quorum_state(FILES, again.log.directory)
     assert state is not None
     assert state.voters is None

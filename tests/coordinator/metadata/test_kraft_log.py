@@ -9,7 +9,6 @@ import pytest
 from odradek.coordinator.journal import CorruptJournalError
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata.metadata_format import (
     format_metadata,
@@ -24,15 +23,14 @@ from odradek.coordinator.metadata.quorum_state import (
     write_quorum_state,
 )
 from odradek.coordinator.metadata.servability import UnservableMetadataError
-from odradek.coordinator.metadata.topic_creation import NewTopic, TopicRules
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.protocol.primitives import METADATA_TOPIC_ID, uuid_from_text, uuid_text
+from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch, read_header
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
     FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
@@ -41,32 +39,25 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin, PartitionLog
-from tests.support.partition_logs import UnsyncedFiles, open_log
+from tests.support.metadata_logs import (
+    ACL,
+    FILES,
+    ME,
+    controller_of,
+    formatted,
+    member_of,
+    metadata_log,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
-FILES = UnsyncedFiles()
 CODEC = MetadataRecordCodec.of_cluster()
-ME = QuorumMember(
-    node_id=1,
-    directory_id=bytes(15) + b"\xd1",
-    endpoint=Endpoint("CONTROLLER", "localhost", 9093),
-)
 
 
 def golden(form: str, tmp_path: Path) -> tuple[Path, QuorumMember]:
     """A copy of a directory that Kafka wrote, and the member it belongs to."""
     target = tmp_path / "data"
     shutil.copytree(GOLDEN / form, target)
-    lines = (target / "meta.properties").read_text().splitlines()
-    properties = dict(line.split("=", 1) for line in lines if "=" in line)
-    directory_id = uuid_from_text(properties["directory.id"])
-    return target, QuorumMember(
-        node_id=int(properties["node.id"]), directory_id=directory_id, endpoint=ME.endpoint
-    )
-
-
-def metadata_log(data: Path) -> PartitionLog:
-    return open_log(data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID, files=FILES)
+    return target, member_of(target)
 
 
 def opened(data: Path, me: QuorumMember = ME) -> KraftLog:
@@ -76,21 +67,7 @@ def opened(data: Path, me: QuorumMember = ME) -> KraftLog:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """An empty data directory, formatted."""
-    directory = tmp_path / "data"
-    directory.mkdir()
-    format_metadata(FILES, directory, ME, now_ms=500)
-    return directory
-
-
-def controller_of(kraft: KraftLog) -> Controller:
-    rules = TopicRules(
-        node_id=kraft.me.node_id,
-        directories=[kraft.me.directory_id],
-        default_partitions=1,
-        default_replication_factor=1,
-        check_configs=lambda overrides: None,
-    )
-    return Controller(kraft, lambda: rules)
+    return formatted(tmp_path)
 
 
 def append(log: PartitionLog, *messages: Message) -> None:
@@ -205,18 +182,6 @@ def test_a_static_quorum_with_other_voters_is_not_led(tmp_path: Path) -> None:
     with pytest.raises(NotAloneError, match=r"\[1, 2, 3\], not \[1\]"):
         open_kraft_log(log, FILES, "cluster", ME, now_ms=0)
     assert read_quorum_state(FILES, log.directory) == state
-
-
-ACL = AccessControlEntryRecord(
-    id=bytes(15) + b"\xac",
-    resource_type=2,
-    resource_name="t",
-    pattern_type=3,
-    principal="User:a",
-    host="*",
-    operation=3,
-    permission_type=3,
-)
 
 
 def test_acls_are_kept_until_they_are_removed(data: Path) -> None:

@@ -20,7 +20,6 @@ from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.record_batch import read_header
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerEndpoint,
     BrokerFeature,
@@ -47,6 +46,7 @@ from odradek.protocol.records.cluster_metadata import (
     UserScramCredentialRecord,
 )
 from odradek.protocol.schema import Message
+from tests.support.metadata_logs import ACL
 
 CODEC = MetadataRecordCodec.of_cluster()
 UNREAD = bytes.fromhex("01a70100")  # frame 1, record type 167, version 0
@@ -98,16 +98,6 @@ QUOTA = ClientQuotaRecord(
     key="producer_byte_rate",
     value=1024.5,
     remove=False,
-)
-ACL = AccessControlEntryRecord(
-    id=uuid(12),
-    resource_type=2,
-    resource_name="t",
-    pattern_type=3,
-    principal="User:a",
-    host="*",
-    operation=3,
-    permission_type=3,
 )
 SCRAM = UserScramCredentialRecord(
     name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096

@@ -17,7 +17,7 @@ from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
 from odradek.coordinator.metadata.producer_ids import BLOCK_SIZE
 from odradek.coordinator.metadata.quorum import QuorumMember, voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
-from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, TopicRules
+from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
@@ -31,7 +31,7 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName
 from odradek.storage.files import Files
 from tests.support.java_tools import JavaTools
-from tests.support.partition_logs import open_log
+from tests.support.metadata_logs import ME, controller_of, metadata_log
 
 pytestmark = pytest.mark.java
 
@@ -41,23 +41,14 @@ START_SECONDS = 60
 
 
 def member() -> QuorumMember:
-    return QuorumMember(
-        node_id=1, directory_id=random_uuid(), endpoint=Endpoint("CONTROLLER", "localhost", 9093)
-    )
+    return QuorumMember(node_id=1, directory_id=random_uuid(), endpoint=ME.endpoint)
 
 
 def open_controller(data: Path, me: QuorumMember) -> Controller:
     now_ms = time.time_ns() // 1_000_000
-    log = open_log(data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID)
+    log = metadata_log(data, files=FILES)
     kraft = open_kraft_log(log, FILES, CLUSTER_ID, me, now_ms=now_ms)
-    rules = TopicRules(
-        node_id=1,
-        directories=[me.directory_id],
-        default_partitions=1,
-        default_replication_factor=1,
-        check_configs=lambda overrides: None,
-    )
-    return Controller(kraft, lambda: rules)
+    return controller_of(kraft)
 
 
 def write_snapshot(controller: Controller, kept: SnapshotKeeper) -> None:

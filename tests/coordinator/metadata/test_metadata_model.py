@@ -15,33 +15,17 @@ from hypothesis.stateful import (
     rule,
 )
 
-from odradek.coordinator.metadata.broker_registration import Endpoint
-from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.metadata_format import format_metadata
-from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.topic_creation import (
     CreatedTopic,
     MorePartitions,
     NewTopic,
-    TopicRules,
 )
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.primitives import METADATA_TOPIC_ID
-from tests.support.partition_logs import UnsyncedFiles, open_log
+from tests.support.metadata_logs import FILES, ME, controller_of, metadata_log
 
-ME = QuorumMember(
-    node_id=1, directory_id=bytes(15) + b"\xd1", endpoint=Endpoint("CONTROLLER", "localhost", 9093)
-)
-RULES = TopicRules(
-    node_id=1,
-    directories=[ME.directory_id],
-    default_partitions=2,
-    default_replication_factor=1,
-    check_configs=lambda overrides: None,
-)
-FILES = UnsyncedFiles()
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c"])
 CONFIGS = st.dictionaries(st.sampled_from(["retention.ms", "x"]), st.text(max_size=3))
 
@@ -68,15 +52,9 @@ class MetadataMachine(RuleBasedStateMachine):
         self.start(clean=True)
 
     def start(self, *, clean: bool) -> None:
-        log = open_log(
-            Path(self.place.name),
-            "__cluster_metadata",
-            topic_id=METADATA_TOPIC_ID,
-            files=FILES,
-            clean=clean,
-        )
+        log = metadata_log(Path(self.place.name), clean=clean)
         kraft = open_kraft_log(log, FILES, "cluster", ME, now_ms=0)
-        self.controller = Controller(kraft, lambda: RULES)
+        self.controller = controller_of(kraft, default_partitions=2)
         self.controller.register_broker(
             incarnation_id=bytes(15) + b"\x11", endpoints=[], directories=[], rack=None, now_ms=0
         )

@@ -8,10 +8,8 @@ import pytest
 
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.journal import CorruptJournalError
-from odradek.coordinator.metadata.broker_registration import Endpoint
-from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
-from odradek.coordinator.metadata.metadata_format import format_metadata, metadata_log_directory
+from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_image import MetadataImage
 from odradek.coordinator.metadata.metadata_snapshot import (
     control_records,
@@ -19,21 +17,17 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     snapshot_pieces,
     snapshots_in,
 )
-from odradek.coordinator.metadata.quorum import QuorumMember, voter_records
+from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
-from odradek.coordinator.metadata.topic_creation import NewTopic, TopicRules
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
-from tests.support.partition_logs import UnsyncedFiles, open_log
+from tests.support.metadata_logs import FILES, ME, controller_of, formatted, metadata_log
+from tests.support.partition_logs import UnsyncedFiles
 
-FILES = UnsyncedFiles()
 CODEC = MetadataRecordCodec.of_cluster()
-ME = QuorumMember(
-    node_id=1, directory_id=bytes(15) + b"\xd1", endpoint=Endpoint("CONTROLLER", "localhost", 9093)
-)
 NO_LIMITS = SnapshotRules(
     max_new_bytes=1 << 60, max_interval_ms=0, retention_bytes=-1, retention_ms=-1
 )
@@ -43,29 +37,17 @@ TINY_SEGMENTS = TopicConfig(internal_segment_bytes=300, retention_ms=-1)
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    directory = tmp_path / "data"
-    directory.mkdir()
-    format_metadata(FILES, directory, ME, now_ms=500)
-    return directory
+    return formatted(tmp_path)
 
 
 def opened(data: Path, *, files: UnsyncedFiles = FILES) -> KraftLog:
-    log = open_log(
-        data, "__cluster_metadata", topic_id=METADATA_TOPIC_ID, files=files, config=TINY_SEGMENTS
-    )
+    log = metadata_log(data, files=files, config=TINY_SEGMENTS)
     return open_kraft_log(log, files, "cluster", ME, now_ms=1_000)
 
 
 def create(kraft: KraftLog, *names: str, now_ms: int = 0) -> None:
-    rules = TopicRules(
-        node_id=1,
-        directories=[ME.directory_id],
-        default_partitions=1,
-        default_replication_factor=1,
-        check_configs=lambda overrides: None,
-    )
     for name in names:
-        Controller(kraft, lambda: rules).create_topics([NewTopic(name=name)], now_ms)
+        controller_of(kraft).create_topics([NewTopic(name=name)], now_ms)
 
 
 def keeper(

@@ -18,7 +18,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from tests.support.crashing_files import QuickFiles
-from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction
+from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
 from tests.support.log_box import NOW_MS, LogBox, put, records_from
 
 DAY_MS = 86_400_000
@@ -405,7 +405,7 @@ def test_a_swap_of_segments_that_went_meanwhile_is_passed_over(tmp_path: Path) -
     task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
     Cleaner(box.files, dedupe_buffer_bytes=BUFFER_BYTES).clean(task, groups.append)
     log.delete_first_segments(1, NOW_MS)
-    log.replace_segments(groups[0].replaced, groups[0].segments, NOW_MS)
+    swap_in(log, groups[0], NOW_MS)
     assert log.segments.base_offsets == [2]
     assert [*box.names(".cleaned"), *box.names(".swap")] == []
 

@@ -1,0 +1,239 @@
+"""The buffers of connections: one that all share, and an own one for what is left over."""
+
+import asyncio
+import random
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from odradek.broker.connection import START_BYTES, WAITING_BYTES, Connection
+from odradek.protocol.api_keys import ApiKey
+from tests.support.fake_server import FakeAnswer, FakeServer
+from tests.support.lengths import by_length
+
+PLAIN, WAITS, GIVES_WAY = range(3)
+HEADER = struct.Struct(">hhH")
+PATIENCE = 1000
+
+
+class Transport:
+    """What a connection asks of its transport; the other end of its socket is `peer`."""
+
+    def __init__(self) -> None:
+        self.socket, self.peer = socket.socketpair()
+        self.is_paused = False
+        self._is_closing = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return self.socket if name == "socket" else ("127.0.0.1", 1)
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+
+class Turns:
+    """Whether requests of groups must give way, and those that do."""
+
+    def __init__(self) -> None:
+        self.have_room = True
+        self.waiting: deque[Connection] = deque()
+
+    def has_room_for(self, connection: Connection) -> bool:
+        if not self.have_room:
+            self.waiting.append(connection)
+        return self.have_room
+
+    def next(self) -> None:
+        """Serve those that wait."""
+        self.have_room = True
+        while self.waiting:
+            self.waiting.popleft().take_turn()
+
+
+class Wire:
+    """A connection, and the bytes that its client sends."""
+
+    def __init__(self, server: FakeServer, requests: list[bytes]) -> None:
+        self.transport = Transport()
+        self.connection = Connection(server, SimpleNamespace(name="PLAINTEXT"))
+        self.connection.connection_made(self.transport)  # type: ignore[arg-type] # it has what is asked of it
+        self.requests = requests
+        self.served: list[bytes] = []
+        self.left = b"".join(struct.pack(">i", len(one)) + one for one in requests)
+
+    def feed(self, count: int) -> bool:
+        """Let the socket read up to so many bytes at once; False: it may not read now."""
+        if self.transport.is_paused or not self.left:
+            return False
+        view = self.connection.get_buffer(65536)
+        count = min(count, len(self.left), len(view))
+        assert count
+        view[:count] = self.left[:count]
+        self.left = self.left[count:]
+        self.connection.buffer_updated(count)
+        return True
+
+    def close(self) -> None:
+        self.connection.close(None)
+        self.connection.connection_lost(None)
+        self.transport.socket.close()
+        self.transport.peer.close()
+
+
+class House(FakeServer):
+    """Several connections; what each is asked is noted by the wire it came from."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, requests: list[list[bytes]]) -> None:
+        super().__init__(loop)
+        self.turns = Turns()
+        self.group_turns = self.turns  # type: ignore[assignment] # it has what is asked of it
+        self.parked: list[asyncio.Future[bytes]] = []
+        self.wires = [Wire(self, one) for one in requests]
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer:
+        request = bytes(frame)
+        wire = next(wire for wire in self.wires if wire.connection is connection)
+        wire.served.append(request)
+        kind = HEADER.unpack_from(request)[1]
+        if kind != WAITS:
+            return FakeAnswer(request[: HEADER.size])
+        self.parked.append(self.loop.create_future())
+        return FakeAnswer(pending=self.parked[-1])
+
+    async def resolve(self) -> None:
+        """Answer what waits."""
+        parked, self.parked = self.parked, []
+        for future in parked:
+            future.set_result(b"waited")
+        await asyncio.sleep(0)
+
+    async def run_to_the_end(self) -> None:
+        """Let everything arrive, and everybody be served."""
+        for _ in range(PATIENCE):
+            for wire in self.wires:
+                wire.feed(1 << 20)
+            self.turns.next()
+            await self.resolve()
+            if all(len(wire.served) == len(wire.requests) for wire in self.wires):
+                return
+        raise AssertionError("somebody is never served")
+
+
+@contextmanager
+def house(*requests: list[bytes]) -> Iterator[House]:
+    made = House(asyncio.get_running_loop(), list(requests))
+    try:
+        yield made
+    finally:
+        for wire in made.wires:
+            wire.close()
+        made.broker.disk.close()
+
+
+def request(kind: int, size_bytes: int = 0, number: int = 0) -> bytes:
+    """A request of a kind, unlike any other of another number; `size_bytes` behind its header."""
+    key = ApiKey.HEARTBEAT if kind == GIVES_WAY else ApiKey.METADATA
+    return HEADER.pack(key, kind, number) + random.Random(number).randbytes(size_bytes)
+
+
+Step = Callable[[House], Any]
+
+sizes = st.one_of(
+    st.integers(0, 600), st.integers(START_BYTES - 20, START_BYTES), st.integers(0, 80_000)
+)
+scripts = st.lists(
+    st.lists(st.tuples(st.sampled_from([PLAIN, WAITS, GIVES_WAY]), sizes), max_size=6),
+    min_size=2,
+    max_size=3,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.integers(0, 2), st.one_of(st.integers(1, 700), st.integers(1, 40_000))),
+        st.sampled_from(["resolve", "no room", "next turn"]),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=by_length(150, 3000), deadline=None)
+@given(scripts=scripts, steps=steps)
+@example(scripts=[[(PLAIN, 100)], [(PLAIN, 100)]], steps=[(0, 50), (1, 50), (0, 60), (1, 60)])
+@example(scripts=[[(WAITS, 0), (WAITS, 30_000)], [(PLAIN, 200)]], steps=[(0, 700), (1, 700)])
+def test_however_requests_arrive_each_connection_is_served_its_own_whole_and_in_order(
+    scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int] | str]
+) -> None:
+    asyncio.run(serve(scripts, steps))
+
+
+async def serve(scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int] | str]) -> None:
+    requests = [
+        [request(*one, number=100 * place + n) for n, one in enumerate(script)]
+        for place, script in enumerate(scripts)
+    ]
+    with house(*requests) as made:
+        for step in steps:
+            if step == "resolve":
+                await made.resolve()
+            elif step == "no room":
+                made.turns.have_room = False
+            elif step == "next turn":
+                made.turns.next()
+            elif step[0] < len(made.wires):
+                made.wires[step[0]].feed(step[1])
+        await made.run_to_the_end()
+        await made.resolve()
+        for wire in made.wires:
+            assert wire.served == wire.requests
+            own = wire.connection.buffer_bytes
+            assert own == 0 or own > START_BYTES, "a small buffer is kept for nothing"
+
+
+async def test_a_connection_holds_a_buffer_only_while_something_is_left_over() -> None:
+    with house([request(PLAIN, 500, 1), request(PLAIN, 500, 2)]) as made:
+        (wire,) = made.wires
+        for count, held in ((510, 0), (200, START_BYTES), (310, 0)):
+            wire.feed(count)
+            assert wire.connection.buffer_bytes == held
+        assert wire.served == wire.requests
+
+
+async def test_a_request_that_gives_way_waits_in_a_small_buffer() -> None:
+    with house([request(GIVES_WAY, 100)]) as made:
+        (wire,) = made.wires
+        made.turns.have_room = False
+        wire.feed(200)
+        assert (wire.served, wire.connection.buffer_bytes) == ([], WAITING_BYTES)
+        made.turns.next()
+        assert (wire.served, wire.connection.buffer_bytes) == (wire.requests, 0)
+
+
+@pytest.mark.parametrize("piece", [100, 5000, START_BYTES])
+async def test_while_a_request_waits_the_client_may_say_no_more_than_a_buffer(piece: int) -> None:
+    many = [request(PLAIN, 490, number) for number in range(100)]
+    with house([request(WAITS), *many]) as made:
+        (wire,) = made.wires
+        wire.feed(4 + HEADER.size)
+        said = len(wire.left)
+        while wire.feed(piece):
+            assert wire.connection.buffer_bytes <= START_BYTES
+        assert said - len(wire.left) == START_BYTES
+        await made.run_to_the_end()
+        assert wire.served == wire.requests
+        assert wire.connection.buffer_bytes == 0

@@ -1,0 +1,57 @@
+"""The words of `odradek why-not-deleted`: for people, and as JSON."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ...storage.retention_rules import WhyNotDeleted
+from .stored_retention import StoredLog
+
+
+def lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
+    """The log, and a line per segment."""
+    config = log.facts.config
+    yield (
+        f"{log.topic}-{log.partition} ({log.directory}): "
+        f"cleanup.policy={','.join(config.cleanup_policy)} retention.ms={config.retention_ms} "
+        f"retention.bytes={config.retention_bytes} log start {log.facts.log_start_offset}"
+    )
+    for answer in answers:
+        segment = answer.segment
+        active = ", active" if answer.is_active else ""
+        yield (
+            f"  {segment.base_offset:020d}  offsets to {segment.end_offset - 1}, "
+            f"{segment.size_bytes} bytes{active}: {answer.text}"
+        )
+
+
+def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
+    """A JSON object per segment."""
+    for answer in answers:
+        segment = answer.segment
+        fields = {
+            "topic": log.topic,
+            "partition": log.partition,
+            "directory": str(log.directory),
+            "baseOffset": segment.base_offset,
+            "endOffset": segment.end_offset,
+            "sizeBytes": segment.size_bytes,
+            "newestTimestamp": segment.newest_ms,
+            "isFileTime": segment.is_file_time,
+            "isActive": answer.is_active,
+            "deletedBy": answer.deleted_by.value if answer.deleted_by else None,
+            "eligibleAt": answer.eligible_at_ms,
+            "waitsFor": answer.waits_for,
+            "why": answer.text,
+            "rules": [
+                {
+                    "rule": rule.rule.value,
+                    "isMet": rule.is_met,
+                    "why": rule.text,
+                    "eligibleAt": rule.eligible_at_ms,
+                    "missingBytes": rule.missing_bytes,
+                    "missingOffsets": rule.missing_offsets,
+                }
+                for rule in answer.rules
+            ],
+        }
+        yield json.dumps(fields, ensure_ascii=False)
