@@ -19,7 +19,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,dev,spark]'
 	@touch $@
 
 run: $(VENV)/.run

@@ -1,4 +1,26 @@
-"""The data pipeline on PySpark (comes with a later release)."""
+"""The data pipeline on PySpark: `pip install 'odradek[spark]'`, and Java 17.
+
+    from odradek.pipeline import register
+
+    register(spark)
+    spark.read.format("odradek").option("path", "/var/lib/odradek").option("subscribe", "orders")
+
+Importing this imports neither pyspark nor pyarrow: whoever runs a broker need not have them.
+"""
+
+from typing import TYPE_CHECKING
 
 if __name__ != "odradek.pipeline":
     raise ImportError("import odradek.pipeline, not pipeline")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: "SparkSession") -> None:
+    """Make `format("odradek")` known to a session, for batches and for streams."""
+    from .source.data_source import OdradekDataSource
+
+    spark.dataSource.register(OdradekDataSource)

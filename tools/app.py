@@ -1,11 +1,14 @@
-"""The commands of `odradek`, as typer shows them."""
+"""The commands of `odradek`, as typer shows them.
 
-from importlib.metadata import version
+For its help, all of them are looked at: so each imports what it needs when it is run, not before.
+"""
+
 from typing import Annotated
 
 import typer
 
 from .dump_log import dump_log
+from .pipeline.group import app as pipeline
 from .verify_directories import verify
 from .why_not_deleted import why_not_deleted
 
@@ -16,6 +19,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"odradek {version('odradek')}")
         raise typer.Exit
 
@@ -46,3 +51,4 @@ def serve(context: typer.Context) -> None:
 app.command("dump-log")(dump_log)
 app.command("verify")(verify)
 app.command("why-not-deleted")(why_not_deleted)
+app.add_typer(pipeline, name="pipeline")

@@ -12,7 +12,15 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench import assigning, compaction, groups, in_process, over_the_wire, starting
+from tests.bench import (
+    assigning,
+    compaction,
+    groups,
+    in_process,
+    over_the_wire,
+    spark_reading,
+    starting,
+)
 from tests.support.broker_process import make_broker, running_broker
 from tests.support.compaction import LOOKS_SOON
 
@@ -33,7 +41,8 @@ def main() -> None:
         for name, work in {**in_process.WORKLOADS, **assigning.WORKLOADS}.items():
             if not wanted or name in wanted:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
-        for name, compare in {**starting.WORKLOADS, **groups.WORKLOADS}.items():
+        compared = {**starting.WORKLOADS, **groups.WORKLOADS, **spark_reading.WORKLOADS}
+        for name, compare in compared.items():
             if name in wanted:  # they take minutes
                 report(name, [compare(Path(scratch), options.rounds, share)])
         if not wanted or wanted & {"start", *over_the_wire.WORKLOADS}:
@@ -70,7 +79,7 @@ def report(name: str, rounds: list[Figures]) -> None:
     """One line a figure: the median of all rounds."""
     for figure in rounds[0]:
         median = statistics.median(each[figure] for each in rounds)
-        print(f"{name:24s} {figure:22s} {median:14.3f}", flush=True)
+        print(f"{name:24s} {figure:44s} {median:14.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from odradek.pipeline.jobs.stats.job import StatsSettings, run_stats
+from odradek.pipeline.jobs.verify.findings import Severity
+from odradek.pipeline.jobs.verify.job import VerifySettings, run_verify
+from tests.support.archives import InThisProcess
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.dumps import KafkasDumps
 from tests.support.log_files import DECODERS
@@ -47,6 +51,9 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
         broker.start()
         use(broker.bootstrap)
         shutil.copytree(broker.data, copies["running"])
+        # What an index names is in its log, if the log is copied behind it.
+        for path in broker.data.rglob("*.log"):
+            shutil.copy(path, copies["running"] / path.relative_to(broker.data))
         broker.terminate()
         shutil.copytree(broker.data, copies["stopped"])
         yield copies
@@ -116,3 +123,34 @@ def test_kafkas_directory_is_sound(states: dict[str, Path], state: str) -> None:
     assert found.summary["batches"] > 50  # type: ignore[operator]  # JSON: it is a number
     is_clean = not any("not stopped cleanly" in str(note["what"]) for note in found.notes)
     assert is_clean == (state == "stopped")
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_the_pipelines_verify_finds_it_sound(states: dict[str, Path], state: str) -> None:
+    settings = VerifySettings(log_directories=[states[state]], deep=True)
+    report = run_verify(InThisProcess(), settings)
+    assert [each for each in report.findings if each.severity is Severity.PROBLEM] == []
+    found = {each.partition: each for each in report.partitions}
+    assert found["plain", 0].records == 5 * 120
+    assert found["compacted", 0].segments > 1
+
+
+def test_the_pipelines_stats_tell_of_its_topics_and_groups(states: dict[str, Path]) -> None:
+    report = run_stats(InThisProcess(), StatsSettings(log_directories=[states["stopped"]]))
+    assert report.problems == []
+    topics = {each.topic: each.total for each in report.topics}
+    assert topics["plain"].records == 5 * 120
+    assert set(topics["plain"].codecs) == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert abs(topics["plain"].keys.distinct - 120) < 8
+    assert topics["stamped"].log_append_time_records == topics["stamped"].records == 5 * 120
+    assert (topics["txn"].transactional_records, topics["txn"].markers) == (4, 4)
+    groups = {each.group: each for each in report.groups}
+    assert {name: each.kind for name, each in groups.items()} == {
+        "classic": "classic",
+        "consumer": "consumer",
+    }
+    for group in groups.values():
+        assert group.members == 0
+        assert sum(each.committed for each in group.partitions) > 0
+        # Both read topics with 600 and 8 offsets.
+        assert group.lag == sum((each.end or 0) - each.committed for each in group.partitions)

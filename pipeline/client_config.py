@@ -1,0 +1,126 @@
+"""The settings of a Kafka client as Spark's Kafka source takes them, for confluent-kafka.
+
+Options that begin with `kafka.` are settings of Kafka's Java client. librdkafka knows most of them
+by the same name; a few are called otherwise there, a few have no counterpart because they tell how
+the Java client works inside, and what only Java can read (a JKS store) is refused.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+
+_logger = logging.getLogger(__name__)
+
+PREFIX = "kafka."
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "buffer.memory": "queue.buffering.max.kbytes",
+}
+_WITHOUT_COUNTERPART = frozenset(
+    {
+        "auto.include.jmx.reporter",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "max.block.ms",
+        "max.poll.records",
+        "metadata.max.idle.ms",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partitioner.class",
+        "security.providers",
+        "socket.connection.setup.timeout.max.ms",
+        "ssl.enabled.protocols",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+    }
+)
+_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
+_SSL_STORES = ("ssl.truststore.", "ssl.keystore.")
+
+
+class ClientConfigError(ValueError):
+    """A setting that librdkafka cannot take; the message says what to use instead."""
+
+
+def client_config(options: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's settings from options whose names begin with `kafka.`, in any case.
+
+    Raises ClientConfigError.
+    """
+    java = {
+        name.lower().removeprefix(PREFIX): value
+        for name, value in options.items()
+        if name.lower().startswith(PREFIX)
+    }
+    config = _ssl_stores(java)
+    jaas = java.pop("sasl.jaas.config", None)
+    if jaas is not None:
+        config |= _credentials(jaas)
+    for name, value in java.items():
+        if name in _WITHOUT_COUNTERPART:
+            _logger.info("kafka.%s has no counterpart in librdkafka: ignored", name)
+        elif name == "buffer.memory":
+            config[_RENAMED[name]] = str(max(1, int(value) // 1024))
+        elif name == "ssl.endpoint.identification.algorithm":
+            config[name] = value or "none"
+        elif not name.startswith(_SSL_STORES):
+            config[_RENAMED.get(name, name)] = value
+    return config
+
+
+def _credentials(jaas: str) -> dict[str, str]:
+    """User and password of Kafka's login modules for PLAIN and SCRAM."""
+    if "PlainLoginModule" not in jaas and "ScramLoginModule" not in jaas:
+        raise ClientConfigError(
+            "kafka.sasl.jaas.config: only PlainLoginModule and ScramLoginModule are understood; "
+            "set librdkafka's own settings (kafka.sasl.username, kafka.sasl.oauthbearer.config, …)"
+        )
+    found = {
+        name: re.sub(r"\\(.)", r"\1", quoted) or single or bare
+        for name, quoted, single, bare in _JAAS_OPTION.findall(jaas)
+    }
+    missing = [name for name in ("username", "password") if name not in found]
+    if missing:
+        raise ClientConfigError(f"kafka.sasl.jaas.config has no {' and no '.join(missing)}")
+    return {"sasl.username": found["username"], "sasl.password": found["password"]}
+
+
+def _ssl_stores(java: Mapping[str, str]) -> dict[str, str]:
+    config: dict[str, str] = {}
+    for store, formats in (("truststore", ("PEM",)), ("keystore", ("PEM", "PKCS12"))):
+        kind = java.get(f"ssl.{store}.type", "JKS").upper()
+        given = [f"ssl.{store}.location", f"ssl.{store}.certificates"]
+        given += ["ssl.keystore.certificate.chain"] if store == "keystore" else []
+        if kind not in formats and any(name in java for name in given):
+            raise ClientConfigError(
+                f"kafka.ssl.{store}.type is {kind}: librdkafka reads {' and '.join(formats)}"
+            )
+    if "ssl.truststore.location" in java:
+        config["ssl.ca.location"] = java["ssl.truststore.location"]
+    if "ssl.truststore.certificates" in java:
+        config["ssl.ca.pem"] = java["ssl.truststore.certificates"]
+    if "ssl.keystore.location" in java:
+        config |= _keystore(java)
+    if "ssl.keystore.certificate.chain" in java:
+        config["ssl.certificate.pem"] = java["ssl.keystore.certificate.chain"]
+    if "ssl.keystore.key" in java:
+        config["ssl.key.pem"] = java["ssl.keystore.key"]
+    return config
+
+
+def _keystore(java: Mapping[str, str]) -> dict[str, str]:
+    """A PEM keystore holds certificate and key in one file; librdkafka wants to be told both."""
+    location = java["ssl.keystore.location"]
+    if java.get("ssl.keystore.type", "").upper() == "PEM":
+        return {"ssl.certificate.location": location, "ssl.key.location": location}
+    password = java.get("ssl.keystore.password")
+    found = {"ssl.keystore.location": location}
+    return found if password is None else found | {"ssl.keystore.password": password}

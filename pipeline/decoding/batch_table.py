@@ -1,0 +1,154 @@
+"""The headers of all whole batches in a piece of a segment, as a table of columns.
+
+A Python walk finds where each batch begins, as only its predecessor's length tells; the fields of
+all headers are then taken at once. The walk ends before the first batch that is not there whole,
+and before one of magic 0 or 1: their headers are shaped otherwise (see old_batches.py).
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ...protocol.batch_header import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    TRANSACTIONAL_BIT,
+    CorruptRecordError,
+)
+from .varints import Bools, Bytes, Ints
+
+_HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("batch_length", ">i4"),
+        ("partition_leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+_SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTable:
+    """One row per batch, in the order of the file. Positions are bytes of the piece."""
+
+    position: Ints
+    size_bytes: Ints
+    base_offset: Ints
+    last_offset: Ints
+    base_timestamp: Ints
+    max_timestamp: Ints
+    partition_leader_epoch: Ints
+    producer_id: Ints
+    producer_epoch: Ints
+    base_sequence: Ints
+    record_count: Ints
+    attributes: Ints
+    crc: Ints
+
+    def where(self, rows: Bools) -> "BatchTable":
+        """Some of the rows."""
+        return self if rows.all() else self._each(rows)
+
+    def rows(self, first: int, behind: int) -> "BatchTable":
+        """The rows of a range."""
+        return self._each(slice(first, behind))
+
+    def _each(self, rows: Bools | slice) -> "BatchTable":
+        return BatchTable(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    @property
+    def height(self) -> int:
+        return int(self.position.size)
+
+    @property
+    def compression_id(self) -> Ints:
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def is_log_append_time(self) -> Bools:
+        return self._has(LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> Bools:
+        return self._has(TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> Bools:
+        return self._has(CONTROL_BIT)
+
+    @property
+    def has_no_gaps(self) -> Bools:
+        """Whether every offset from the first to the last has its record."""
+        full: Bools = self.last_offset - self.base_offset + 1 == self.record_count
+        return full
+
+    def _has(self, bit: int) -> Bools:
+        found: Bools = self.attributes & bit != 0
+        return found
+
+
+def find_batches(data: bytes, position: int = 0) -> tuple[Ints, int]:
+    """Where whole v2 batches begin, and where the last of them ends.
+
+    Raises CorruptRecordError for what is no batch.
+    """
+    positions: list[int] = []
+    add, room = positions.append, len(data)
+    from_bytes = int.from_bytes
+    while position + HEADER_BYTES <= room and data[position + MAGIC_POSITION] == MAGIC_V2:
+        length = from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        if length < _SMALLEST_LENGTH:
+            raise CorruptRecordError(f"byte {position}: a batch of {length} bytes has no header")
+        behind = position + LOG_OVERHEAD + length
+        if behind > room:
+            break
+        add(position)
+        position = behind
+    return np.array(positions, np.int64), position
+
+
+def read_table(data: Bytes, position: Ints) -> BatchTable:
+    """The headers at these positions. Raises CorruptRecordError for counts that cannot be."""
+    # A header may begin at every byte: they overlap, and are copied from where they are wanted.
+    room = max(data.size - HEADER_BYTES + 1, 0)
+    header = np.ndarray((room,), _HEADER, data, strides=(1,))[position]
+    base_offset = header["base_offset"].astype(np.int64)
+    last_offset = base_offset + header["last_offset_delta"]
+    count = header["record_count"].astype(np.int64)
+    wrong = (base_offset < 0) | (last_offset < base_offset) | (count < 0)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise CorruptRecordError(
+            f"byte {position[row]}: offsets {base_offset[row]} to {last_offset[row]}, "
+            f"{count[row]} records"
+        )
+    return BatchTable(
+        position=position,
+        size_bytes=header["batch_length"].astype(np.int64) + LOG_OVERHEAD,
+        base_offset=base_offset,
+        last_offset=last_offset,
+        base_timestamp=header["base_timestamp"].astype(np.int64),
+        max_timestamp=header["max_timestamp"].astype(np.int64),
+        partition_leader_epoch=header["partition_leader_epoch"].astype(np.int64),
+        producer_id=header["producer_id"].astype(np.int64),
+        producer_epoch=header["producer_epoch"].astype(np.int64),
+        base_sequence=header["base_sequence"].astype(np.int64),
+        record_count=count,
+        attributes=header["attributes"].astype(np.int64),
+        crc=header["crc"].astype(np.int64),
+    )

@@ -1,0 +1,35 @@
+"""The columns of a record, by the names and types of Spark's Kafka source.
+
+    key            binary, null
+    value          binary, null
+    topic          string
+    partition      int
+    offset         long
+    timestamp      timestamp, in microseconds of UTC
+    timestampType  int: -1 none, 0 CreateTime, 1 LogAppendTime
+    headers        array of (key: string, value: binary), null where a record has none
+
+Only the columns that are asked for are made, and in that order.
+"""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+COLUMN_TYPES: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", HEADER_TYPE)),
+}
+ALL_COLUMNS = tuple(COLUMN_TYPES)
+
+
+def schema_of(columns: Iterable[str]) -> pa.Schema:
+    """The Arrow schema of these columns. Raises KeyError for a name that is no column."""
+    return pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in columns])

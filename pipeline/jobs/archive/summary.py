@@ -1,0 +1,87 @@
+"""What a run of archive has done, by topic."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .entries import ArchivedFile
+from .plan import PartitionPlan
+from .staging import StagedRange
+
+
+@dataclass(slots=True)
+class TopicSummary:
+    """`waiting` and `lost` count offsets; `log_bytes` is what was planned to be read, about."""
+
+    partitions: int = 0
+    records: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    log_bytes: int = 0
+    dead_letters: int = 0
+    absent: int = 0
+    lost: int = 0
+    waiting: int = 0
+    merged_files: int = 0
+
+
+@dataclass(slots=True)
+class ArchiveSummary:
+    """What was done; `lost` and `problems` say in words what went wrong, and where."""
+
+    topics: dict[str, TopicSummary] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def planned(self, plans: Sequence[PartitionPlan]) -> None:
+        """What was found when the run began."""
+        for plan in plans:
+            topic = self._topic(plan.partition.topic)
+            topic.partitions += 1
+            topic.log_bytes += plan.size_bytes
+            topic.waiting += plan.waiting
+            if plan.problem:
+                self.problems.append(f"{plan.partition}: {plan.problem}")
+            for each in plan.lost:
+                topic.lost += each.end - each.start
+                self.lost.append(f"{plan.partition}: offsets {each.start} to {each.end - 1}")
+
+    def staged(self, staged: StagedRange) -> None:
+        """A range that is about to be committed."""
+        partition = staged.wanted.partition
+        topic = self._topic(partition.topic)
+        topic.absent += staged.absent
+        for start, end in staged.lost:
+            topic.lost += end - start
+            self.lost.append(f"{partition}: offsets {start} to {end - 1}")
+        if staged.error:
+            self.problems.append(f"{partition}: {staged.error}")
+        if staged.note:
+            self.notes.append(f"{partition}: {staged.note}")
+
+    def committed(self, files: Iterable[ArchivedFile]) -> None:
+        """Files that have come to be there."""
+        for file in files:
+            topic = self._topic(file.of.topic)
+            topic.files += 1
+            topic.file_bytes += file.size_bytes
+            if file.is_dead_letters:
+                topic.dead_letters += file.records
+            else:
+                topic.records += file.records
+
+    def merged(self, topic: str, before: int, after: int) -> None:
+        """So many files have become fewer."""
+        self._topic(topic).merged_files += before - after
+
+    def total(self) -> TopicSummary:
+        """Of all topics."""
+        return TopicSummary(
+            *(
+                sum(getattr(topic, name) for topic in self.topics.values())
+                for name in TopicSummary.__slots__
+            )
+        )
+
+    def _topic(self, name: str) -> TopicSummary:
+        return self.topics.setdefault(name, TopicSummary())

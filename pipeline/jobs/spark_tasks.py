@@ -1,0 +1,139 @@
+"""The parts of a job as tasks of one Spark job, each result handed on when its task has ended.
+
+Spark gives results back when all tasks have ended. Accumulators come with each task that ends, and
+of the attempts of one task, only with the first that succeeds: so results travel in one.
+"""
+
+import re
+import threading
+import uuid
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
+from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import PySparkException
+
+from .job_error import JobError
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
+    from pyspark.sql import SparkSession
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_POLL_S = 0.05
+_PYTHON_ERROR = re.compile(
+    r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE
+)
+
+
+class SparkTasks:
+    """Runs the parts of a job on the cluster of a session."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._context: SparkContext = spark.sparkContext
+
+    @property
+    def parallelism(self) -> int:
+        """How many cores there are for tasks, as far as Spark knows."""
+        return max(self._context.defaultParallelism, 1)
+
+    def run(
+        self,
+        work: Callable[[Item], Iterable[Result]],
+        items: Sequence[Item],
+        description: str,
+    ) -> Generator[tuple[int, list[Result]], None, None]:
+        """See TaskRunner."""
+        if not items:
+            return
+        ended: Accumulator[list[tuple[int, list[Result]]]] = self._context.accumulator(
+            [], _Appended()
+        )
+        job = _Job(self._context, _task(work, ended), items, description)
+        told: set[int] = set()
+        taken = 0
+        try:
+            running = True
+            while running:
+                running = job.is_running(_POLL_S)
+                results = ended.value[taken:]
+                taken += len(results)
+                for index, found in results:
+                    if index not in told:
+                        told.add(index)
+                        yield index, found
+        finally:
+            job.cancel()
+        job.check()
+
+
+class _Job(threading.Thread):
+    """A Spark job that is waited for in a thread of its own."""
+
+    def __init__(
+        self,
+        context: "SparkContext",
+        task: Callable[[Iterable[tuple[int, Any]]], None],
+        items: Sequence[Any],
+        description: str,
+    ) -> None:
+        super().__init__(name=description, daemon=True)
+        self._context = context
+        self._task = task
+        self._items = list(enumerate(items))
+        self._description = description
+        self._group = f"odradek-{uuid.uuid4().hex}"
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._context.setJobGroup(self._group, self._description, interruptOnCancel=True)
+            self._context.parallelize(self._items, len(self._items)).foreachPartition(self._task)
+        except (Py4JError, PySparkException, OSError) as error:
+            self._error = error
+
+    def is_running(self, wait_s: float) -> bool:
+        """Waits so long for the end."""
+        self.join(wait_s)
+        return self.is_alive()
+
+    def cancel(self) -> None:
+        """Nothing happens when it has ended."""
+        if self.is_alive():
+            self._context.cancelJobGroup(self._group)
+            self.join()
+
+    def check(self) -> None:
+        """Raises JobError."""
+        if self._error is not None:
+            raise JobError(f"{self._description}: {reason_of(self._error)}") from self._error
+
+
+class _Appended(AccumulatorParam[list[Any]]):
+    def zero(self, value: list[Any]) -> list[Any]:  # noqa: ARG002 # pyspark's
+        return []
+
+    def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802 # pyspark's
+        value1 += value2
+        return value1
+
+
+def _task(
+    work: Callable[[Item], Iterable[Result]], ended: "Accumulator[list[tuple[int, list[Result]]]]"
+) -> Callable[[Iterable[tuple[int, Item]]], None]:
+    def run_items(numbered: Iterable[tuple[int, Item]]) -> None:
+        for index, item in numbered:
+            ended.add([(index, list(work(item)))])
+
+    return run_items
+
+
+def reason_of(error: Exception) -> str:
+    """What a person can do something with, out of the stack traces of two languages."""
+    lines: list[str] = _PYTHON_ERROR.findall(str(error))
+    if lines:
+        return lines[-1]
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

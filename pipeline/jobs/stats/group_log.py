@@ -1,0 +1,227 @@
+"""What some partitions of `__consumer_offsets` say of groups: the last value of each key.
+
+Offsets that were committed in a transaction count once its marker is there, and not if it was
+aborted. A commit of a transaction that is older than one that came in between does not replace it.
+
+Kafka: OffsetMetadataManager, GroupMetadataManager. How records are framed: a key begins with its
+type, a value with its version, int16 each.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ....protocol.any_batch import read_any_records
+from ....protocol.batch_header import CorruptRecordError
+from ....protocol.primitives import ZERO_UUID
+from ....protocol.record import Record
+from ....protocol.records.consumer_group import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+)
+from ....protocol.records.consumer_offsets import (
+    RECORD_TYPES,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from ....protocol.records.control import ControlRecordType, control_type
+from ....protocol.records.share_group import ShareGroupMemberMetadataKey, ShareGroupMetadataKey
+from ....protocol.records.streams_group import (
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMetadataKey,
+)
+from ....protocol.schema import DecodeError, Message
+from ....storage.batch_scan import read_batches
+from ....storage.files import Files
+from ...reading.partitions import LogDirectories, TopicPartition
+from ...reading.segments import list_segments, open_segment
+
+_INT16 = struct.Struct(">h")
+_GROUPS: Mapping[type[Message], str] = MappingProxyType(
+    {
+        ConsumerGroupMetadataKey: "consumer",
+        ShareGroupMetadataKey: "share",
+        StreamsGroupMetadataKey: "streams",
+    }
+)
+_MEMBERS = (
+    ConsumerGroupMemberMetadataKey,
+    ShareGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataKey,
+)
+
+
+class Commit(NamedTuple):
+    """What a group has committed of a partition. `topic_id`: None where it is not told."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    committed_ms: int
+    metadata: str
+    topic_id: bytes | None
+
+
+class Group(NamedTuple):
+    """A group: `kind` is classic, consumer, share or streams; `protocol` that of a classic one."""
+
+    group: str
+    kind: str
+    members: int
+    protocol: str = ""
+
+
+@dataclass(slots=True)
+class GroupLogState:
+    """The groups of one partition of the log."""
+
+    partition: TopicPartition
+    commits: list[Commit] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    undecodable: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLogWork:
+    """Reads partitions of the groups' log, in a task."""
+
+    log_directories: tuple[Path, ...]
+
+    def __call__(self, partitions: list[TopicPartition]) -> Iterator[GroupLogState]:
+        directories = LogDirectories(self.log_directories)
+        for partition in partitions:
+            yield read_group_log(directories, partition)
+
+
+def read_group_log(directories: LogDirectories, partition: TopicPartition) -> GroupLogState:
+    """The groups in one partition; with a `problem`, what was in front of it counts."""
+    values = _LastValues()
+    problem = ""
+    try:
+        for _ in range(_ATTEMPTS):
+            values = _LastValues()
+            if _read_into(values, directories, partition):
+                break
+    except (CorruptRecordError, DecodeError, OSError) as error:
+        problem = str(error)
+    state = _state_of(partition, values.by_key)
+    state.problem = problem
+    return state
+
+
+_ATTEMPTS = 5
+
+
+def _read_into(
+    values: "_LastValues", directories: LogDirectories, partition: TopicPartition
+) -> bool:
+    """False where files were replaced while they were read: then all is read again."""
+    files: Files = directories.files
+    try:
+        for segment in list_segments(files, directories.required(partition)):
+            opened = open_segment(files, segment)
+            for header, data in read_batches(files, opened.file, 0, opened.size_bytes):
+                records = read_any_records(data, header)
+                if header.is_control:
+                    values.end(header.producer_id, records)
+                elif header.is_transactional:
+                    values.hold(header.producer_id, records)
+                else:
+                    values.put(records)
+    except FileNotFoundError:
+        if directories.find(partition) is None:
+            raise
+        return False
+    return True
+
+
+class _LastValues:
+    """The last value of each key, with the offset of its record."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[bytes, tuple[int, bytes | None]] = {}
+        self._pending: dict[int, list[Record]] = {}
+
+    def put(self, records: Iterable[Record]) -> None:
+        by_key = self.by_key
+        for record in records:
+            if record.key is None:
+                continue
+            known = by_key.get(record.key)
+            if known is None or known[0] < record.offset:
+                by_key[record.key] = record.offset, record.value
+
+    def hold(self, producer_id: int, records: Iterable[Record]) -> None:
+        """Of a transaction that is not decided."""
+        self._pending.setdefault(producer_id, []).extend(records)
+
+    def end(self, producer_id: int, markers: Iterable[Record]) -> None:
+        """A marker. Raises DecodeError."""
+        for marker in markers:
+            pending = self._pending.pop(producer_id, [])
+            if control_type(marker.key) is ControlRecordType.COMMIT:
+                self.put(pending)
+
+
+def _state_of(
+    partition: TopicPartition, by_key: Mapping[bytes, tuple[int, bytes | None]]
+) -> GroupLogState:
+    state = GroupLogState(partition)
+    members: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    for raw_key, (_, raw_value) in by_key.items():
+        if raw_value is None:
+            continue
+        try:
+            key, value = _decoded(raw_key, raw_value)
+        except (DecodeError, struct.error):
+            state.undecodable += 1
+            continue
+        if isinstance(key, (OffsetCommitKey, LegacyOffsetCommitKey)):
+            state.commits.append(_commit(key, value))
+        elif isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
+            group = Group(key.group, "classic", len(value.members), value.protocol_type)
+            state.groups.append(group)
+        elif isinstance(key, _MEMBERS):
+            members[key.group_id] = members.get(key.group_id, 0) + 1
+        elif key is not None and type(key) in _GROUPS:
+            kinds[getattr(key, "group_id")] = _GROUPS[type(key)]  # noqa: B009 # all of them have one
+    state.groups += [Group(name, kind, members.get(name, 0)) for name, kind in kinds.items()]
+    return state
+
+
+def _decoded(raw_key: bytes, raw_value: bytes) -> tuple[Message | None, Message | None]:
+    """None of a type or a version that is not known. Raises DecodeError, struct.error."""
+    (number,) = _INT16.unpack_from(raw_key)
+    (version,) = _INT16.unpack_from(raw_value)
+    known = RECORD_TYPES.get(number)
+    if known is None or version not in known[1].SPEC.versions:
+        return None, None
+    key_type, value_type = known
+    key = key_type.decode(raw_key, 0, _INT16.size)
+    if isinstance(key, _MEMBERS):
+        return key, None  # they are only counted
+    return key, value_type.decode(raw_value, version, _INT16.size)
+
+
+def _commit(key: OffsetCommitKey | LegacyOffsetCommitKey, value: Message | None) -> Commit:
+    assert isinstance(value, (OffsetCommitValue, LegacyOffsetCommitValue))
+    topic_id = getattr(value, "topic_id", ZERO_UUID)
+    return Commit(
+        group=key.group,
+        topic=key.topic,
+        partition=key.partition,
+        offset=value.offset,
+        committed_ms=value.commit_timestamp,
+        metadata=value.metadata,
+        topic_id=None if topic_id == ZERO_UUID else topic_id,
+    )

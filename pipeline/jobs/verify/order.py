@@ -1,0 +1,128 @@
+"""Offsets that rise, and which of them are missing.
+
+A batch of a producer has a record for each of its offsets; the cleaner leaves batches that have
+fewer, or that carry a delete horizon: where one is, the cleaner has been.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....protocol.batch_header import DELETE_HORIZON_BIT
+from ....storage.index_file import MAX_RELATIVE_OFFSET
+from ...decoding.varints import Bools, Ints
+from .findings import Findings, Kind
+from .segment_walk import WalkedPiece
+
+_GAPS_KEPT = 20
+
+
+class Gap(NamedTuple):
+    """Offsets from `first` to before `behind` are not there; then comes the batch at `position`."""
+
+    first: int
+    behind: int
+    position: int
+
+
+class Order:
+    """The offsets of one segment, piece after piece."""
+
+    def __init__(self, base_offset: int, path: str, findings: Findings) -> None:
+        self._base_offset = base_offset
+        self._path = path
+        self._findings = findings
+        self._broken_before = 0  # the last batch that was seen
+        self._epoch = -1
+        self.first_epoch = -1
+        self.next_offset = base_offset
+        self.gaps: list[Gap] = []  # the first few
+        self.gap_count = 0
+        self.missing_offsets = 0
+        self.was_cleaned = False
+        self.records = 0
+        self.batches = 0
+
+    @property
+    def last_epoch(self) -> int:
+        """The newest leader epoch; -1 where none was seen."""
+        return self._epoch
+
+    def see(self, piece: WalkedPiece, broken: list[int]) -> None:
+        """The next piece; `broken` are all positions of broken batches so far."""
+        table = piece.table
+        self.batches += table.height
+        if piece.is_messages:
+            self.records += table.height
+        # Behind a broken batch nobody knows which offsets it had.
+        before = np.searchsorted(np.array(broken, np.int64), table.position)
+        is_known = np.diff(before, prepend=self._broken_before) == 0
+        self._broken_before = int(before[-1])
+        reached = np.maximum.accumulate(np.concatenate(([self.next_offset], table.last_offset + 1)))
+        expected = reached[:-1]
+        self._check_order(piece, expected)
+        if not piece.is_messages:
+            self._see_counts(piece)
+            self._see_gaps(piece, expected, is_known)
+            self._see_epochs(piece)
+        self.next_offset = int(reached[-1])
+
+    def knows_end(self, broken: list[int]) -> bool:
+        """Whether no broken batch lies behind the last sound one."""
+        return len(broken) == self._broken_before
+
+    def _check_order(self, piece: WalkedPiece, expected: Ints) -> None:
+        table = piece.table
+        too_far = table.last_offset - self._base_offset > MAX_RELATIVE_OFFSET
+        for row in np.flatnonzero((table.base_offset < expected) | too_far).tolist():
+            self._problem(
+                Kind.ORDER,
+                f"offset {table.base_offset[row]} where {expected[row]} was next",
+                piece,
+                row,
+            )
+
+    def _see_counts(self, piece: WalkedPiece) -> None:
+        table = piece.table
+        span = table.last_offset - table.base_offset + 1
+        self.records += int(table.record_count[~table.is_control].sum())
+        for row in np.flatnonzero(table.record_count > span).tolist():
+            what = f"{table.record_count[row]} records in {span[row]} offsets"
+            self._problem(Kind.STRUCTURE, what, piece, row)
+        traces = (table.record_count < span) | (table.attributes & DELETE_HORIZON_BIT != 0)
+        self.was_cleaned |= bool(traces.any())
+        for row in np.flatnonzero(table.compression_id > 4).tolist():
+            what = f"compression id {table.compression_id[row]} names no codec"
+            self._problem(Kind.STRUCTURE, what, piece, row)
+
+    def _see_gaps(self, piece: WalkedPiece, expected: Ints, is_known: Bools) -> None:
+        table = piece.table
+        rows = np.flatnonzero((table.base_offset > expected) & is_known)
+        self.gap_count += rows.size
+        self.missing_offsets += int((table.base_offset - expected)[rows].sum())
+        for row in rows[: _GAPS_KEPT - len(self.gaps)].tolist():
+            first, behind = int(expected[row]), int(table.base_offset[row])
+            self.gaps.append(Gap(first, behind, int(table.position[row])))
+
+    def _see_epochs(self, piece: WalkedPiece) -> None:
+        epoch = piece.table.partition_leader_epoch
+        rows = np.flatnonzero(epoch >= 0)
+        if not rows.size:
+            return
+        epoch = epoch[rows]
+        if self.first_epoch < 0:
+            self.first_epoch = int(epoch[0])
+        reached = np.maximum.accumulate(np.concatenate(([self._epoch], epoch)))
+        for at in np.flatnonzero(epoch < reached[:-1]).tolist():
+            what = f"leader epoch {epoch[at]} behind {reached[at]}"
+            self._problem(Kind.ORDER, what, piece, int(rows[at]))
+        self._epoch = int(reached[-1])
+
+    def _problem(self, kind: Kind, what: str, piece: WalkedPiece, row: int) -> None:
+        self._findings.problem(
+            kind,
+            self._path,
+            what,
+            position=int(piece.table.position[row]),
+            offset=int(piece.table.base_offset[row]),
+        )

@@ -1,0 +1,208 @@
+"""What lies in the log directories: segments to be looked at, and files that belong to nothing."""
+
+import heapq
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ....storage.checkpoints import CheckpointError, TopicPartition, read_offsets
+from ....storage.filenames import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    ROOT_FILES,
+    DirectoryState,
+    FileKind,
+    FileState,
+    SegmentFileName,
+    is_foreign_directory,
+    is_unfinished_snapshot,
+    parse_metadata_snapshot_file,
+    parse_partition_directory,
+    parse_segment_file,
+    segment_file,
+)
+from ....storage.files import TEMPORARY_SUFFIX, Files
+from .findings import Findings, Kind
+from .segment_check import SegmentWork, Stamp
+
+_OF_NO_SEGMENT = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE})
+_STAMPED = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
+_TASKS_PER_CORE = 4
+_SMALLEST_TASK_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogRoot:
+    """A log directory. `is_running`: a broker holds its lock."""
+
+    path: Path
+    is_running: bool
+    stopped_cleanly: bool
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(slots=True)
+class PartitionListing:
+    """One partition's directory as it was when it was listed."""
+
+    partition: TopicPartition
+    directory: Path
+    segments: list[SegmentWork]
+    findings: Findings = field(default_factory=Findings)
+
+
+def list_root(files: Files, path: Path, chosen: Collection[str] | None = None) -> LogRoot:
+    """The partitions in a log directory, or those of some topics. Raises OSError."""
+    partitions = []
+    names = files.list_directory(path)
+    for name in names:
+        try:
+            parsed = parse_partition_directory(name)
+        except ValueError:
+            continue
+        is_chosen = chosen is None or parsed.topic in chosen
+        if parsed.state is DirectoryState.LIVE and is_chosen and files.is_directory(path / name):
+            partitions.append(parsed.key)
+    is_running = files.is_locked(path / LOCK)
+    stopped_cleanly = not is_running and CLEAN_SHUTDOWN in names
+    return LogRoot(path, is_running, stopped_cleanly, tuple(sorted(partitions)))
+
+
+def note_root_strays(files: Files, root: Path, findings: Findings) -> None:
+    """What lies in a log directory and is no broker's. Raises OSError."""
+    for name in files.list_directory(root):
+        path = root / name
+        if not files.is_directory(path):
+            if name not in ROOT_FILES and not name.endswith(TEMPORARY_SUFFIX):
+                findings.note(Kind.FILE, str(path), "a file that no broker knows")
+            continue
+        try:
+            state = parse_partition_directory(name).state
+        except ValueError as error:
+            if not is_foreign_directory(name):
+                findings.problem(Kind.FILE, str(path), str(error))
+            continue
+        if state is DirectoryState.STRAY:
+            findings.note(Kind.FILE, str(path), "a log that no topic owned")
+
+
+def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicPartition, int]:
+    """How far the cleaner has noted to have come. What cannot be read is a finding, and nothing."""
+    path = root / CLEANER_OFFSET_CHECKPOINT
+    try:
+        return read_offsets(files, path)
+    except (CheckpointError, OSError) as error:
+        what = f"it cannot be read, gaps are judged by what batches tell: {error}"
+        findings.note(Kind.FILE, str(path), what)
+        return {}
+
+
+def list_partition(
+    files: Files, root: LogRoot, partition: TopicPartition, *, deep: bool
+) -> PartitionListing | None:
+    """None where it is not there any more."""
+    directory = root.path / f"{partition[0]}-{partition[1]}"
+    try:
+        names = files.list_directory(directory)
+    except FileNotFoundError:
+        return None
+    parsed = [found for found in map(parse_segment_file, names) if found is not None]
+    live = [name for name in parsed if name.state is FileState.LIVE]
+    bases = sorted(name.offset for name in live if name.kind is FileKind.LOG)
+    listing = PartitionListing(partition, directory, [])
+    snapshots = sorted(each.offset for each in live if each.kind is FileKind.PRODUCER_SNAPSHOT)
+    for base in bases:
+        is_last = base == bases[-1]
+        stamp = _stamp(directory, base)
+        if stamp[0] is None:
+            continue
+        work = SegmentWork(
+            directory=directory,
+            base_offset=base,
+            size_bytes=stamp[0][1],
+            stamp=stamp,
+            in_use=is_last and not root.stopped_cleanly,
+            snapshots=tuple(
+                each for each in snapshots if each == base or (is_last and each not in bases)
+            ),
+            deep=deep,
+        )
+        listing.segments.append(work)
+    if not bases:
+        listing.findings.note(Kind.FILE, str(directory), "there is no segment in it")
+    _note_strays(listing, names, parsed, set(bases), is_running=root.is_running)
+    _note_snapshots(listing, snapshots, set(bases))
+    return listing
+
+
+def _stamp(directory: Path, base: int) -> Stamp:
+    return tuple(_stamp_of(directory / segment_file(base, kind)) for kind in _STAMPED)
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _note_strays(
+    listing: PartitionListing,
+    names: Iterable[str],
+    parsed: Iterable[SegmentFileName],
+    bases: set[int],
+    *,
+    is_running: bool,
+) -> None:
+    for each in parsed:
+        path = str(listing.directory / segment_file(*each))
+        if each.state is FileState.LIVE:
+            if each.kind not in (FileKind.LOG, FileKind.PRODUCER_SNAPSHOT) and (
+                each.offset not in bases
+            ):
+                listing.findings.note(Kind.FILE, path, "a file of no segment")
+        elif not is_running:
+            listing.findings.note(Kind.FILE, path, "left behind; the next start tidies it up")
+    for name in names:
+        if not _is_known(name):
+            path = str(listing.directory / name)
+            listing.findings.note(Kind.FILE, path, "a file that no broker knows")
+
+
+def _is_known(name: str) -> bool:
+    return (
+        name in _OF_NO_SEGMENT
+        or name.endswith(TEMPORARY_SUFFIX)
+        or parse_segment_file(name) is not None
+        or parse_metadata_snapshot_file(name) is not None
+        or is_unfinished_snapshot(name)
+    )
+
+
+def _note_snapshots(listing: PartitionListing, snapshots: list[int], bases: set[int]) -> None:
+    for offset in snapshots[:-1]:
+        if offset not in bases:
+            name = segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
+            path = str(listing.directory / name)
+            listing.findings.note(Kind.FILE, path, "a producer snapshot of no segment")
+
+
+def tasks_of(works: Sequence[SegmentWork], parallelism: int) -> list[list[SegmentWork]]:
+    """The segments in groups of about equal bytes: several per core, none too small for a task."""
+    if not works:
+        return []
+    total = sum(work.size_bytes for work in works)
+    most = max(1, -(-total // _SMALLEST_TASK_BYTES))
+    count = min(len(works), parallelism * _TASKS_PER_CORE, most)
+    groups: list[list[SegmentWork]] = [[] for _ in range(count)]
+    loads = [(0, 0, number) for number in range(count)]
+    for work in sorted(works, key=lambda each: -each.size_bytes):
+        load, segments, number = heapq.heappop(loads)
+        groups[number].append(work)
+        heapq.heappush(loads, (load + work.size_bytes, segments + 1, number))
+    return groups

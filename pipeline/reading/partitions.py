@@ -1,0 +1,81 @@
+"""Which partitions lie in which log directories.
+
+Directories that are about to be deleted, moved or are unknown to the broker are no partitions, and
+what is no log's directory at all is not our business: the broker refuses to start on it.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ...storage.checkpoints import CheckpointError, read_offsets, read_topic_id
+from ...storage.filenames import (
+    LOG_START_OFFSET_CHECKPOINT,
+    PARTITION_METADATA,
+    DirectoryState,
+    parse_partition_directory,
+    partition_directory,
+)
+from ...storage.files import Files
+
+
+class TopicPartition(NamedTuple):
+    """A partition, by name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return partition_directory(self.topic, self.partition)
+
+
+class LogDirectories:
+    """The directories of `log.dirs`. Raises OSError where they cannot be read."""
+
+    def __init__(self, paths: Iterable[Path], files: Files | None = None) -> None:
+        self.paths = tuple(paths)
+        self.files = files or Files()
+
+    def partitions(self) -> list[TopicPartition]:
+        """All that are there, sorted."""
+        return sorted({partition for path in self.paths for partition in self._within(path)})
+
+    def find(self, partition: TopicPartition) -> Path | None:
+        """Where a partition lies: it may be moved from one directory to another at any time."""
+        for path in self.paths:
+            directory = path / str(partition)
+            if self.files.is_directory(directory):
+                return directory
+        return None
+
+    def required(self, partition: TopicPartition) -> Path:
+        """The same. Raises FileNotFoundError."""
+        directory = self.find(partition)
+        if directory is None:
+            places = ", ".join(map(str, self.paths))
+            raise FileNotFoundError(f"there is no partition {partition} in {places}")
+        return directory
+
+    def topic_id(self, directory: Path) -> bytes | None:
+        """The id of the topic that lies there; None where no file tells."""
+        try:
+            return read_topic_id(self.files, directory / PARTITION_METADATA)
+        except CheckpointError:
+            return None
+
+    def checkpointed_start(self, partition: TopicPartition) -> int:
+        """The log start offset that the broker has noted: older records have been deleted."""
+        directory = self.find(partition)
+        if directory is None:
+            return 0
+        path = directory.parent / LOG_START_OFFSET_CHECKPOINT
+        return read_offsets(self.files, path).get(partition, 0)
+
+    def _within(self, path: Path) -> Iterator[TopicPartition]:
+        for name in self.files.list_directory(path):
+            try:
+                parsed = parse_partition_directory(name)
+            except ValueError:
+                continue
+            if parsed.state is DirectoryState.LIVE and self.files.is_directory(path / name):
+                yield TopicPartition(parsed.topic, parsed.partition)

@@ -1,0 +1,1 @@
+"""`spark.read.format("odradek")` and `spark.readStream`: Spark's faces of reading/."""

@@ -1,0 +1,72 @@
+"""A batch query: planned when its tasks are, then read range by range."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from .filters import EVERYTHING, PushedFilters
+from .options import ReadOptions
+from .origin import Origin
+from .planning import plan_batch
+from .row_schema import arrow_schema, chosen_columns, fitted
+from .task import TimesMs, read_range, reads_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+class OdradekReader(DataSourceReader):
+    """Reads without filters: Spark refuses a reader that takes them where they are switched off."""
+
+    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+        self.options = options
+        self.columns = chosen_columns(schema, options)
+        self.schema = schema
+        self.pushed = PushedFilters()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        parts = plan_batch(make_origin(self.options), self.options, self.pushed)
+        return [InputPartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        times_ms = None if self.pushed.times_ms == EVERYTHING else self.pushed.times_ms
+        return read_partition(self.options, partition, self.columns, self.schema, times_ms)
+
+
+class FilteringReader(OdradekReader):
+    """Takes over what filters.py can."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        return self.pushed.push(filters, of_batches=self.options.of_batches)
+
+
+def make_origin(options: ReadOptions) -> Origin:
+    """The files where they can be read here; else the broker."""
+    if reads_files(options):
+        from .files_origin import FilesOrigin
+
+        return FilesOrigin(
+            options.directories,
+            committed_only=options.read_committed,
+            max_split_bytes=options.max_split_bytes,
+        )
+    from .broker_origin import BrokerOrigin  # who reads files need not have the client
+
+    return BrokerOrigin(options.client, committed_only=options.read_committed)
+
+
+def read_partition(
+    options: ReadOptions,
+    partition: InputPartition,
+    columns: tuple[str, ...],
+    schema: "StructType",
+    times_ms: TimesMs = None,
+) -> "Iterator[pa.RecordBatch]":
+    """What a task gives to Spark; nothing for the empty partition that stands for no partition."""
+    if partition.value is None:
+        return
+    wanted_schema = arrow_schema(schema)
+    for batch in read_range(options, partition.value, columns, times_ms):
+        yield fitted(batch, wanted_schema)

@@ -1,0 +1,125 @@
+"""Offsets and ranges from a broker, through confluent-kafka: for who does not see the files."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, cast
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec  # the types do not export it elsewhere
+
+from ..reading.bounds import OffsetBounds
+from ..reading.partitions import TopicPartition
+from ..reading.range_reader import OffsetRange
+from .positions import EARLIEST, LATEST
+
+_TIMEOUT_S = 60.0
+# A client that is no consumer is told a consumer's settings too; it need not warn of them.
+_ERRORS_ONLY = {"log_level": 3}
+_GONE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+    }
+)
+# Called with EARLIEST, LATEST or a time it makes one of its subclasses, which mypy cannot see.
+_spec = cast("Callable[[int], OffsetSpec]", OffsetSpec)
+
+
+class NoAnswerError(Exception):
+    """The broker cannot be reached, or refuses."""
+
+
+class BrokerOrigin:
+    """See Origin. Raises NoAnswerError."""
+
+    def __init__(
+        self, client: Mapping[str, str], *, committed_only: bool, timeout_s: float = _TIMEOUT_S
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._servers = client["bootstrap.servers"]
+        self._admin = AdminClient({**client, **_ERRORS_ONLY})
+        self._isolation = (
+            IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
+        )
+
+    def partitions(self) -> list[TopicPartition]:
+        try:
+            topics = self._admin.list_topics(timeout=self._timeout_s).topics
+        except KafkaException as error:
+            raise self._no_answer(error) from error
+        return sorted(
+            TopicPartition(topic, partition)
+            for topic, described in topics.items()
+            for partition in described.partitions
+        )
+
+    def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
+        first = self._offsets(dict.fromkeys(partitions, EARLIEST))
+        behind = self._offsets(dict.fromkeys(first, LATEST))
+        return {
+            partition: OffsetBounds(min(first[partition], end), end)
+            for partition, end in behind.items()
+        }
+
+    def offsets_at(
+        self,
+        timestamps_ms: Mapping[TopicPartition, int],
+        bounds: Mapping[TopicPartition, OffsetBounds],
+    ) -> dict[TopicPartition, int | None]:
+        wanted = {
+            partition: max(0, timestamp_ms)
+            for partition, timestamp_ms in timestamps_ms.items()
+            if partition in bounds
+        }
+        return {
+            partition: None
+            if offset < 0 or offset >= bounds[partition].end
+            else max(offset, bounds[partition].start)
+            for partition, offset in self._offsets(wanted).items()
+        }
+
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
+        topics = sorted({partition.topic for partition in partitions})
+        if not topics:
+            return {}
+        asked = self._admin.describe_topics(
+            TopicCollection(topics), request_timeout=self._timeout_s
+        )
+        ids = {topic: str(found.topic_id).encode() for topic, found in self._results(asked)}
+        return {each: ids[each.topic] for each in partitions if each.topic in ids}
+
+    def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
+        return [OffsetRange(partition, start, end)]
+
+    def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """By a time in milliseconds, or EARLIEST, or LATEST; -1 where all records are older."""
+        if not wanted:
+            return {}
+        asked = self._admin.list_offsets(
+            {ClientPartition(*each): _spec(when) for each, when in wanted.items()},
+            isolation_level=self._isolation,
+            request_timeout=self._timeout_s,
+        )
+        return {
+            TopicPartition(partition.topic, partition.partition): found.offset
+            for partition, found in self._results(asked)
+        }
+
+    def _results(self, asked: Mapping[Any, "Future[Any]"]) -> Iterable[tuple[Any, Any]]:
+        for each, future in asked.items():
+            try:
+                yield each, future.result()
+            except KafkaException as error:
+                if error.args[0].code() not in _GONE:
+                    raise self._no_answer(error) from error
+
+    def _no_answer(self, error: KafkaException) -> NoAnswerError:
+        return NoAnswerError(f"{self._servers}: {error.args[0].str()}")

@@ -1,0 +1,80 @@
+"""Offsets and ranges from log directories."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..reading.bounds import OffsetBounds, offset_at, offset_bounds
+from ..reading.isolation import Aborted, read_committed
+from ..reading.partitions import LogDirectories, TopicPartition
+from ..reading.range_reader import OffsetRange
+from ..reading.splits import split_range
+
+
+class FilesOrigin:
+    """See Origin."""
+
+    def __init__(
+        self, paths: Iterable[Path], *, committed_only: bool, max_split_bytes: int
+    ) -> None:
+        self.directories = LogDirectories(paths)
+        self._committed_only = committed_only
+        self._max_split_bytes = max_split_bytes
+
+    def partitions(self) -> list[TopicPartition]:
+        return self.directories.partitions()
+
+    def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
+        found: dict[TopicPartition, OffsetBounds] = {}
+        for partition in partitions:
+            try:
+                found[partition] = self._bounds(partition)
+            except FileNotFoundError:
+                if self.directories.find(partition) is not None:
+                    raise
+        return found
+
+    def offsets_at(
+        self,
+        timestamps_ms: Mapping[TopicPartition, int],
+        bounds: Mapping[TopicPartition, OffsetBounds],
+    ) -> dict[TopicPartition, int | None]:
+        return {
+            partition: offset_at(self.directories, partition, timestamp_ms, bounds[partition])
+            for partition, timestamp_ms in timestamps_ms.items()
+            if partition in bounds
+        }
+
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
+        found = {partition: self._topic_id(partition) for partition in partitions}
+        return {partition: topic_id for partition, topic_id in found.items() if topic_id}
+
+    def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
+        wanted = OffsetRange(partition, start, end, (), self._topic_id(partition))
+        try:
+            wanted = replace(wanted, aborted=self._aborted(partition, start, end))
+            return split_range(self.directories, wanted, self._max_split_bytes)
+        except FileNotFoundError:
+            # Files were deleted since they were listed: the task will see what is left.
+            return [wanted]
+
+    def _bounds(self, partition: TopicPartition) -> OffsetBounds:
+        bounds = offset_bounds(self.directories, partition)
+        if not self._committed_only:
+            return bounds
+        end = read_committed(self.directories, partition, bounds.end).end
+        return OffsetBounds(min(bounds.start, end), end)
+
+    def _aborted(self, partition: TopicPartition, start: int, end: int) -> tuple[Aborted, ...]:
+        """By the whole log: how a transaction ends may stand behind the range that is read."""
+        if not self._committed_only:
+            return ()
+        log_end = offset_bounds(self.directories, partition).end
+        aborted = read_committed(self.directories, partition, log_end).aborted
+        return tuple(
+            each for each in aborted if each.first_offset < end and each.last_offset >= start
+        )
+
+    def _topic_id(self, partition: TopicPartition) -> bytes | None:
+        directory = self.directories.find(partition)
+        return None if directory is None else self.directories.topic_id(directory)

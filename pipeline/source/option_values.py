@@ -1,0 +1,61 @@
+"""The text of an option into a value. All raise OptionError with the option's name."""
+
+import re
+from collections.abc import Collection
+
+from .positions import OptionError
+
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SIZE = re.compile(r"(\d+)\s*([kmg]?b?)", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.IGNORECASE)
+
+
+def boolean(name: str, text: str) -> bool:
+    """true or false."""
+    if text.strip().lower() not in ("true", "false"):
+        raise OptionError(f"{name} is true or false, not {text!r}")
+    return text.strip().lower() == "true"
+
+
+def positive(name: str, text: str) -> int:
+    """A number above zero."""
+    number = whole(name, text)
+    if number <= 0:
+        raise OptionError(f"{name} must be a positive number, not {text!r}")
+    return number
+
+
+def whole(name: str, text: str) -> int:
+    """A whole number of 64 bits."""
+    try:
+        number = int(text.strip())
+    except ValueError:
+        raise OptionError(f"{name} must be a whole number, not {text!r}") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OptionError(f"{name}: {text} does not fit into 64 bits")
+    return number
+
+
+def one_of(name: str, text: str, choices: Collection[str]) -> str:
+    """One of some words, in any case."""
+    found = text.strip().lower()
+    if found not in choices:
+        raise OptionError(f"{name} is one of {', '.join(choices)}, not {text!r}")
+    return found
+
+
+def size_bytes(name: str, text: str) -> int:
+    """`67108864`, `64m` or `64MB`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise OptionError(f"{name} is a size such as 64m, not {text!r}")
+    return int(match[1]) * _BYTES[match[2].lower().removesuffix("b")]
+
+
+def duration_ms(name: str, text: str) -> int:
+    """`15m`, `30s`, `500ms`."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise OptionError(f"{name} is a duration such as 15m, 30s or 500ms, not {text!r}")
+    return int(match[1]) * _MS[match[2].lower()]

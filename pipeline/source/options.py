@@ -1,0 +1,264 @@
+"""The options of `format("odradek")`: names, defaults and checks are those of Spark's Kafka source.
+
+Spark gives them in a dictionary that does not care for case. Unlike Spark's source this one refuses
+names that it does not know: a misspelt `endingOffset` would silently read everything.
+
+    of Spark's Kafka source            subscribe | subscribePattern | assign, startingOffsets, …
+    kafka.*                            for the client, where a broker is asked (client_config.py)
+    path                               log directories, with commas between them
+    mode                               files, broker, or auto: files where `path` can be read here
+    view                               records, or batches: a row for each batch, by its header
+    verifyCrc                          true: checksums are verified
+    maxSplitBytes                      64m: about so much of a log is one task
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ..client_config import PREFIX, ClientConfigError, client_config
+from . import option_values as values
+from .positions import (
+    EARLIEST,
+    LATEST,
+    AtTime,
+    ByOffset,
+    ByTime,
+    Everywhere,
+    OptionError,
+    Position,
+    parse_assigned,
+    parse_offsets,
+)
+from .topics import Assigned, Topics, matching, subscribed
+
+_CHOICES = ("assign", "subscribe", "subscribePattern")
+_STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+_ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+# The same as those of Spark's source, and without a meaning here.
+_IGNORED = (
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+_SIMPLE: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
+    "failOnDataLoss": ("fail_on_data_loss", values.boolean),
+    "includeHeaders": ("include_headers", values.boolean),
+    "verifyCrc": ("verify_crc", values.boolean),
+    "maxOffsetsPerTrigger": ("max_offsets_per_trigger", values.positive),
+    "minOffsetsPerTrigger": ("min_offsets_per_trigger", values.positive),
+    "maxTriggerDelay": ("max_trigger_delay_ms", values.duration_ms),
+    "minPartitions": ("min_partitions", values.positive),
+    "maxRecordsPerPartition": ("max_records_per_partition", values.positive),
+    "maxSplitBytes": ("max_split_bytes", values.size_bytes),
+    "kafkaConsumer.pollTimeoutMs": ("poll_timeout_ms", values.positive),
+}
+_KNOWN: Final = {
+    name.lower(): name
+    for name in (
+        *_CHOICES,
+        *_STARTING,
+        *_ENDING,
+        *_IGNORED,
+        *_SIMPLE,
+        "startingOffsetsByTimestampStrategy",
+        "isolationLevel",
+        "path",
+        "mode",
+        "view",
+    )
+}
+_REFUSED = {
+    "kafka.auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest'",
+    "kafka.key.deserializer": "keys come as bytes; cast them in the query",
+    "kafka.value.deserializer": "values come as bytes; cast them in the query",
+    "kafka.enable.auto.commit": "offsets are kept in the checkpoint and never committed to Kafka",
+    "kafka.interceptor.classes": "there are no Java classes in this client",
+}
+_BOOTSTRAP = "kafka.bootstrap.servers"
+_ISOLATION = "kafka.isolation.level"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What the options ask for."""
+
+    topics: Topics
+    starting: Position
+    ending: Position
+    latest_where_no_time: bool = False
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    read_committed: bool = False
+    directories: tuple[Path, ...] = ()
+    mode: str = "auto"
+    of_batches: bool = False
+    verify_crc: bool = True
+    max_split_bytes: int = 64 << 20
+    poll_timeout_ms: int = 120_000
+    client: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
+    """What these options ask for; None: it is not known yet for what. Raises OptionError."""
+    _check_names(given)
+    texts = {_KNOWN.get(name.lower(), name.lower()): text for name, text in given.items()}
+    mode, directories = _place(texts)
+    options = ReadOptions(
+        topics=_topics(texts),
+        starting=_position(texts, _STARTING, default=LATEST if streaming else EARLIEST),
+        ending=_position(texts, _ENDING, default=LATEST),
+        directories=directories,
+        mode=mode,
+        client=_client(texts),
+        read_committed=_is_read_committed(texts),
+        of_batches=values.one_of("view", texts.get("view", "records"), ("records", "batches"))
+        == "batches",
+        latest_where_no_time=values.one_of(
+            "startingOffsetsByTimestampStrategy",
+            texts.get("startingOffsetsByTimestampStrategy", "error"),
+            ("error", "latest"),
+        )
+        == "latest",
+        **_simple(texts),
+    )
+    if streaming:
+        _check_stream(texts, options)
+    elif streaming is not None:
+        _check_batch(options)
+    if options.of_batches and options.mode == "broker":
+        raise OptionError("view=batches reads the files: it needs 'path', and not mode=broker")
+    return options
+
+
+def _check_names(given: Mapping[str, str]) -> None:
+    for name in map(str.lower, given):
+        if name in _REFUSED:
+            raise OptionError(f"Option '{name}' is not supported: {_REFUSED[name]}")
+        if name == "bootstrap.servers":
+            raise OptionError(f"Option 'bootstrap.servers' is called '{_BOOTSTRAP}'")
+        if not name.startswith(PREFIX) and name not in _KNOWN:
+            raise OptionError(
+                f"There is no option '{name}'; there are {', '.join(_KNOWN.values())}"
+                f" and the client's own, which begin with '{PREFIX}'"
+            )
+
+
+def _topics(texts: Mapping[str, str]) -> Topics:
+    names = [name for name in _CHOICES if name in texts]
+    if not names:
+        raise OptionError(f"One of the following options must be specified: {', '.join(_CHOICES)}")
+    if len(names) > 1:
+        raise OptionError(
+            f"Only one of the following options can be specified: "
+            f"{', '.join(_CHOICES)}; there are {' and '.join(names)}"
+        )
+    name, text = names[0], texts[names[0]]
+    if name == "subscribe":
+        return subscribed(text)
+    if name == "subscribePattern":
+        return matching(text)
+    assigned = parse_assigned(name, text)
+    if not assigned:
+        raise OptionError(
+            f"No topicpartitions to assign as specified value for option 'assign' is '{text}'"
+        )
+    return Assigned(assigned)
+
+
+def _position(texts: Mapping[str, str], names: tuple[str, str, str], *, default: int) -> Position:
+    """The most precise of the three options wins, as in Spark's source."""
+    at_time, by_time, by_offset = names
+    if at_time in texts:
+        return AtTime(_not_negative(at_time, values.whole(at_time, texts[at_time])))
+    if by_time in texts:
+        times = parse_offsets(by_time, texts[by_time])
+        for timestamp_ms in times.values():
+            _not_negative(by_time, timestamp_ms)
+        return ByTime(times)
+    text = texts.get(by_offset, "").strip()
+    if not text:
+        return Everywhere(default)
+    if text.lower() in ("earliest", "latest"):
+        return Everywhere(EARLIEST if text.lower() == "earliest" else LATEST)
+    offsets = parse_offsets(by_offset, text)
+    for partition, offset in offsets.items():
+        if offset < EARLIEST:
+            raise OptionError(f"{by_offset}: {partition} has {offset}: the least is -2, earliest")
+    return ByOffset(offsets)
+
+
+def _not_negative(name: str, timestamp_ms: int) -> int:
+    if timestamp_ms < 0:
+        raise OptionError(f"{name}: a timestamp is not negative: {timestamp_ms}")
+    return timestamp_ms
+
+
+def _place(texts: Mapping[str, str]) -> tuple[str, tuple[Path, ...]]:
+    mode = values.one_of("mode", texts.get("mode", "auto"), ("files", "broker", "auto"))
+    parts = (part.strip().removeprefix("file://") for part in texts.get("path", "").split(","))
+    # Absolute, for the workers need not run in the directory of the driver.
+    directories = tuple(Path(part).absolute() for part in parts if part)
+    if mode == "files" and not directories:
+        raise OptionError("mode=files needs the option 'path': the broker's log directories")
+    if (mode == "broker" or not directories) and not texts.get(_BOOTSTRAP):
+        raise OptionError(f"Option '{_BOOTSTRAP}' must be specified where no 'path' is read")
+    return mode, directories
+
+
+def _is_read_committed(texts: Mapping[str, str]) -> bool:
+    levels = [texts[name] for name in (_ISOLATION, "isolationLevel") if name in texts]
+    both = ("read_uncommitted", "read_committed")
+    chosen = {values.one_of(_ISOLATION, level, both) for level in levels}
+    if len(chosen) > 1:
+        raise OptionError(f"{_ISOLATION} and isolationLevel contradict each other")
+    return chosen == {"read_committed"}
+
+
+def _client(texts: Mapping[str, str]) -> Mapping[str, str]:
+    try:
+        return client_config(texts)
+    except ClientConfigError as error:
+        raise OptionError(str(error)) from None
+
+
+def _simple(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that one option tells, for the options that are there."""
+    return {
+        field: parse(name, texts[name]) for name, (field, parse) in _SIMPLE.items() if name in texts
+    }
+
+
+def _check_stream(texts: Mapping[str, str], options: ReadOptions) -> None:
+    for name in _ENDING:
+        if name in texts:
+            raise OptionError(f"{name} is not valid in streaming queries")
+    at_most, at_least = options.max_offsets_per_trigger, options.min_offsets_per_trigger
+    if at_most is not None and at_least is not None and at_least > at_most:
+        raise OptionError(
+            f"maxOffsetsPerTrigger ({at_most}) must not be less than "
+            f"minOffsetsPerTrigger ({at_least})"
+        )
+
+
+def _check_batch(options: ReadOptions) -> None:
+    _check_no("starting", options.starting, LATEST)
+    _check_no("ending", options.ending, EARLIEST)
+
+
+def _check_no(edge: str, position: Position, forbidden: int) -> None:
+    word = "latest" if forbidden == LATEST else "earliest"
+    if position == Everywhere(forbidden):
+        raise OptionError(f"{edge} offset can't be {word} for batch queries")
+    if isinstance(position, ByOffset):
+        for partition, offset in position.offsets.items():
+            if offset == forbidden:
+                raise OptionError(
+                    f"{edge}Offsets for {partition} can't be {word} for batch queries"
+                )

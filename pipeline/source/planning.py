@@ -1,0 +1,84 @@
+"""Ranges of offsets into parts for tasks. Kafka: KafkaOffsetRangeCalculator."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ..reading.bounds import OffsetBounds
+from ..reading.partitions import TopicPartition
+from ..reading.range_reader import OffsetRange
+from .filters import PushedFilters
+from .options import ReadOptions
+from .origin import Origin
+from .resolving import ending_offsets, starting_offsets, wanted_partitions
+
+
+def plan_batch(origin: Origin, options: ReadOptions, pushed: PushedFilters) -> list[OffsetRange]:
+    """What the tasks of a batch query read. Raises OptionError, DataLostError, OSError."""
+    bounds = origin.bounds(wanted_partitions(origin, options))
+    start = starting_offsets(origin, options, bounds)
+    end = ending_offsets(origin, options, bounds)
+    chosen = {
+        partition: pushed.narrow(start[partition], end[partition])
+        for partition in sorted(start.keys() & end.keys())
+        if pushed.has(partition)
+    }
+    if pushed.times_ms[0] > 0:
+        chosen = _without_old(origin, chosen, pushed.times_ms[0])
+    return cut_ranges(origin, options, chosen)
+
+
+def _without_old(
+    origin: Origin, ranges: Mapping[TopicPartition, tuple[int, int]], not_before_ms: int
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Without what lies before the first record that is young enough."""
+    within = {
+        partition: OffsetBounds(start, end)
+        for partition, (start, end) in ranges.items()
+        if start < end
+    }
+    found = origin.offsets_at(dict.fromkeys(within, not_before_ms), within)
+    return {
+        partition: (bounds.end if (first := found.get(partition)) is None else first, bounds.end)
+        for partition, bounds in within.items()
+    }
+
+
+def cut_ranges(
+    origin: Origin,
+    options: ReadOptions,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+) -> list[OffsetRange]:
+    """Parts of ranges [start, end); nothing of empty ones."""
+    parts = [
+        part
+        for partition, (start, end) in ranges.items()
+        if start < end
+        for part in origin.parts(partition, start, end)
+    ]
+    if options.of_batches:
+        return parts  # a batch must not be cut
+    most = options.max_records_per_partition
+    if most is not None:
+        parts = [piece for part in parts for piece in _cut(part, -(-_size(part) // most))]
+    return _at_least(parts, options.min_partitions or 0)
+
+
+def _at_least(parts: Sequence[OffsetRange], count: int) -> list[OffsetRange]:
+    """At least so many parts where there are enough offsets: the largest are cut most."""
+    if len(parts) >= count:
+        return list(parts)
+    total = sum(map(_size, parts))
+    return [piece for part in parts for piece in _cut(part, math.ceil(_size(part) * count / total))]
+
+
+def _cut(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
+    size = _size(part)
+    count = min(count, size)
+    edges = [part.start + size * number // count for number in range(count + 1)]
+    return [replace(part, start=start, end=end) for start, end in pairwise(edges)]
+
+
+def _size(part: OffsetRange) -> int:
+    return part.end - part.start

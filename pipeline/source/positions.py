@@ -1,0 +1,119 @@
+"""Where to begin and where to end, as the options say it, before it is known what is there.
+
+Everywhere(EARLIEST)             startingOffsets=earliest
+ByOffset({orders-0: 23})         startingOffsets={"orders":{"0":23}}; -2 and -1 as above
+AtTime(1700000000000)            startingTimestamp=1700000000000
+ByTime({orders-0: 17…})          startingOffsetsByTimestamp={"orders":{"0":17…}}
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..reading.partitions import TopicPartition
+
+EARLIEST = -2
+LATEST = -1
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class OptionError(ValueError):
+    """An option that is wrong, missing, unknown, or in contradiction to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """EARLIEST or LATEST, in all partitions."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByOffset:
+    """An offset of each partition, or EARLIEST, or LATEST."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record that is not older."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """The same, with a time for each partition."""
+
+    timestamps_ms: Offsets
+
+
+Position = Everywhere | ByOffset | AtTime | ByTime
+
+
+def parse_assigned(name: str, text: str) -> frozenset[TopicPartition]:
+    """`{"orders":[0,1]}`. Raises OptionError."""
+    topics = _object(name, text, '{"topicA":[0,1],"topicB":[0,1]}')
+    found: set[TopicPartition] = set()
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, list) or not all(map(_is_index, partitions)):
+            raise OptionError(f"{name}: {topic} needs a list of partitions, not {partitions!r}")
+        found |= {TopicPartition(topic, partition) for partition in partitions}
+    return frozenset(found)
+
+
+def parse_offsets(name: str, text: str) -> dict[TopicPartition, int]:
+    """`{"orders":{"0":23,"1":-1}}`: offsets, or timestamps. Raises OptionError."""
+    topics = _object(name, text, '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}')
+    found: dict[TopicPartition, int] = {}
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f"{name}: {topic} needs an object of partitions, not {partitions!r}")
+        for partition, number in partitions.items():
+            if not partition.isdecimal() or not _is_whole(number):
+                raise OptionError(f"{name}: {topic} has {partition!r}: {number!r}")
+            found[TopicPartition(topic, int(partition))] = number
+    return found
+
+
+def as_json_object(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """`{"orders": {"0": 23}}`, always in the same order: Spark compares such offsets as text."""
+    found: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return found
+
+
+def from_json_object(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    """Back from `as_json_object`."""
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, partitions in offsets.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def named(partitions: Iterable[TopicPartition]) -> str:
+    """Their names, for a message."""
+    return ", ".join(map(str, sorted(partitions))) or "none"
+
+
+def _object(name: str, text: str, example: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except json.JSONDecodeError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise OptionError(f"{name}: expected e.g. {example}, got {text}")
+    return parsed
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def _is_index(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0

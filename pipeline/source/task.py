@@ -1,0 +1,94 @@
+"""What a task does: read one range of offsets into Arrow record batches."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..decoding.batch_decoder import BatchDecoder
+from ..decoding.decoder import RecordDecoder
+from ..reading.partitions import LogDirectories
+from ..reading.range_reader import OffsetRange, RangeReader
+from .options import ReadOptions
+
+_THREADS = 2
+
+TimesMs = tuple[int, int] | None
+
+
+class _Reader(Protocol):
+    def read(self) -> Iterator[pa.RecordBatch]: ...
+
+
+def reads_files(options: ReadOptions) -> bool:
+    """Whether files are read on this machine, and not a broker asked."""
+    if options.mode != "auto":
+        return options.mode == "files"
+    return all(map(_can_be_read, options.directories)) and bool(options.directories)
+
+
+def read_range(
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
+) -> Iterator[pa.RecordBatch]:
+    """The records. Raises DataLostError, CorruptRecordError, NoAnswerError, OSError."""
+    with ExitStack() as stack:
+        reader: _Reader
+        if reads_files(options) or not options.client.get("bootstrap.servers"):
+            reader = _files_reader(options, wanted, columns, times_ms, stack)
+        else:
+            reader = _broker_reader(options, wanted, columns, times_ms)
+        yield from reader.read()
+
+
+def _files_reader(
+    options: ReadOptions,
+    wanted: OffsetRange,
+    columns: tuple[str, ...],
+    times_ms: TimesMs,
+    stack: ExitStack,
+) -> RangeReader:
+    for directory in options.directories:
+        # Else it would look as if all records had been deleted.
+        next(directory.iterdir(), None)
+    topic, partition = wanted.partition
+    decoder: RecordDecoder | BatchDecoder
+    if options.of_batches:
+        decoder = BatchDecoder(topic, partition, columns)
+    else:
+        threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
+        decoder = RecordDecoder(topic, partition, columns, threads, times_ms)
+    directories = LogDirectories(options.directories)
+    return RangeReader(
+        directories,
+        wanted,
+        decoder,
+        verify_crc=options.verify_crc,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+
+
+def _broker_reader(
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
+) -> _Reader:
+    from .broker_reader import BrokerReader  # who reads files need not have the client
+
+    return BrokerReader(
+        options.client,
+        wanted,
+        columns,
+        times_ms,
+        read_committed=options.read_committed,
+        fail_on_data_loss=options.fail_on_data_loss,
+        timeout_ms=options.poll_timeout_ms,
+    )
+
+
+def _can_be_read(directory: Path) -> bool:
+    try:
+        next(directory.iterdir(), None)
+    except OSError:
+        return False
+    return True

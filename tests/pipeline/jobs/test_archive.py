@@ -1,0 +1,540 @@
+"""Archives: each record exactly once, whatever happens. Without Spark."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from odradek.pipeline.jobs.archive.compaction import merges
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive
+from odradek.pipeline.jobs.archive.layout import ArchiveLayout
+from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.reading import range_reader
+from odradek.protocol.compression import CompressionType
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from tests.support.archives import archive_here, data_files, logged, rows_of, seen
+from tests.support.crashing_files import CHANGES, CrashedError, CrashingFiles, QuickFiles
+from tests.support.dirty_logs import Writer, clean
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+
+ANY_TIME = {"message_timestamp_after_max_ms": (1 << 63) - 1}
+DAY_MS = 86_400_000
+QUICK = QuickFiles()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "_WAIT_S", 0)
+
+
+class DyingFiles(CrashingFiles):
+    """Also dies in the middle of what the others take for granted."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        for name in ("remove_tree", "make_directory"):
+            setattr(self, name, self._counted(getattr(Files, name).__get__(self)))
+
+
+def box_at(root: Path, **more: Any) -> LogBox:
+    more = {"segment_bytes": 2000, "segment_index_bytes": 1024, "index_interval_bytes": 200, **more}
+    return LogBox(root, files=QUICK, **more)
+
+
+def written(
+    root: Path, seed: int = 1, batches: int = 60, **more: Any
+) -> tuple[LogBox, PartitionLog]:
+    """A log of several segments with all codecs, transactions, headers and null keys."""
+    box = box_at(root / "log", **more)
+    log = box.open()
+    null_keys = not more
+    Writer(seed, codecs=tuple(CompressionType), null_keys=null_keys).write(log, batches)
+    return box, log
+
+
+def write_more(log: PartitionLog, batches: int) -> None:
+    """By producers that do not number their records: those of `written` have gone on."""
+    Writer(9, producers=False).write(log, batches)
+
+
+def settings_for(root: Path, **more: Any) -> ArchiveSettings:
+    more = {"until_end": True, "max_split_bytes": 1500, **more}
+    return ArchiveSettings(log_directories=[root / "log"], archive=root / "archive", **more)
+
+
+def state_of(settings: ArchiveSettings) -> ArchiveState:
+    return ArchiveState.of(Manifest(ArchiveLayout(settings.archive), QUICK).entries())
+
+
+def archived(settings: ArchiveSettings) -> list[tuple[Any, ...]]:
+    return rows_of(seen(settings.archive))
+
+
+# -- what gets there -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_archive_equals_the_log_record_for_record(tmp_path: Path, seed: int) -> None:
+    box, log = written(tmp_path, seed)
+    settings = settings_for(tmp_path)
+    summary = archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+    assert summary.total().records == len(logged(box.directory))
+    assert summary.total().waiting == 0
+    covered = state_of(settings).covered
+    assert list(covered.values()) == [[Span(0, log.log_end_offset)]]
+
+
+def test_a_second_run_has_nothing_to_do(tmp_path: Path) -> None:
+    written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    before = data_files(settings.archive)
+    summary = archive_here(settings, QUICK)
+    assert summary.total().records == 0
+    assert data_files(settings.archive) == before
+    assert state_of(settings).last_number == 1
+
+
+def test_records_of_all_columns_and_uncommitted_ones_on_demand(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path, committed_only=False)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory, committed=False)
+    assert len(archived(settings)) > len(logged(box.directory))
+
+
+def test_the_active_segment_waits_until_it_is_closed(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path, until_end=False)
+    summary = archive_here(settings, QUICK)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    assert archived(settings) == [row for row in logged(box.directory) if row[2] < active]
+    assert summary.total().waiting == log.log_end_offset - active
+    write_more(log, 60)
+    archive_here(settings, QUICK)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    assert archived(settings) == [row for row in logged(box.directory) if row[2] < active]
+
+
+def test_records_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=10)
+    undecided = batch_of(b"open", producer=(77, 0, 0), is_transactional=True)
+    first = log.append(undecided, now_ms=NOW_MS, transaction_verified=True).base_offset
+    put(log, b"behind")
+    settings = settings_for(tmp_path)
+    assert archive_here(settings, QUICK).total().waiting == 2
+    assert {row[2] for row in archived(settings)} == {
+        row[2] for row in logged(box.directory) if row[2] < first
+    }
+
+
+def test_several_partitions_and_topics_get_directories_of_their_own(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    for name in ("orders-1", "2024-0"):
+        shutil.copytree(box.directory, box.directory.with_name(name))
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    expected = [
+        row
+        for name in ("2024-0", "orders-0", "orders-1")
+        for row in logged(box.directory.with_name(name))
+    ]
+    assert archived(settings) == expected
+    assert state_of(settings).partitions == {"orders": 2, "2024": 1}
+
+
+def test_a_choice_of_topics_leaves_the_others_alone(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    shutil.copytree(box.directory, box.directory.with_name("other-0"))
+    archive_here(settings_for(tmp_path, topics=TopicChoice(names=["other"])), QUICK)
+    assert {path.parts[-3] for path in data_files(tmp_path / "archive")} == {"topic=other"}
+
+
+def test_records_lie_by_the_utc_date_of_their_timestamp(tmp_path: Path) -> None:
+    box = box_at(tmp_path / "log", segment_bytes=1 << 20, **ANY_TIME)
+    log = box.open()
+    midnight = 1_700_006_400_000
+    stamps = [midnight - 1, midnight, midnight + DAY_MS, midnight - 1, -1, 1 << 60, 0]
+    put(log, *[b"%d" % stamp for stamp in stamps], timestamps=stamps)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    by_date = {
+        path.parent.name: pq.ParquetFile(path).read()["value"].to_pylist()
+        for path in data_files(settings.archive)
+    }
+    assert by_date == {
+        "date=2023-11-14": [b"%d" % (midnight - 1)] * 2,
+        "date=2023-11-15": [b"%d" % midnight],
+        "date=2023-11-16": [b"%d" % (midnight + DAY_MS)],
+        "date=1969-12-31": [b"-1"],
+        "date=1970-01-01": [b"0"],
+        "date=__HIVE_DEFAULT_PARTITION__": [b"%d" % (1 << 60)],
+    }
+
+
+# -- kills, and second attempts --------------------------------------------------------------------
+
+
+def test_of_several_attempts_of_a_task_one_counts(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK, attempts=3)
+    assert archived(settings) == logged(box.directory)
+    assert list(ArchiveLayout(settings.archive).staging.iterdir()) == []
+
+
+def grown_archive(root: Path) -> tuple[LogBox, ArchiveSettings]:
+    """An archive of small files, and a log that has grown since."""
+    box, log = written(root, batches=12)
+    settings = settings_for(root, compact=True, max_split_bytes=600)
+    archive_here(settings_for(root), QUICK)
+    write_more(log, 12)
+    return box, settings
+
+
+def died(settings: ArchiveSettings, limit: int) -> bool:
+    try:
+        archive_here(settings, DyingFiles(limit))
+    except CrashedError:
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_run_again_each_record_is_there_once(tmp_path: Path) -> None:
+    """Meanwhile none is there twice."""
+    box, settings = grown_archive(tmp_path / "first")
+    expected = logged(box.directory)
+    for limit in range(10_000):
+        here = settings_for(tmp_path / str(limit), compact=True, max_split_bytes=600)
+        shutil.copytree(tmp_path / "first" / "log", here.log_directories[0])
+        shutil.copytree(settings.archive, here.archive)
+        was_killed = died(here, limit)
+        between = archived(here)
+        assert len(set(between)) == len(between)
+        assert set(between) <= set(expected)
+        assert not was_killed or not died(here, 10_000)
+        assert archived(here) == expected
+        assert list(ArchiveLayout(here.archive).staging.iterdir()) == []
+        assert not list(here.archive.rglob("*.tmp"))
+        shutil.rmtree(tmp_path / str(limit))
+        if not was_killed:
+            break
+    assert limit > 40
+
+
+def test_killed_again_while_it_recovers_each_record_is_there_once(tmp_path: Path) -> None:
+    box, settings = grown_archive(tmp_path / "first")
+    expected = logged(box.directory)
+    for limit in range(3, 80, 19):
+        here = settings_for(tmp_path / str(limit), compact=True, max_split_bytes=600)
+        shutil.copytree(tmp_path / "first" / "log", here.log_directories[0])
+        shutil.copytree(settings.archive, here.archive)
+        for again in (limit, 5, 7, 9, 11, 13, 2):
+            died(here, again)
+            between = archived(here)
+            assert len(set(between)) == len(between)
+        assert not died(here, 10_000)
+        assert archived(here) == expected
+
+
+def test_what_a_killed_run_has_staged_is_swept_out(tmp_path: Path) -> None:
+    written(tmp_path)
+    settings = settings_for(tmp_path)
+    assert died(settings, 12)
+    staging = ArchiveLayout(settings.archive).staging
+    assert list(staging.glob("*/*"))
+    archive_here(settings, QUICK)
+    assert list(staging.iterdir()) == []
+
+
+class StillWriting(QuickFiles):
+    """A task of a killed run puts another file into its directory while that is removed."""
+
+    def remove_tree(self, directory: Path) -> None:
+        raise OSError(errno.ENOTEMPTY, "not empty", str(directory))
+
+
+def test_a_task_that_outlives_its_run_hinders_no_other(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path)
+    assert died(settings, 12)
+    archive_here(settings, StillWriting())
+    assert archived(settings) == logged(box.directory)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+    assert list(ArchiveLayout(settings.archive).staging.iterdir()) == []
+
+
+def test_only_one_archives_at_a_time(tmp_path: Path) -> None:
+    written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    lock = QUICK.lock(ArchiveLayout(settings.archive).lock)
+    with pytest.raises(JobError, match="another process archives into"):
+        archive_here(settings, QUICK)
+    lock.release()
+    archive_here(settings, QUICK)
+
+
+class LostLock(QuickFiles):
+    """A file system that forgets locks; `meanwhile` happens when a name is taken next."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile: Callable[[], object] | None = meanwhile
+
+    def link(self, source: Path, target: Path) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            (target.parent.parent / "lock").unlink()
+            meanwhile()
+        super().link(source, target)
+
+
+def test_of_two_that_commit_one_finds_out_even_without_a_lock(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path)
+    second = LostLock(lambda: archive_here(settings, QUICK))
+    with pytest.raises(JobError, match="another process archives into"):
+        archive_here(settings, second)
+    assert archived(settings) == logged(box.directory)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+
+
+# -- logs that live on -----------------------------------------------------------------------------
+
+
+class Meanwhile(QuickFiles):
+    """Something happens when the staging directory of the run has been made."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self._happens: Callable[[], object] | None = happens
+
+    def make_directory(self, path: Path) -> None:
+        super().make_directory(path)
+        if path.parent.name == "staging" and list(path.parent.parent.glob("manifest")):
+            self._made = getattr(self, "_made", 0) + 1
+            if self._made == 2 and self._happens is not None:  # by the first task
+                self._happens()
+
+
+def test_records_that_retention_takes_during_a_run_are_told_once(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    expected = logged(box.directory)
+    summary = archive_here(settings, Meanwhile(lambda: log.delete_first_segments(3, NOW_MS)))
+    start = log.log_start_offset
+    assert start > 0
+    assert archived(settings) == [row for row in expected if row[2] >= start]
+    assert summary.total().lost == start
+    assert summary.lost[-1].endswith(f"to {start - 1}")
+    again = archive_here(settings, QUICK)
+    assert (again.lost, again.total().records) == ([], 0)
+
+
+def test_records_that_retention_took_between_runs_are_told_once(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    end = log.log_end_offset
+    first = archived(settings)
+    write_more(log, 60)
+    log.delete_first_segments(len(box.names(".log")) - 2, NOW_MS)
+    assert log.log_start_offset > end
+    summary = archive_here(settings, QUICK)
+    assert summary.lost == [f"orders-0: offsets {end} to {log.log_start_offset - 1}"]
+    assert archived(settings) == first + logged(box.directory)
+    assert archive_here(settings, QUICK).lost == []
+
+
+def test_what_was_deleted_before_the_first_run_is_not_lost(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.delete_first_segments(2, NOW_MS)
+    settings = settings_for(tmp_path)
+    assert archive_here(settings, QUICK).lost == []
+    assert archived(settings) == logged(box.directory)
+
+
+def test_compaction_of_the_log_leaves_gaps_that_are_told(tmp_path: Path) -> None:
+    box, log = written(tmp_path, cleanup_policy=("compact",))
+    end = log.log_end_offset
+    clean(log, NOW_MS + 10**9)
+    settings = settings_for(tmp_path)
+    summary = archive_here(settings, QUICK)
+    rows = archived(settings)
+    assert rows == logged(box.directory)
+    assert summary.total().absent == end - len(rows) > 0
+    entry = Manifest(ArchiveLayout(settings.archive), QUICK).entries()[0]
+    there = {row[2] for row in rows}
+    gaps = {offset for each in entry.ranges for span in each.gaps for offset in range(*span)}
+    assert gaps == set(range(end)) - there
+
+
+def test_a_topic_that_was_made_anew_is_archived_from_its_start(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.assign_topic_id(b"a" * 16)
+    log.close(NOW_MS)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    first = archived(settings)
+    shutil.rmtree(box.directory)
+    log = box.open()
+    log.assign_topic_id(b"b" * 16)
+    write_more(log, 60)
+    archive_here(settings, QUICK)
+    assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
+
+
+def test_a_log_that_is_shorter_than_its_archive_is_not_touched(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    before = archived(settings)
+    log.close(NOW_MS)
+    shutil.rmtree(box.directory)
+    put(box.open(), b"another log")
+    summary = archive_here(settings, QUICK)
+    assert "it has lost records since, or is another one" in summary.problems[0]
+    assert archived(settings) == before
+
+
+def test_a_log_that_ends_before_what_was_planned_goes_on_there_next_time(tmp_path: Path) -> None:
+    box = box_at(tmp_path / "log")
+    log = box.open()
+    write_more(log, 60)
+    log.close(NOW_MS)
+    last = box.names(".log")[-1].removesuffix(".log")
+
+    def cut() -> None:
+        for path in box.directory.glob(f"{last}.*"):
+            path.unlink()
+
+    settings = settings_for(tmp_path)
+    summary = archive_here(settings, Meanwhile(cut))
+    assert summary.lost == []
+    assert f"the log ends at {int(last)} now" in summary.notes[0]
+    log = box.open()
+    for _ in range(10):
+        put(log, *[b"new"] * 30)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+
+
+def test_a_damaged_batch_keeps_back_what_follows_it_and_nothing_else(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    expected = logged(box.directory)
+    path = box.directory / box.names(".log")[2]
+    sound = path.read_bytes()
+    damaged = bytearray(sound)
+    damaged[-3] ^= 1
+    path.write_bytes(damaged)
+    settings = settings_for(tmp_path)
+    summary = archive_here(settings, QUICK)
+    assert "stored CRC" in summary.problems[0]
+    assert 0 < len(archived(settings)) < len(expected)
+    assert set(archived(settings)) < set(expected)
+    path.write_bytes(sound)
+    assert archive_here(settings, QUICK).problems == []
+    assert archived(settings) == expected
+
+
+# -- compaction of small files ---------------------------------------------------------------------
+
+
+def test_small_files_become_one_with_the_same_records(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    archive_here(settings_for(tmp_path), QUICK)
+    settings = settings_for(tmp_path, compact=True)
+    assert len(data_files(settings.archive)) > 3
+    summary = archive_here(settings, QUICK)
+    dates = {path.parent for path in data_files(settings.archive)}
+    assert len(data_files(settings.archive)) == len(dates) < 3
+    assert summary.total().merged_files > 2
+    assert archived(settings) == logged(box.directory)
+    offsets = pq.ParquetFile(data_files(settings.archive)[0]).read()["offset"].to_pylist()
+    assert offsets == sorted(offsets)
+    assert archive_here(settings, QUICK).total().merged_files == 0
+
+
+def test_large_files_and_those_of_other_dates_stay_apart(tmp_path: Path) -> None:
+    box = box_at(tmp_path / "log", **ANY_TIME)
+    log = box.open()
+    for day in (0, 0, 1, 1):
+        put(log, b"x" * 1900, timestamps=[NOW_MS + day * DAY_MS])
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    state = state_of(settings)
+    assert len(state.files) == 4
+    groups = merges(state, ["orders"], small_bytes=1 << 20)
+    assert [[file.first_offset for file in group] for group in groups] == [[0, 1], [2, 3]]
+    assert merges(state, ["orders"], small_bytes=100) == []
+    assert merges(state, ["other"]) == []
+
+
+def test_files_that_somebody_has_deleted_hinder_nobody(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path, compact=True)
+    archive_here(settings_for(tmp_path), QUICK)
+    shutil.rmtree(settings.archive / "topic=orders")
+    write_more(log, 5)
+    summary = archive_here(settings, QUICK)
+    assert len(archived(settings)) == summary.total().records > 0
+    assert box.names()
+
+
+# -- the manifest ----------------------------------------------------------------------------------
+
+
+def test_a_plan_writes_nothing(tmp_path: Path) -> None:
+    _, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    (plan,) = plan_archive(settings)
+    assert [(each.start, each.end) for each in plan.ranges] == [(0, log.log_end_offset)]
+    assert plan.size_bytes > 0
+    assert not settings.archive.exists()
+
+
+def test_a_manifest_that_lacks_an_entry_is_refused(tmp_path: Path) -> None:
+    _, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    write_more(log, 5)
+    archive_here(settings, QUICK)
+    entries = sorted(ArchiveLayout(settings.archive).manifest.iterdir())
+    assert len(entries) == 2
+    entries[0].unlink()
+    with pytest.raises(JobError, match="an entry is missing: 1"):
+        archive_here(settings, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"{}", "is no entry"), (b"not json", "is no entry"), (None, "has format 2")],
+)
+def test_an_entry_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    (path,) = ArchiveLayout(settings.archive).manifest.iterdir()
+    path.write_bytes(content or path.read_bytes().replace(b'"format":1', b'"format":2'))
+    with pytest.raises(JobError, match=f"{path.name} {reason}"):
+        plan_archive(settings)
+
+
+def test_all_that_changes_files_is_counted_by_the_test() -> None:
+    assert {"link", "rename", "remove", "fsync", "append"} <= set(CHANGES)

@@ -1,0 +1,171 @@
+"""Archive and replay as Spark runs them: what cannot be seen without it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, archive
+from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.layout import ArchiveLayout
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.replay.job import ReplaySettings, replay
+from odradek.pipeline.jobs.spark_tasks import SparkTasks, reason_of
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.protocol.compression import CompressionType
+from tests.support.archives import Row, data_files, logged, rows_of, seen
+from tests.support.broker_process import running_broker
+from tests.support.crashing_files import QuickFiles
+from tests.support.dirty_logs import Writer
+from tests.support.log_box import NOW_MS, LogBox, put
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def written(root: Path, partitions: int = 2, batches: int = 50) -> list[Row]:
+    """Logs of several segments; their committed records."""
+    rows: list[Row] = []
+    for partition in range(partitions):
+        box = LogBox(root / "log", files=QuickFiles(), segment_bytes=4000, index_interval_bytes=200)
+        box.directory = root / "log" / f"orders-{partition}"
+        log = box.open()
+        Writer(partition, codecs=tuple(CompressionType)).write(log, batches)
+        log.close(NOW_MS)
+        rows += logged(box.directory)
+    return rows
+
+
+def settings_for(root: Path, **more: Any) -> ArchiveSettings:
+    more = {"until_end": True, "max_split_bytes": 2000, **more}
+    return ArchiveSettings(log_directories=[root / "log"], archive=root / "archive", **more)
+
+
+def test_an_archive_and_its_replay_equal_the_log(spark: "SparkSession", tmp_path: Path) -> None:
+    expected = written(tmp_path)
+    settings = settings_for(tmp_path, compact=True)
+    summary = archive(spark, settings)
+    assert summary.total().records == len(expected)
+    assert summary.total().merged_files > 0
+    assert rows_of(seen(settings.archive)) == expected
+    assert archive(spark, settings).total().records == 0
+    frame = spark.read.parquet(str(settings.archive))
+    assert frame.count() == frame.select("partition", "offset").distinct().count()
+    assert {row.topic for row in frame.select("topic").distinct().collect()} == {"orders"}
+    with running_broker(tmp_path / "broker") as broker:
+        replay(
+            spark,
+            ReplaySettings(
+                archive=settings.archive,
+                client={"bootstrap.servers": broker.bootstrap},
+                job_id="again",
+                topics=TopicChoice(names=["orders"]),
+                create=True,
+            ),
+        )
+        for partition in range(2):
+            found = logged(broker.data / f"orders-{partition}")
+            assert [row[3:] for row in found] == [
+                row[3:] for row in expected if row[1] == partition
+            ]
+
+
+def test_values_become_columns_and_others_dead_letters(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    log = LogBox(tmp_path / "log", files=QuickFiles()).open()
+    put(log, b'{"id": 1, "at": "2024-02-29T12:00:00Z"}', b"bad", b'{"id": 3}')
+    log.close(NOW_MS)
+    values = parse_json_schema('{"id": "long", "at": "timestamp"}')
+    settings = settings_for(tmp_path, values=values)
+    assert archive(spark, settings).total().dead_letters == 1
+    frame = spark.read.parquet(str(settings.archive)).orderBy("offset")
+    found = [(row.offset, row.id, str(row.at)) for row in frame.collect()]
+    assert found == [(0, 1, "2024-02-29 12:00:00"), (2, 3, "None")]
+    (letter,) = spark.read.parquet(str(settings.archive / "_dead_letters")).collect()
+    assert (letter.topic, letter.offset, bytes(letter.value)) == ("orders", 1, b"bad")
+    assert "JSON parse error" in letter.error
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from odradek.pipeline.jobs.archive import job
+from odradek.pipeline.session import make_session
+
+job._COMMIT_EVERY_S = 0.0
+root = Path(sys.argv[1])
+settings = job.ArchiveSettings(
+    log_directories=[root / "log"], archive=root / "archive", until_end=True, max_split_bytes=500)
+job.archive(make_session("local[2]"), settings)
+"""
+
+
+def test_killed_midway_and_run_again_each_record_is_there_once(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    expected = written(tmp_path, batches=120)
+    settings = settings_for(tmp_path)
+    manifest = ArchiveLayout(settings.archive).manifest
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)],
+        start_new_session=True,  # the JVM is killed with it
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 100
+    while not manifest.exists() or len(list(manifest.glob("*.json"))) < 3:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    # Its Python workers are in groups of their own: some may write on while the next run sweeps.
+    between = rows_of(seen(settings.archive))
+    assert 0 < len(between) < len(expected)
+    assert len({row[1:3] for row in between}) == len(between)
+    summary = archive(spark, settings)
+    assert rows_of(seen(settings.archive)) == expected
+    assert 0 < summary.total().records < len(expected)
+    assert len(data_files(settings.archive)) > summary.total().files
+
+
+def numbers(item: int) -> Iterator[int]:
+    """Fails for some."""
+    if item < 0:
+        raise OSError(f"no room for {item}")
+    if item > 100:
+        time.sleep(item)
+    yield from range(item)
+
+
+def test_results_come_when_their_task_has_ended(spark: "SparkSession") -> None:
+    results = SparkTasks(spark).run(numbers, [3, 1000], "test")
+    assert next(results) == (0, [0, 1, 2])
+    began = time.monotonic()
+    results.close()
+    assert time.monotonic() - began < 30
+    assert sorted(SparkTasks(spark).run(numbers, [2, 0, 1], "test")) == [
+        (0, [0, 1]),
+        (1, []),
+        (2, [0]),
+    ]
+    assert list(SparkTasks(spark).run(numbers, [], "test")) == []
+
+
+def test_what_a_task_fails_of_is_said_in_a_line(spark: "SparkSession") -> None:
+    with pytest.raises(JobError) as raised:
+        list(SparkTasks(spark).run(numbers, [1, -7], "test"))
+    assert str(raised.value) == "test: OSError: no room for -7"
+
+
+def test_the_reason_is_the_last_python_error_or_the_first_line() -> None:
+    both = "py4j: x\nTraceback\n  File\nmod.FirstError: a\n\tat java.lang.Foo(Foo.java:1)\n"
+    assert reason_of(RuntimeError(both)) == "FirstError: a"
+    assert reason_of(RuntimeError("\nplain\nmore")) == "plain"
+    assert reason_of(RuntimeError()) == "RuntimeError"

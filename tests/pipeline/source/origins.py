@@ -1,0 +1,53 @@
+"""An origin that is only numbers, for tests of planning."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+
+
+def tp(text: str) -> TopicPartition:
+    """`a-0`."""
+    topic, _, partition = text.rpartition("-")
+    return TopicPartition(topic, int(partition))
+
+
+@dataclass
+class Numbers:
+    """Partitions by name with their first offset and the one behind their last.
+
+    A record's timestamp in milliseconds is 1000 + its offset.
+    """
+
+    there: dict[str, tuple[int, int]]
+    ids: dict[str, bytes] = field(default_factory=dict)
+
+    def partitions(self) -> list[TopicPartition]:
+        return sorted(map(tp, self.there))
+
+    def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
+        return {
+            each: OffsetBounds(*self.there[str(each)])
+            for each in partitions
+            if str(each) in self.there
+        }
+
+    def offsets_at(
+        self,
+        timestamps_ms: Mapping[TopicPartition, int],
+        bounds: Mapping[TopicPartition, OffsetBounds],
+    ) -> dict[TopicPartition, int | None]:
+        found: dict[TopicPartition, int | None] = {}
+        for partition, timestamp_ms in timestamps_ms.items():
+            start, end = bounds[partition]
+            offset = max(start, timestamp_ms - 1000)
+            found[partition] = offset if offset < end else None
+        return found
+
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
+        return {each: self.ids[each.topic] for each in partitions if each.topic in self.ids}
+
+    def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
+        return [OffsetRange(partition, start, end)]

@@ -1,0 +1,139 @@
+"""Ranges of offsets through a broker: where they end in no record, and where records have gone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+pytest.importorskip("pyarrow")
+
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
+from odradek.pipeline.source import broker_reader
+from odradek.pipeline.source.broker_origin import BrokerOrigin, NoAnswerError
+from odradek.pipeline.source.broker_reader import BrokerReader
+from odradek.storage.log import PartitionLog
+from tests.support.broker_process import BrokerProcess
+from tests.support.dirty_logs import end_transaction
+from tests.support.log_box import NOW_MS, batch_of, put
+from tests.support.partition_logs import open_log
+from tests.support.topics import create_topic
+
+LIMIT_SECONDS = 30.0
+
+
+def read(
+    broker: BrokerProcess, topic: str, start: int, end: int, **more: Any
+) -> list[tuple[int, bytes]]:
+    wanted = OffsetRange(TopicPartition(topic, 0), start, end)
+    client = {"bootstrap.servers": broker.bootstrap}
+    reader = BrokerReader(client, wanted, ("offset", "value"), **more)
+    return [(row["offset"], row["value"]) for made in reader.read() for row in made.to_pylist()]
+
+
+def in_transaction(log: PartitionLog, producer_id: int, sequence: int, value: bytes) -> None:
+    batch = batch_of(value, producer=(producer_id, 0, sequence), is_transactional=True)
+    log.append(batch, now_ms=NOW_MS, transaction_verified=True)
+
+
+@pytest.mark.slow
+def test_a_range_may_end_in_markers_and_in_what_was_aborted(
+    start_broker: Callable[..., BrokerProcess], topic: str
+) -> None:
+    broker = start_broker()
+    create_topic(broker.bootstrap, topic)
+    broker.terminate()
+    log = open_log(broker.data, topic, clean=True)
+    put(log, b"0")
+    in_transaction(log, 1, 0, b"1 aborted")
+    in_transaction(log, 2, 0, b"2")
+    end_transaction(log, 2, 0, commit=True)
+    in_transaction(log, 1, 1, b"4 aborted")
+    end_transaction(log, 1, 0, commit=False)
+    in_transaction(log, 3, 0, b"6 open")
+    put(log, b"7")
+    log.close(NOW_MS)
+    broker.start()
+    partition = TopicPartition(topic, 0)
+    client = {"bootstrap.servers": broker.bootstrap}
+    everything = BrokerOrigin(client, committed_only=False).bounds([partition])
+    committed = BrokerOrigin(client, committed_only=True).bounds([partition])
+    assert (everything, committed) == ({partition: (0, 8)}, {partition: (0, 6)})
+    assert read(broker, topic, 0, 6, read_committed=True) == [(0, b"0"), (2, b"2")]
+    assert read(broker, topic, 1, 4, read_committed=True) == [(2, b"2")]
+    assert [offset for offset, _ in read(broker, topic, 0, 8)] == [0, 1, 2, 4, 6, 7]
+    assert [offset for offset, _ in read(broker, topic, 0, 4)] == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_records_that_were_deleted_are_lost_data(broker: BrokerProcess, topic: str) -> None:
+    create_topic(broker.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(20):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_records([ClientPartition(topic, 0, 5)]).values():
+        future.result(LIMIT_SECONDS)
+    with pytest.raises(DataLostError, match="records are gone"):
+        read(broker, topic, 0, 20)
+    assert read(broker, topic, 0, 20, fail_on_data_loss=False)[0] == (5, b"5")
+    assert read(broker, topic, 0, 3, fail_on_data_loss=False) == []
+    with pytest.raises(DataLostError, match="offsets 20 to 29: the log ends before"):
+        read(broker, topic, 10, 30)
+    assert len(read(broker, topic, 10, 30, fail_on_data_loss=False)) == 10
+
+
+@pytest.mark.slow
+def test_origin_tells_what_files_tell(broker: BrokerProcess, topic: str) -> None:
+    create_topic(broker.bootstrap, topic, 2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(6):
+        producer.produce(topic, b"x", partition=1, timestamp=1000 + number)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    origin = BrokerOrigin({"bootstrap.servers": broker.bootstrap}, committed_only=False)
+    empty, full = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    assert {empty, full} <= set(origin.partitions())
+    bounds = origin.bounds([empty, full, TopicPartition("nobody", 0)])
+    assert bounds == {empty: (0, 0), full: (0, 6)}
+    assert origin.offsets_at({empty: 1, full: 1003}, bounds) == {empty: None, full: 3}
+    assert origin.offsets_at({full: 2000}, bounds) == {full: None}
+    ids = origin.topic_ids([empty, full, TopicPartition("nobody", 0)])
+    assert ids.keys() == {empty, full}
+    assert ids[empty] == ids[full]
+
+
+def test_a_broker_that_is_not_there_is_said() -> None:
+    client = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
+    origin = BrokerOrigin(client, committed_only=False, timeout_s=0.3)
+    with pytest.raises(NoAnswerError, match=r"127\.0\.0\.1:1"):
+        origin.partitions()
+
+
+class SilentConsumer:
+    """Never says anything."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        pass
+
+    def assign(self, partitions: Sequence[ClientPartition]) -> None:
+        pass
+
+    def consume(self, count: int, timeout_s: float) -> list[KafkaError]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_broker_that_falls_silent_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_reader, "Consumer", SilentConsumer)
+    wanted = OffsetRange(TopicPartition("a", 0), 0, 1)
+    reader = BrokerReader({"bootstrap.servers": "h:1"}, wanted, ("value",), timeout_ms=3000)
+    with pytest.raises(NoAnswerError, match="nothing from h:1 for 3000 ms"):
+        list(reader.read())

@@ -1,0 +1,153 @@
+"""Planning and reading by files, as a task does it, without Spark."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.source.files_origin import FilesOrigin
+from odradek.pipeline.source.options import ReadOptions, read_options
+from odradek.pipeline.source.task import read_range, reads_files
+from odradek.storage.log import PartitionLog
+from tests.pipeline.source.origins import tp
+from tests.support.crashing_files import QuickFiles
+from tests.support.dirty_logs import end_transaction
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+
+ORDERS = tp("orders-0")
+
+
+def box_at(root: Path, **settings: Any) -> LogBox:
+    return LogBox(root, files=QuickFiles(), **settings)
+
+
+def options(root: Path, **given: str) -> ReadOptions:
+    texts = {"path": str(root), "subscribe": "orders", "mode": "files", **given}
+    return read_options(texts, streaming=None)
+
+
+def origin(root: Path, **given: str) -> FilesOrigin:
+    chosen = options(root, **given)
+    return FilesOrigin(
+        chosen.directories,
+        committed_only=chosen.read_committed,
+        max_split_bytes=chosen.max_split_bytes,
+    )
+
+
+def rows(
+    root: Path, parts: list[OffsetRange], columns: tuple[str, ...], **given: str
+) -> list[dict[str, Any]]:
+    chosen = options(root, **given)
+    return [
+        row
+        for part in parts
+        for batch in read_range(chosen, part, columns, None)
+        for row in batch.to_pylist()
+    ]
+
+
+def in_transaction(log: PartitionLog, producer_id: int, sequence: int, value: bytes) -> None:
+    batch = batch_of(value, producer=(producer_id, 0, sequence), is_transactional=True)
+    log.append(batch, now_ms=NOW_MS, transaction_verified=True)
+
+
+def test_a_transaction_that_ends_behind_the_range_is_decided_all_the_same(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    in_transaction(log, 1, 0, b"0 aborted")
+    in_transaction(log, 2, 0, b"1 committed")
+    put(log, b"2")
+    end_transaction(log, 1, 0, commit=False)
+    end_transaction(log, 2, 0, commit=True)
+    in_transaction(log, 1, 1, b"5 open")
+    put(log, b"6")
+    level = {"kafka.isolation.level": "read_committed"}
+    source = origin(tmp_path, **level)
+    assert source.bounds([ORDERS]) == {ORDERS: (0, 5)}
+    assert origin(tmp_path).bounds([ORDERS]) == {ORDERS: (0, 7)}
+    found = rows(tmp_path, source.parts(ORDERS, 0, 3), ("value",), **level)
+    assert [row["value"] for row in found] == [b"1 committed", b"2"]
+
+
+def test_a_partition_without_segments_has_nothing(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    source = origin(tmp_path)
+    assert source.partitions() == [ORDERS]
+    assert source.bounds([ORDERS]) == {ORDERS: (0, 0)}
+    assert source.offsets_at({ORDERS: 5}, source.bounds([ORDERS])) == {ORDERS: None}
+
+
+def test_what_has_been_deleted_is_left_out(tmp_path: Path) -> None:
+    put(box_at(tmp_path).open(), b"x")
+    source = origin(tmp_path)
+    shutil.rmtree(tmp_path / "orders-0")
+    assert source.partitions() == []
+    assert source.bounds([ORDERS]) == {}
+    assert source.topic_ids([ORDERS]) == {}
+    assert source.parts(ORDERS, 0, 1) == [OffsetRange(ORDERS, 0, 1)]
+
+
+def test_splits_make_up_the_range(tmp_path: Path) -> None:
+    log = box_at(tmp_path, segment_bytes=4000, index_interval_bytes=200).open()
+    for number in range(100):
+        put(log, b"%03d" % number * 30, b"x")
+    parts = origin(tmp_path, maxSplitBytes="2k").parts(ORDERS, 5, 190)
+    assert len(parts) > 5
+    found = rows(tmp_path, parts, ("offset",))
+    assert [row["offset"] for row in found] == list(range(5, 190))
+
+
+def test_batches_are_rows_of_their_headers(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    put(log, b"a", b"b", timestamps=(NOW_MS, NOW_MS + 7))
+    in_transaction(log, 3, 0, b"c")
+    end_transaction(log, 3, 0, commit=False)
+    columns = ("baseOffset", "lastOffset", "recordCount", "producerId", "isControl", "maxTimestamp")
+    found = rows(tmp_path, origin(tmp_path).parts(ORDERS, 0, 4), columns, view="batches")
+    assert [tuple(row.values())[:5] for row in found] == [
+        (0, 1, 2, -1, False),
+        (2, 2, 1, 3, False),
+        (3, 3, 1, 3, True),
+    ]
+    assert found[0]["maxTimestamp"].timestamp() * 1000 == NOW_MS + 7
+
+
+def test_auto_reads_files_where_they_can_be_read(tmp_path: Path) -> None:
+    servers = {"mode": "auto", "kafka.bootstrap.servers": "h:1"}
+    assert reads_files(options(tmp_path, **servers))
+    assert not reads_files(options(tmp_path / "elsewhere", **servers))
+    assert not reads_files(options(tmp_path, **{**servers, "mode": "broker"}))
+
+
+def test_a_damaged_batch_is_an_error_unless_nobody_looks(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    put(box.open(), b"value")
+    path = box.path(0, ".log")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"value")] ^= 1
+    path.write_bytes(data)
+    parts = origin(tmp_path).parts(ORDERS, 0, 1)
+    with pytest.raises(ValueError, match="offset 0: stored CRC"):
+        rows(tmp_path, parts, ("value",))
+    assert rows(tmp_path, parts, ("value",), verifyCrc="false") == [{"value": b"walue"}]
+
+
+def test_records_outside_the_times_are_not_made(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    put(log, b"a", b"b", b"c", timestamps=(NOW_MS + 5, NOW_MS, NOW_MS + 9))
+    put(log, b"d", timestamps=(NOW_MS - 9,))
+    part = OffsetRange(ORDERS, 0, 4)
+    made = read_range(options(tmp_path), part, ("value",), (NOW_MS + 1, NOW_MS + 9))
+    assert pa.Table.from_batches(made)["value"].to_pylist() == [b"a"]
+
+
+def test_a_directory_that_is_not_there_is_no_lost_data(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    part = OffsetRange(ORDERS, 0, 4)
+    with pytest.raises(FileNotFoundError, match="elsewhere"):
+        rows(elsewhere, [part], ("value",), failOnDataLoss="false")
+    with pytest.raises(FileNotFoundError, match="elsewhere"):
+        origin(elsewhere).partitions()

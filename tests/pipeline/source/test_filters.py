@@ -1,0 +1,138 @@
+"""What is taken over from Spark holds for exactly the rows that Spark would keep."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+from odradek.pipeline.source.filters import PushedFilters
+from tests.pipeline.source.origins import tp
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMPARISONS = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+TEXTS = (EqualTo, EqualNullSafe, GreaterThan, LessThan, StringStartsWith, StringContains)
+
+
+def is_true(condition: Filter, row: dict[str, Any]) -> bool:
+    """What Spark would say; no column here is ever null."""
+    if isinstance(condition, Not):
+        return not is_true(condition.child, row)
+    found, value = row[condition.attribute[0]], getattr(condition, "value", None)
+    return {
+        EqualTo: lambda: found == value,
+        EqualNullSafe: lambda: found == value,
+        GreaterThan: lambda: found > value,
+        GreaterThanOrEqual: lambda: found >= value,
+        LessThan: lambda: found < value,
+        LessThanOrEqual: lambda: found <= value,
+        In: lambda: found in value,
+        IsNotNull: lambda: True,
+        StringStartsWith: lambda: found.startswith(value),
+        StringEndsWith: lambda: found.endswith(value),
+        StringContains: lambda: value in found,
+    }[type(condition)]()
+
+
+def keeps(pushed: PushedFilters, row: dict[str, Any]) -> bool:
+    offset, ms = row["offset"], (row["timestamp"] - EPOCH) // timedelta(milliseconds=1)
+    start, end = pushed.narrow(0, 100)
+    is_wanted = pushed.has(tp(f"{row['topic']}-{row['partition']}")) and start <= offset < end
+    return is_wanted and pushed.times_ms[0] <= ms < pushed.times_ms[1]
+
+
+def compared(column: str, kinds: tuple[type, ...], values: Any) -> Any:
+    one = st.builds(lambda kind, value: kind((column,), value), st.sampled_from(kinds), values)
+    several = st.lists(values, max_size=3).map(lambda found: In((column,), tuple(found)))
+    return one | several | one.filter(lambda each: type(each) is EqualTo).map(Not)
+
+
+numbers = st.integers(-1, 5)
+times = st.integers(-2500, 3500).map(lambda us: EPOCH + timedelta(microseconds=us))
+conditions = st.one_of(
+    compared("topic", (*TEXTS, StringEndsWith), st.sampled_from(["", "a", "ab", "ba", "b"])),
+    compared("partition", COMPARISONS, numbers),
+    compared("offset", COMPARISONS, numbers),
+    compared("timestamp", COMPARISONS, times),
+    st.sampled_from([IsNotNull(("offset",)), IsNotNull(("timestamp",))]),
+)
+rows = st.fixed_dictionaries(
+    {
+        "topic": st.sampled_from(["a", "ab", "ba"]),
+        "partition": st.integers(0, 4),
+        "offset": st.integers(0, 4),
+        "timestamp": st.integers(-3, 4).map(lambda ms: EPOCH + timedelta(milliseconds=ms)),
+    }
+)
+
+
+@given(st.lists(conditions, max_size=4), rows)
+def test_what_is_kept_and_looked_at_again_is_what_spark_keeps(
+    filters: list[Filter], row: dict[str, Any]
+) -> None:
+    pushed = PushedFilters()
+    left = pushed.push(filters, of_batches=False)
+    kept = keeps(pushed, row) and all(is_true(each, row) for each in left)
+    assert kept == all(is_true(each, row) for each in filters)
+
+
+@pytest.mark.parametrize("column", ["topic", "partition", "offset", "timestamp"])
+def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
+    values = {"topic": "a", "partition": 1, "offset": 1, "timestamp": EPOCH}
+    pushed = PushedFilters()
+    assert pushed.push([EqualTo((column,), values[column])], of_batches=False) == []
+    assert pushed != PushedFilters()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        EqualTo(("value",), b"x"),
+        IsNotNull(("key",)),
+        IsNull(("offset",)),
+        EqualTo(("partition",), "1"),
+        EqualTo(("offset",), True),
+        EqualTo(("headers", "key"), "offset"),
+        GreaterThan(("timestamp",), datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the point
+        Not(In(("topic",), ("a",))),
+        StringContains(("partition",), "1"),
+    ],
+)
+def test_what_is_not_understood_is_left_to_spark(condition: Filter) -> None:
+    pushed = PushedFilters()
+    assert pushed.push([condition], of_batches=False) == [condition]
+    assert pushed == PushedFilters()
+
+
+def test_nulls_in_a_list_match_nothing() -> None:
+    pushed = PushedFilters()
+    pushed.push([In(("partition",), (1, None)), In(("offset",), (None,))], of_batches=False)
+    assert pushed.has(tp("a-1"))
+    assert not pushed.has(tp("a-0"))
+    start, end = pushed.narrow(0, 100)
+    assert start >= end
+
+
+def test_batches_are_only_chosen_by_topic_and_partition() -> None:
+    filters = [EqualTo(("partition",), 1), GreaterThan(("offset",), 5)]
+    assert PushedFilters().push(filters, of_batches=True) == filters[1:]

@@ -1,0 +1,101 @@
+"""Options into ranges of offsets for tasks."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
+
+from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.pipeline.source.filters import PushedFilters
+from odradek.pipeline.source.options import read_options
+from odradek.pipeline.source.planning import plan_batch
+from odradek.pipeline.source.positions import OptionError
+from tests.pipeline.source.origins import Numbers
+
+THERE = {"a-0": (10, 30), "a-1": (0, 0), "a-2": (5, 105), "b-0": (0, 7)}
+
+
+def planned(pushed: PushedFilters | None = None, **given: str) -> list[tuple[str, int, int]]:
+    where = {} if "assign" in given or "subscribePattern" in given else {"subscribe": "a"}
+    options = read_options({"path": "/logs", **where, **given}, streaming=False)
+    parts = plan_batch(Numbers(THERE), options, pushed or PushedFilters())
+    return [(str(part.partition), part.start, part.end) for part in parts]
+
+
+def test_everything_that_is_there_but_nothing_of_empty_partitions() -> None:
+    assert planned() == [("a-0", 10, 30), ("a-2", 5, 105)]
+    assert planned(assign='{"a":[1]}') == []
+    assert planned(subscribePattern="nothing.*") == []
+
+
+def test_offsets_of_each_partition() -> None:
+    assert planned(
+        startingOffsets='{"a":{"0":15,"1":-2,"2":-2}}', endingOffsets='{"a":{"0":-1,"1":-1,"2":6}}'
+    ) == [("a-0", 15, 30), ("a-2", 5, 6)]
+
+
+def test_every_partition_must_have_its_offset() -> None:
+    with pytest.raises(OptionError, match="you must specify all TopicPartitions"):
+        planned(startingOffsets='{"a":{"0":15}}')
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"startingOffsets": '{"a":{"0":9}}'}, {"endingOffsets": '{"a":{"0":31}}'}],
+)
+def test_offsets_that_are_not_there_are_lost_data(given: dict[str, str]) -> None:
+    with pytest.raises(DataLostError, match="a-0 has offsets 10 to 30"):
+        planned(assign='{"a":[0]}', **given)
+    assert planned(assign='{"a":[0]}', failOnDataLoss="false", **given) == [("a-0", 10, 30)]
+
+
+def test_a_topic_that_is_not_there_is_lost_data() -> None:
+    with pytest.raises(DataLostError, match="there is no c to read"):
+        planned(subscribe="b,c")
+    assert planned(subscribe="b,c", failOnDataLoss="false") == [("b-0", 0, 7)]
+
+
+def test_times_become_offsets() -> None:
+    given = {"startingTimestamp": "1012", "endingTimestamp": "1040"}
+    assert planned(assign='{"a":[0,2]}', **given) == [("a-0", 12, 30), ("a-2", 12, 40)]
+
+
+def test_a_start_behind_all_records_is_an_error_or_the_end() -> None:
+    given = {"assign": '{"a":[0]}', "startingTimestamp": "5000"}
+    with pytest.raises(OptionError, match="No offset matched"):
+        planned(**given)
+    assert planned(**given, startingOffsetsByTimestampStrategy="latest") == []
+
+
+def test_filters_narrow_what_is_read() -> None:
+    pushed = PushedFilters()
+    filters = [GreaterThanOrEqual(("offset",), 20), LessThan(("offset",), 50)]
+    assert pushed.push([*filters, EqualTo(("topic",), "a")], of_batches=False) == []
+    assert planned(pushed) == [("a-0", 20, 30), ("a-2", 20, 50)]
+
+
+def test_what_is_too_old_is_not_read() -> None:
+    pushed = PushedFilters(times_ms=(1040, 1 << 62))
+    assert planned(pushed) == [("a-2", 40, 105)]
+
+
+@given(st.integers(1, 200))
+def test_min_partitions_cuts_large_ranges_most(count: int) -> None:
+    parts = planned(minPartitions=str(count))
+    assert min(count, 120) <= len(parts) <= count + 1
+    offsets = [(name, offset) for name, start, end in parts for offset in range(start, end)]
+    whole = [(name, offset) for name, start, end in planned() for offset in range(start, end)]
+    assert offsets == whole
+
+
+def test_max_records_per_partition_bounds_each_range() -> None:
+    parts = planned(maxRecordsPerPartition="30")
+    assert max(end - start for _, start, end in parts) <= 30
+    assert sum(end - start for _, start, end in parts) == 120
+
+
+def test_batches_are_not_cut() -> None:
+    assert planned(view="batches", minPartitions="50") == planned()

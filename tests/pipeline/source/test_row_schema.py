@@ -1,0 +1,71 @@
+"""The columns of a query are those that the user's schema names."""
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES, batch_schema_of
+from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
+from odradek.pipeline.source.options import ReadOptions, read_options
+from odradek.pipeline.source.positions import OptionError
+from odradek.pipeline.source.row_schema import arrow_schema, chosen_columns, fitted, full_schema
+
+
+def options(**given: str) -> ReadOptions:
+    return read_options({"path": "/logs", "subscribe": "a", **given}, streaming=None)
+
+
+def test_the_schema_is_that_of_sparks_kafka_source() -> None:
+    assert full_schema(options()).simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,"
+        "timestamp:timestamp,timestampType:int>"
+    )
+    with_headers = full_schema(options(includeHeaders="true"))
+    assert with_headers["headers"].dataType.simpleString() == (
+        "array<struct<key:string,value:binary>>"
+    )
+
+
+def test_sparks_arrow_schema_is_that_of_the_decoder() -> None:
+    with_headers = full_schema(options(includeHeaders="true"))
+    assert arrow_schema(with_headers).equals(schema_of(ALL_COLUMNS))
+    of_batches = full_schema(options(view="batches"))
+    assert arrow_schema(of_batches).equals(batch_schema_of(BATCH_COLUMN_TYPES))
+
+
+def test_columns_come_in_the_order_of_the_schema_and_headers_without_an_option() -> None:
+    headers = ArrayType(
+        StructType([StructField("key", StringType()), StructField("value", BinaryType())]), False
+    )
+    schema = StructType().add("headers", headers).add("offset", LongType(), False)
+    assert chosen_columns(schema, options()) == ("headers", "offset")
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (StructType().add("Value", BinaryType()), "There is no column 'Value'; there are key, "),
+        (StructType().add("value", StringType()), "Column 'value' is binary, not string: cast it"),
+        (StructType(), "A schema needs columns"),
+        (StructType().add("key", "binary").add("key", "binary"), "each once"),
+    ],
+)
+def test_what_is_no_column_is_said(schema: StructType, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        chosen_columns(schema, options())
+
+
+def test_a_column_that_is_never_null_is_given_as_such() -> None:
+    wanted = arrow_schema(StructType().add("offset", LongType(), False))
+    batch = pa.RecordBatch.from_pydict({"offset": [1, 2]}, schema=schema_of(["offset"]))
+    assert fitted(batch, wanted).schema.equals(wanted)

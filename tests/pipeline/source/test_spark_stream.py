@@ -1,0 +1,126 @@
+"""spark.readStream.format("odradek"): nothing is lost or doubled between batches and queries."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from confluent_kafka import Producer
+
+from tests.support.broker_process import BrokerProcess
+from tests.support.topics import create_topic, delete_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LIMIT_SECONDS = 60.0
+
+
+class Stream:
+    """A query from topics into Parquet files, which can be run again and again."""
+
+    def __init__(
+        self, spark: "SparkSession", broker: BrokerProcess, pattern: str, root: Path
+    ) -> None:
+        self._spark, self._broker, self._pattern = spark, broker, pattern
+        self._out, self._checkpoint = root / "out", root / "checkpoint"
+
+    def start(self, trigger: dict[str, Any], **options: str) -> "StreamingQuery":
+        where = {"path": str(self._broker.data), "kafka.bootstrap.servers": self._broker.bootstrap}
+        frame = (
+            self._spark.readStream.format("odradek")
+            .options(**where, subscribePattern=self._pattern)
+            .options(**{"startingOffsets": "earliest", **options})
+            .load()
+        )
+        writer = frame.select("topic", "partition", "offset", "value").writeStream
+        return (
+            writer.format("parquet")
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(**trigger)
+            .start(str(self._out))
+        )
+
+    def catch_up(self, **options: str) -> list[int]:
+        """Run it until all that is there has been read; the number of rows of each batch."""
+        query = self.start({"availableNow": True}, **options)
+        assert query.awaitTermination(LIMIT_SECONDS)
+        return [progress.numInputRows for progress in query.recentProgress]
+
+    def values(self) -> list[str]:
+        """What has come out so far, in the order of partitions and offsets."""
+        made = self._spark.read.parquet(str(self._out)).sort("topic", "partition", "offset")
+        return [row.value.decode() for row in made.collect()]
+
+    def last_offsets(self) -> Any:
+        """What the checkpoint tells."""
+        directory = self._checkpoint / "offsets"
+        newest = max(
+            (path for path in directory.iterdir() if path.name.isdecimal()),
+            key=lambda path: int(path.name),
+        )
+        return json.loads(newest.read_text().splitlines()[-1])
+
+
+def produce(broker: BrokerProcess, topic: str, values: range, partitions: int = 1) -> list[str]:
+    """Values such as `t:0007`, dealt to the partitions in turn."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "lz4"})
+    texts = [f"{topic}:{number:04}" for number in values]
+    for number, text in zip(values, texts, strict=True):
+        producer.produce(topic, text.encode(), partition=number % partitions)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    return texts
+
+
+@pytest.mark.parametrize("mode", ["files", "broker"])
+def test_a_stream_goes_on_where_its_checkpoint_says(
+    spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path, mode: str
+) -> None:
+    topic = f"{topic}.{mode}"
+    create_topic(broker.bootstrap, topic, 2)
+    stream = Stream(spark, broker, f"{topic}.*", tmp_path)
+    limited = {"maxOffsetsPerTrigger": "40", "mode": mode}
+    texts = produce(broker, topic, range(100), 2)
+    assert stream.catch_up(**limited) == [40, 40, 20]
+    assert stream.last_offsets() == {topic: {"0": 50, "1": 50}}
+    texts += produce(broker, topic, range(100, 110), 2)
+    create_topic(broker.bootstrap, f"{topic}.new")
+    texts += produce(broker, f"{topic}.new", range(5))
+    assert sum(stream.catch_up(**limited)) == 15
+    assert sum(stream.catch_up(**limited)) == 0
+    assert sorted(stream.values()) == sorted(texts)
+
+
+def test_a_running_stream_sees_what_is_written_and_notices_a_topic_made_anew(
+    spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    create_topic(broker.bootstrap, topic)
+    produce(broker, topic, range(10))
+    stream = Stream(spark, broker, topic, tmp_path)
+    query = stream.start({"processingTime": "0 seconds"}, startingOffsets="latest")
+    query.processAllAvailable()
+    texts = produce(broker, topic, range(10, 20))
+    query.processAllAvailable()
+    assert stream.values() == texts
+    delete_topic(broker.bootstrap, topic)
+    with pytest.raises(Exception, match="not there any more"):
+        query.awaitTermination(LIMIT_SECONDS)
+    assert not query.isActive
+    create_topic(broker.bootstrap, topic)
+    texts += produce(broker, topic, range(4))
+    with pytest.raises(Exception, match="the log that was read to offset 20 is another one now"):
+        stream.catch_up()
+    stream.catch_up(failOnDataLoss="false")
+    assert sorted(stream.values()) == sorted(texts)
+
+
+def test_a_stream_has_no_end_to_be_set(
+    spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    stream = Stream(spark, broker, topic, tmp_path)
+    with pytest.raises(Exception, match="endingOffsets is not valid in streaming queries"):
+        stream.catch_up(endingOffsets="latest")

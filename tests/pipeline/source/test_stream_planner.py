@@ -1,0 +1,153 @@
+"""From batch to batch of a stream."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.pipeline.source.options import read_options
+from odradek.pipeline.source.stream_planner import StreamPlanner
+from tests.pipeline.source.origins import Numbers, tp
+
+
+class Stream:
+    """A stream over numbers, with a clock that is set."""
+
+    def __init__(self, there: dict[str, tuple[int, int]], **given: str) -> None:
+        self.log = Numbers(there, ids={"a": b"1"})
+        self.now_ms = 1e9
+        texts = {"path": "/logs", "subscribePattern": ".*", "startingOffsets": "earliest", **given}
+        self.planner = StreamPlanner(
+            self.log, read_options(texts, streaming=True), lambda: self.now_ms
+        )
+
+    def next_end(
+        self, start: dict[str, int], at_most: int | None = None, *, may_wait: bool = False
+    ) -> dict[str, int]:
+        found = self.planner.next_end(
+            {tp(name): offset for name, offset in start.items()}, at_most, may_wait=may_wait
+        )
+        return {str(each): offset for each, offset in found.items()}
+
+    def parts(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, int, int]]:
+        starts = {tp(name): offset for name, offset in start.items()}
+        ends = {tp(name): offset for name, offset in end.items()}
+        return [
+            (str(part.partition), part.start, part.end) for part in self.planner.parts(starts, ends)
+        ]
+
+
+def test_a_batch_goes_to_the_end() -> None:
+    stream = Stream({"a-0": (3, 10), "a-1": (0, 0)})
+    assert stream.planner.initial() == {tp("a-0"): 3, tp("a-1"): 0}
+    assert stream.next_end({"a-0": 3, "a-1": 0}) == {"a-0": 10, "a-1": 0}
+    assert stream.parts({"a-0": 3, "a-1": 0}, {"a-0": 10, "a-1": 0}) == [("a-0", 3, 10)]
+
+
+def test_a_stream_from_the_latest_offsets_first_notes_where_it_began() -> None:
+    stream = Stream({"a-0": (0, 10)}, startingOffsets="latest")
+    start = {str(each): offset for each, offset in stream.planner.initial().items()}
+    stream.log.there["a-0"] = (0, 15)
+    assert stream.next_end(start) == start == {"a-0": 10}
+    assert stream.next_end(start) == {"a-0": 15}
+
+
+def test_a_limit_is_shared_in_proportion_and_nobody_starves() -> None:
+    stream = Stream({"a-0": (0, 1000), "a-1": (0, 100), "a-2": (0, 1)})
+    start = {"a-0": 0, "a-1": 0, "a-2": 0}
+    assert stream.next_end(start, 110) == {"a-0": 99, "a-1": 9, "a-2": 1}
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a-0", "a-1", "b-0"]), st.integers(0, 50), min_size=1),
+    st.integers(1, 30),
+)
+def test_a_limited_stream_comes_to_the_end(sizes: dict[str, int], at_most: int) -> None:
+    stream = Stream({name: (0, size) for name, size in sizes.items()})
+    at, seen = dict.fromkeys(sizes, 0), 0
+    for _ in range(sum(sizes.values()) + 1):
+        end = stream.next_end(at, at_most)
+        parts = stream.parts(at, end)
+        count = sum(behind - first for _, first, behind in parts)
+        assert count <= at_most + len(sizes)
+        seen, at = seen + count, end
+    assert at == sizes
+    assert seen == sum(sizes.values())
+
+
+def test_available_now_does_not_see_what_comes_later() -> None:
+    stream = Stream({"a-0": (0, 10)})
+    stream.planner.stop_at_what_is_there()
+    stream.log.there |= {"a-0": (0, 50), "a-1": (0, 5)}
+    assert stream.next_end({"a-0": 0}, 6) == {"a-0": 6}
+    assert stream.next_end({"a-0": 6}, 6) == {"a-0": 10}
+    assert stream.next_end({"a-0": 10}, 6) == {"a-0": 10}
+
+
+def test_a_minimum_is_waited_for_but_not_for_ever() -> None:
+    stream = Stream({"a-0": (0, 10)}, minOffsetsPerTrigger="20", maxTriggerDelay="1s")
+    assert stream.next_end({"a-0": 0}, may_wait=True) == {
+        "a-0": 10
+    }  # the first is not kept waiting
+    stream.log.there["a-0"] = (0, 15)
+    assert stream.next_end({"a-0": 10}, may_wait=True) == {"a-0": 10}
+    assert stream.next_end({"a-0": 10}) == {"a-0": 15}
+    stream.now_ms += 1000
+    assert stream.next_end({"a-0": 10}, may_wait=True) == {"a-0": 15}
+    stream.log.there["a-0"] = (0, 40)
+    assert stream.next_end({"a-0": 15}, may_wait=True) == {"a-0": 40}
+
+
+def test_a_new_partition_is_read_from_its_beginning() -> None:
+    stream = Stream({"a-0": (0, 10), "b-0": (0, 4)})
+    end = stream.next_end({"a-0": 10})
+    assert stream.parts({"a-0": 10}, end) == [("b-0", 0, 4)]
+
+
+def test_a_new_partition_that_has_lost_its_beginning_is_lost_data() -> None:
+    lost = {"a-0": (0, 10), "b-0": (2, 4)}
+    with pytest.raises(DataLostError, match="Added partition b-0 starts from 2 instead of 0"):
+        Stream(lost).parts({"a-0": 10}, {"a-0": 10, "b-0": 4})
+    tolerant = Stream(lost, failOnDataLoss="false")
+    assert tolerant.parts({"a-0": 10}, {"a-0": 10, "b-0": 4}) == [("b-0", 2, 4)]
+
+
+def test_a_topic_that_is_gone_is_lost_data() -> None:
+    with pytest.raises(DataLostError, match="b-0: not there any more"):
+        Stream({"a-0": (0, 10)}).parts({"a-0": 3, "b-0": 4}, {"a-0": 10})
+    tolerant = Stream({"a-0": (0, 10)}, failOnDataLoss="false")
+    start = {"a-0": 3, "b-0": 4}
+    assert tolerant.parts(start, tolerant.next_end(start)) == [("a-0", 3, 10)]
+
+
+def test_a_log_that_has_become_shorter_is_lost_data_and_begun_again() -> None:
+    with pytest.raises(DataLostError, match="the log that was read to offset 100"):
+        Stream({"a-0": (0, 40)}).parts({"a-0": 100}, {"a-0": 40})
+    tolerant = Stream({"a-0": (0, 40)}, failOnDataLoss="false")
+    end = tolerant.next_end({"a-0": 100}, 15)
+    assert end == {"a-0": 15}
+    assert tolerant.parts({"a-0": 100}, end) == [("a-0", 0, 15)]
+
+
+def test_a_topic_made_anew_is_noticed_by_its_id_and_begun_again() -> None:
+    for options in ({}, {"failOnDataLoss": "false"}):
+        stream = Stream({"a-0": (0, 40)}, **options)
+        assert stream.parts({"a-0": 0}, {"a-0": 40}) == [("a-0", 0, 40)]
+        stream.log.ids["a"], stream.log.there["a-0"] = b"2", (0, 60)
+        if options:
+            assert stream.parts({"a-0": 40}, {"a-0": 60}) == [("a-0", 0, 60)]
+            assert stream.parts({"a-0": 60}, {"a-0": 60}) == []
+        else:
+            with pytest.raises(DataLostError, match="another one now"):
+                stream.parts({"a-0": 40}, {"a-0": 60})
+
+
+def test_lost_data_is_noticed_before_the_end_of_a_batch_is_noted() -> None:
+    stream = Stream({"a-0": (0, 40)})
+    with pytest.raises(DataLostError, match="b-0: not there any more"):
+        stream.next_end({"a-0": 3, "b-0": 4})
+    with pytest.raises(DataLostError, match="a-0: the log that was read to offset 100"):
+        stream.next_end({"a-0": 100})

@@ -1,0 +1,321 @@
+"""Ranges of offsets, read from a directory whose log lives on."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.reading.bounds import offset_at, offset_bounds
+from odradek.pipeline.reading.isolation import read_committed
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
+from odradek.pipeline.reading.splits import split_range
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.record import Record
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
+from tests.support.crashing_files import QuickFiles
+from tests.support.dirty_logs import Writer, clean
+from tests.support.log_box import NOW_MS, TOPIC, LogBox, batch_of, put
+from tests.support.old_logs import aged_entries, lay_down, records_of
+
+PARTITION = TopicPartition(TOPIC, 0)
+ALL_CODECS = tuple(CompressionType)
+
+
+def box_at(root: Path, **more: Any) -> LogBox:
+    more = {"segment_bytes": 2000, "segment_index_bytes": 1024, "index_interval_bytes": 200, **more}
+    return LogBox(root, files=QuickFiles(), cleanup_policy=("compact",), **more)
+
+
+def written(root: Path, seed: int = 1, batches: int = 120) -> tuple[LogBox, PartitionLog]:
+    """A log of several segments with all codecs, transactions and null keys."""
+    box = box_at(root)
+    log = box.open()
+    Writer(seed, codecs=ALL_CODECS, null_keys=False).write(log, batches)
+    return box, log
+
+
+def directories(box: LogBox) -> LogDirectories:
+    return LogDirectories([box.directory.parent])
+
+
+def reader(box: LogBox, start: int, end: int, **more: Any) -> RangeReader:
+    wanted = OffsetRange(PARTITION, start, end, **more.pop("planned", {}))
+    decoder = RecordDecoder(TOPIC, 0, ALL_COLUMNS)
+    more = {"wait": lambda _: None, **more}
+    return RangeReader(directories(box), wanted, decoder, **more)
+
+
+def rows(batches: Iterator[pa.RecordBatch]) -> list[tuple[object, ...]]:
+    table = pa.Table.from_batches(batches, schema_of(ALL_COLUMNS))
+    stamps = table["timestamp"].cast(pa.int64()).to_pylist()
+    headers = [
+        tuple((each["key"], each["value"]) for each in pairs or ())
+        for pairs in table["headers"].to_pylist()
+    ]
+    return list(
+        zip(
+            table["offset"].to_pylist(),
+            table["key"].to_pylist(),
+            table["value"].to_pylist(),
+            [stamp // 1000 for stamp in stamps],
+            headers,
+            strict=True,
+        )
+    )
+
+
+def row_of(record: Record) -> tuple[object, ...]:
+    return record.offset, record.key, record.value, record.timestamp_ms, record.headers
+
+
+def stored(box: LogBox, *, committed: bool = False) -> list[tuple[object, ...]]:
+    """What a consumer of the whole log sees, batch by batch; nobody leaves a transaction open."""
+    seen: list[list[tuple[object, ...]]] = []
+    undecided: dict[int, list[list[tuple[object, ...]]]] = {}
+    for batch in LogReader(box.directory).batches():
+        header, records = batch.header, list(batch.records())
+        if header.is_control:
+            is_abort = control_type(records[0].key) is ControlRecordType.ABORT
+            for each in undecided.pop(header.producer_id, []):
+                if is_abort and committed:
+                    each.clear()
+            continue
+        seen.append([row_of(record) for record in records])
+        if header.is_transactional:
+            undecided.setdefault(header.producer_id, []).append(seen[-1])
+    return [row for each in seen for row in each]
+
+
+# -- a log at rest ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_log_is_read_whole(tmp_path: Path, closed: bool) -> None:
+    box, log = written(tmp_path)
+    if closed:
+        log.close(NOW_MS)
+    bounds = offset_bounds(directories(box), PARTITION)
+    assert bounds == (0, log.log_end_offset)
+    assert rows(reader(box, *bounds).read()) == stored(box)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_aborted_transactions_are_left_out(tmp_path: Path, seed: int, closed: bool) -> None:
+    """Also those of which the live log has not written its indexes yet."""
+    box, log = written(tmp_path, seed)
+    if closed:
+        log.close(NOW_MS)
+    end = log.log_end_offset
+    isolation = read_committed(directories(box), PARTITION, end)
+    assert isolation.end == end
+    planned = {"aborted": isolation.aborted}
+    expected = stored(box, committed=True)
+    assert len(expected) < len(stored(box))
+    assert rows(reader(box, 0, end, planned=planned).read()) == expected
+
+
+def test_what_is_committed_ends_before_an_open_transaction(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=30)
+    undecided = batch_of(b"open", producer=(77, 0, 0), is_transactional=True)
+    first = log.append(undecided, now_ms=NOW_MS, transaction_verified=True).base_offset
+    put(log, b"behind")
+    assert read_committed(directories(box), PARTITION, log.log_end_offset).end == first
+    log.close(NOW_MS)  # and with a snapshot of the producers at the end
+    assert read_committed(directories(box), PARTITION, log.log_end_offset).end == first
+
+
+def test_formats_before_2017_are_read(tmp_path: Path) -> None:
+    entries = aged_entries()
+    box = box_at(tmp_path)
+    lay_down(box.directory, entries[:7], entries[7:14], entries[14:])
+    bounds = offset_bounds(directories(box), PARTITION)
+    assert rows(reader(box, *bounds).read()) == [row_of(each) for each in records_of(entries)]
+    middle = entries[9].base_offset + 1
+    assert rows(reader(box, middle, bounds.end).read()) == [
+        row_of(each) for each in records_of(entries) if each.offset >= middle
+    ]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_parts_make_up_the_whole(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    box, log = written(tmp_path_factory.mktemp("log"), seed=data.draw(st.integers(0, 99)))
+    if data.draw(st.booleans()):
+        log.close(NOW_MS)
+    end = log.log_end_offset
+    start = data.draw(st.integers(0, end - 1))
+    stop = data.draw(st.integers(start, end))
+    max_bytes = data.draw(st.integers(1, 6000))
+    whole = OffsetRange(PARTITION, start, stop)
+    parts = split_range(directories(box), whole, max_bytes)
+    found = [row for part in parts for row in rows(reader(box, part.start, part.end).read())]
+    assert found == [row for row in stored(box) if start <= row[0] < stop]
+    if stop == end and start == 0 and max_bytes < 1000:
+        assert len(parts) > 5
+
+
+def test_times_are_found_where_the_broker_finds_them(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    log = box.open()
+    bounds = offset_bounds(directories(box), PARTITION)
+    stamps = sorted({row[3] for row in stored(box)})
+    for stamp in [0, *stamps[::7], stamps[-1] + 1]:
+        found = log.offset_for_timestamp(stamp)
+        expected = None if found is None else found.offset
+        assert offset_at(directories(box), PARTITION, stamp, bounds) == expected
+
+
+def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    put(log, b"sound")
+    put(log, b"damaged")
+    log.close(NOW_MS)
+    path = box.path(0, ".log")
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptRecordError, match="the batch at offset 1: stored CRC"):
+        rows(reader(box, 0, 2).read())
+    assert len(rows(reader(box, 0, 2, verify_crc=False).read())) == 2
+
+
+def test_a_torn_tail_is_not_there(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    end = log.log_end_offset
+    box.tear(batch_of(b"half")[:-1])
+    assert offset_bounds(directories(box), PARTITION).end == end
+    assert rows(reader(box, 0, end).read()) == stored(box)
+
+
+def test_an_index_of_another_file_misleads_nobody(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    expected = stored(box)
+    names = box.names(".index")
+    other = (box.directory / names[1]).read_bytes()
+    for name in names[2:]:
+        (box.directory / name).write_bytes(other)
+    for start in range(0, expected[-1][0], 17):
+        found = rows(reader(box, start, log.log_end_offset).read())
+        assert found == [row for row in expected if row[0] >= start]
+
+
+# -- a log that lives on ---------------------------------------------------------------------------
+
+
+def test_segments_may_be_cleaned_between_and_under_the_reads(tmp_path: Path) -> None:
+    """Each record comes at most once and in order, and none is missing that is still there."""
+    for pause_after in range(0, 60, 6):
+        box, log = written(tmp_path / str(pause_after), seed=pause_after)
+        end = log.log_end_offset
+        before = stored(box)
+        parts = split_range(directories(box), OffsetRange(PARTITION, 0, end), 1500)
+        found: list[tuple[object, ...]] = []
+        taken = 0
+        for part in parts:
+            for batch in reader(box, part.start, part.end).read():
+                found += rows(iter([batch]))
+                taken += 1
+                if taken == pause_after:
+                    clean(log, NOW_MS + 10**9)
+                    put(log, b"behind the end")
+        offsets = [row[0] for row in found]
+        assert offsets == sorted(set(offsets))
+        assert set(found) <= set(before)
+        assert set(found) >= {row for row in stored(box) if row[0] < end}
+
+
+def test_a_segment_that_is_being_swapped_is_read_under_its_other_name(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    expected = stored(box)
+    for name in box.names(".log")[1:4]:
+        path = box.directory / name
+        path.rename(path.with_name(f"{name}.swap"))
+    assert rows(reader(box, 0, log.log_end_offset).read()) == expected
+
+
+def test_records_that_retention_took_are_missed_or_passed_over(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    end = log.log_end_offset
+    planned = OffsetRange(PARTITION, 0, end)
+    log.delete_first_segments(3, NOW_MS)
+    begin = offset_bounds(directories(box), PARTITION).start
+    assert begin > 0
+    with pytest.raises(DataLostError, match=f"offsets 0 to {begin - 1} are gone: the log begins"):
+        rows(reader(box, planned.start, end).read())
+    found = rows(reader(box, planned.start, end, fail_on_data_loss=False).read())
+    assert found == stored(box)
+
+
+def test_retention_under_a_read_takes_nothing_that_was_begun(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    end = log.log_end_offset
+    batches = reader(box, 0, end).read()
+    found = rows(iter([next(batches)]))
+    log.delete_first_segments(1, NOW_MS)
+    assert rows(batches)[-1] == stored(box)[-1]
+    assert found
+
+
+def test_a_log_that_ends_before_what_was_planned_has_lost_something(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    end = log.log_end_offset
+    with pytest.raises(DataLostError, match=f"offsets {end} to {end + 4} are gone: the log ends"):
+        rows(reader(box, 0, end + 5).read())
+    assert rows(reader(box, 0, end + 5, fail_on_data_loss=False).read()) == stored(box)
+
+
+def test_a_topic_that_was_made_anew_is_another(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.assign_topic_id(b"a" * 16)
+    planned = {"topic_id": b"b" * 16}
+    with pytest.raises(DataLostError, match="another topic of that name"):
+        rows(reader(box, 0, 10, planned=planned).read())
+    assert rows(reader(box, 0, 10, planned={"topic_id": b"a" * 16}).read())
+
+
+def test_a_partition_that_is_gone_is_lost(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    shutil.rmtree(box.directory)
+    with pytest.raises(FileNotFoundError, match="no partition orders-0"):
+        offset_bounds(directories(box), PARTITION)
+    with pytest.raises(DataLostError, match="no partition orders-0"):
+        rows(reader(box, 0, 10).read())
+    assert rows(reader(box, 0, 10, fail_on_data_loss=False).read()) == []
+
+
+def test_a_partition_may_move_to_another_directory(tmp_path: Path) -> None:
+    box, log = written(tmp_path / "a")
+    log.close(NOW_MS)
+    expected = stored(box)
+    both = LogDirectories([tmp_path / "a", tmp_path / "b"])
+    ranged = OffsetRange(PARTITION, 0, log.log_end_offset)
+    batches = RangeReader(both, ranged, RecordDecoder(TOPIC, 0, ALL_COLUMNS)).read()
+    found = rows(iter([next(batches)]))
+    (tmp_path / "b").mkdir()
+    shutil.move(box.directory, tmp_path / "b" / box.directory.name)
+    assert found + rows(batches) == expected
+
+
+def test_only_live_directories_are_partitions(tmp_path: Path) -> None:
+    for name in ("a-0", "a.b-12", "a-0.123-delete", "b-1.123-future", "c-1.9-stray", "notes"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "meta.properties").write_text("")
+    found = LogDirectories([tmp_path]).partitions()
+    assert found == [("a", 0), ("a.b", 12)]

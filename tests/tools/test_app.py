@@ -1,0 +1,42 @@
+"""The command `odradek` itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Says at its end which of the rooms were loaded; `config.key`: the table of all configuration keys.
+PROGRAM = """
+import atexit, sys
+from odradek.tools.cli import main
+WATCHED = ("protocol", "storage", "config.key", "coordinator", "broker")
+atexit.register(lambda: print(*(n for n in WATCHED if f"odradek.{n}" in sys.modules)))
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        (["--help"], ""),
+        (["why-not-deleted", "--help"], ""),
+        (["dump-log", "--files", "0.log"], "protocol storage"),
+        (["verify", "."], "protocol storage coordinator"),
+        (["why-not-deleted", "."], "protocol storage config.key coordinator broker"),
+    ],
+)
+def test_a_command_loads_what_it_needs(tmp_path: Path, arguments: list[str], loaded: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == loaded, done.stderr
+
+
+def test_the_help_names_all_commands(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "--help"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    for command in ("serve", "dump-log", "verify", "why-not-deleted", "pipeline"):
+        assert f" {command} " in done.stdout

@@ -1,0 +1,119 @@
+"""`odradek pipeline archive`: closed segments into Parquet, each record exactly once."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .options import (
+    Conf,
+    DryRun,
+    LogDirs,
+    Master,
+    Topic,
+    Topics,
+    local_path,
+    log_directories,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from ...pipeline.jobs.archive.job import ArchiveSettings
+
+
+def command(  # noqa: PLR0913 # an option each
+    *,
+    archive: Annotated[
+        str, typer.Argument(metavar="ARCHIVE", help="The directory to archive into.")
+    ],
+    path: LogDirs,
+    topic: Topic = None,
+    topics: Topics = None,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Take the active segment, too.")
+    ] = False,
+    isolation: Annotated[
+        Literal["read_committed", "read_uncommitted"],
+        typer.Option("--isolation", help="Whether records of open and aborted transactions count."),
+    ] = "read_committed",
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="Values are JSON objects: make columns of them, as this file describes. "
+            "Records that do not fit go to ARCHIVE/_dead_letters.",
+        ),
+    ] = None,
+    drop_value: Annotated[
+        bool, typer.Option("--drop-value", help="With --schema: keep the columns only.")
+    ] = False,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Merge small files into larger ones afterwards.")
+    ] = False,
+    verify_crc: Annotated[
+        bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
+    ] = True,
+    master: Master = None,
+    conf: Conf = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Archive topics as Parquet files by topic and date.
+
+    Takes what is not in ARCHIVE yet of all closed segments. However often it is run, and wherever
+    it is killed, each record is there exactly once. A broker may be running meanwhile.
+    """
+    if drop_value and schema is None:
+        raise typer.BadParameter("needs --schema", param_hint="--drop-value")
+    directories, spark_settings = log_directories(path), settings_of(conf)
+    destination = local_path(archive, "ARCHIVE")
+    from ...pipeline.jobs.topic_choice import TopicChoice
+    from .running import run_job
+
+    def job() -> int:
+        from ...pipeline.jobs.archive.job import ArchiveSettings
+        from ...pipeline.jobs.archive.json_schema import read_json_schema
+
+        settings = ArchiveSettings(
+            log_directories=directories,
+            archive=destination,
+            topics=TopicChoice(names=topic or (), pattern=topics),
+            until_end=until_end,
+            committed_only=isolation == "read_committed",
+            values=None if schema is None else read_json_schema(schema),
+            keep_value=not drop_value,
+            compact=compact,
+            verify_crc=verify_crc,
+        )
+        return _planned(settings) if dry_run else _run(settings, master, spark_settings)
+
+    run_job(job)
+
+
+def _planned(settings: "ArchiveSettings") -> int:
+    from ...pipeline.jobs.archive.job import plan_archive
+    from ...pipeline.jobs.archive.summary import ArchiveSummary
+    from .archive_report import show_plan
+
+    plans = plan_archive(settings)
+    summary = ArchiveSummary()
+    summary.planned(plans)
+    offsets: dict[str, int] = {}
+    for plan in plans:
+        wanted = sum(each.end - each.start for each in plan.ranges)
+        offsets[plan.partition.topic] = offsets.get(plan.partition.topic, 0) + wanted
+    return show_plan(summary, offsets)
+
+
+def _run(settings: "ArchiveSettings", master: str | None, conf: dict[str, str]) -> int:
+    from ...pipeline.jobs.archive.job import run_archive
+    from .archive_report import show_summary
+    from .progress import progress_bar
+    from .running import SparkOnDemand
+
+    started = time.monotonic()
+    with SparkOnDemand("archive", master, conf) as runner, progress_bar("tasks") as bar:
+        summary = run_archive(runner, settings, bar)
+    title = f"archived into {settings.archive} in {time.monotonic() - started:.1f} s"
+    return show_summary(summary, title)

@@ -1,0 +1,49 @@
+"""Progress bars on standard error, where somebody looks at a terminal."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...pipeline.jobs.told import QUIET, Told
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Told]:
+    """A bar that counts in `unit`."""
+    if not sys.stderr.isatty():
+        yield QUIET
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+
+        class Shown:
+            """A task of rich's at a time."""
+
+            def __init__(self) -> None:
+                self._task = shown.add_task("planning", total=None)
+
+            def total(self, description: str, parts: int) -> None:
+                shown.remove_task(self._task)
+                self._task = shown.add_task(description, total=parts)
+
+            def done(self, parts: int) -> None:
+                shown.advance(self._task, parts)
+
+        yield Shown()

@@ -1,0 +1,168 @@
+"""`odradek pipeline replay`: an archive into topics again."""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Conf, DryRun, Master, Topic, Topics, local_path, settings_of
+
+if TYPE_CHECKING:
+    from ...pipeline.jobs.replay.job import ReplaySettings
+
+
+def command(  # noqa: PLR0913 # an option each
+    *,
+    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="The directory of an archive.")],
+    bootstrap: Annotated[
+        str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The broker to send to.")
+    ],
+    topic: Topic = None,
+    topics: Topics = None,
+    to_topic: Annotated[
+        str | None,
+        typer.Option("--to-topic", metavar="NAME", help="Send to this topic.  [default: its own]"),
+    ] = None,
+    from_time: Annotated[
+        str | None,
+        typer.Option("--from-time", metavar="TIME", help="From this time on: ISO 8601, or ms."),
+    ] = None,
+    to_time: Annotated[
+        str | None, typer.Option("--to-time", metavar="TIME", help="Up to before this time.")
+    ] = None,
+    from_offset: Annotated[
+        int | None, typer.Option("--from-offset", min=0, help="From this offset on.")
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="Up to before this offset.")
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("--partition", min=0, help="Only this one; may be given several times."),
+    ] = None,
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="Make topics that are missing, with as many partitions as archived."
+        ),
+    ] = False,
+    topic_config: Annotated[
+        list[str] | None,
+        typer.Option("--topic-config", metavar="KEY=VALUE", help="A setting of a created topic."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", min=0.001, help="Records per second, at most.")
+    ] = None,
+    job_id: Annotated[
+        str | None,
+        typer.Option(
+            "--job-id",
+            metavar="ID",
+            help="Go on with a replay that was killed.  [default: a new one]",
+        ),
+    ] = None,
+    client_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client-config", metavar="KEY=VALUE", help="A setting of librdkafka: TLS, SASL, …"
+        ),
+    ] = None,
+    master: Master = None,
+    conf: Conf = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Send archived records to a topic: same partitions, order, times, keys, headers.
+
+    A replay that was killed goes on under its --job-id, and sends nothing twice.
+    """
+    if not topic and topics is None:
+        raise typer.BadParameter("name a topic, or a pattern by --topics", param_hint="--topic")
+    _check_job_id(job_id)
+    source = local_path(archive, "ARCHIVE")
+    bounds_ms = (_time_ms(from_time, "--from-time"), _time_ms(to_time, "--to-time"))
+    client = {**settings_of(client_config, "--client-config"), "bootstrap.servers": bootstrap}
+    topic_settings = settings_of(topic_config, "--topic-config")
+    spark_settings = settings_of(conf) | {"spark.speculation": "false"}
+    from .running import run_job
+
+    def job() -> int:
+        from ...pipeline.jobs.replay.job import ReplaySettings
+        from ...pipeline.jobs.replay.selection import Selection
+        from ...pipeline.jobs.topic_choice import TopicChoice
+
+        settings = ReplaySettings(
+            archive=source,
+            client=client,
+            job_id=job_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}",
+            topics=TopicChoice(names=topic or (), pattern=topics),
+            to_topic=to_topic,
+            selection=Selection(
+                from_ms=bounds_ms[0],
+                to_ms=bounds_ms[1],
+                from_offset=from_offset,
+                to_offset=to_offset,
+                partitions=tuple(sorted(set(partition or ()))),
+            ),
+            create=create,
+            topic_settings=topic_settings,
+            records_per_s=rate,
+        )
+        return _planned(settings) if dry_run else _run(settings, master, spark_settings)
+
+    run_job(job)
+
+
+def _check_job_id(job_id: str | None) -> None:
+    """It becomes a directory's name."""
+    if job_id is not None and not job_id.replace("-", "").replace("_", "").isalnum():
+        raise typer.BadParameter("letters, digits, - and _ only", param_hint="--job-id")
+
+
+def _time_ms(text: str | None, hint: str) -> int | None:
+    """Milliseconds since 1970; a time without a zone is UTC."""
+    if text is None:
+        return None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r}: {error}", param_hint=hint) from error
+    zoned = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
+
+
+def _planned(settings: "ReplaySettings") -> int:
+    from ...pipeline.jobs.replay.job import plan_replay
+    from .tables import number, show_table, size
+
+    plan = plan_replay(settings)
+    rows = [
+        (
+            f"{each.source.of.topic}-{each.source.of.partition}",
+            each.target,
+            number(len(each.source.files)),
+            number(each.source.records),
+            size(sum(file.size_bytes for file in each.source.files)),
+        )
+        for each in plan.replays
+    ]
+    header = ("partition", "to topic", "files", "records, at most", "size")
+    show_table("would be replayed (nothing was sent)", header, rows)
+    return 0
+
+
+def _run(settings: "ReplaySettings", master: str | None, conf: dict[str, str]) -> int:
+    from ...pipeline.jobs.replay.job import plan_replay, run_replay
+    from .progress import progress_bar
+    from .replay_report import show_summary
+    from .running import SparkOnDemand
+
+    plan_replay(settings)  # what is wrong with them is said before there is a job
+    typer.secho(f"job {settings.job_id}", dim=True, err=True)
+    started = time.monotonic()
+    with SparkOnDemand("replay", master, conf) as runner, progress_bar("records") as bar:
+        summary = run_replay(runner, settings, bar)
+    title = f"job {settings.job_id}: replayed in {time.monotonic() - started:.1f} s"
+    return show_summary(summary, title)

@@ -1,0 +1,33 @@
+"""What `odradek pipeline replay` tells."""
+
+from ...pipeline.jobs.replay.job import ReplaySummary
+from ...pipeline.jobs.replay.sending import PartitionReplayed
+from .running import EXIT_DONE
+from .tables import number, say_each, show_table
+
+_HEADER = ("partition", "to", "records", "first offset", "last offset", "before", "found there")
+
+
+def show_summary(summary: ReplaySummary, title: str) -> int:
+    """How many records went to which offsets; the exit code."""
+    rows = [_row(each) for each in summary.replayed]
+    records = number(sum(each.progress.records for each in summary.replayed))
+    total = ("", "", records, "", "", "", "") if len(rows) > 1 else ()
+    show_table(title, _HEADER, rows, total)
+    changed = sum(each.changed_timestamps for each in summary.replayed)
+    notes = [f"{changed} records of the timestamp 0 have got 1"] if changed else []
+    say_each("note", summary.notes + notes)
+    return EXIT_DONE
+
+
+def _row(each: PartitionReplayed) -> tuple[str, ...]:
+    progress = each.progress
+    return (
+        str(each.source),
+        f"{each.target}-{each.source.partition}",
+        f"{progress.records:,}",
+        str(progress.target_first) if progress.records else "",
+        str(progress.target_last) if progress.records else "",
+        number(each.before.records),
+        number(each.found_delivered),
+    )

@@ -1,0 +1,150 @@
+"""`odradek pipeline stats --html`: one page that needs nothing else, on a screen or on paper."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from ...pipeline.jobs.stats.hour_stats import HourStats
+from ...pipeline.jobs.stats.job import StatsReport, TopicStats
+from ...pipeline.jobs.stats.lag import GroupLag
+from .html_tables import safe, table, with_bar
+from .stats_json import instant
+from .stats_report import percent
+from .stats_style import STYLE
+from .stats_topic import topic_section
+from .tables import number, size
+
+_MOST_TOPICS = 100  # with charts: the largest
+_MOST_PARTITIONS = 1000  # of groups
+
+
+def page(report: StatsReport, place: str, made_at: datetime) -> str:
+    """The whole page."""
+    totals = {topic.topic: topic.total for topic in report.topics}
+    largest = sorted(report.topics, key=lambda topic: -totals[topic.topic].stored_bytes)
+    made = made_at.strftime("%Y-%m-%d %H:%M UTC")
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>odradek: statistics of topics, {made}</title><style>{STYLE}</style></head><body>",
+        f"<header><h1>Statistics of topics</h1><p>{safe(place)} · {made}</p></header>",
+        _tiles(report, totals.values()),
+        _problems(report.problems),
+        _overview(largest, totals),
+        *(
+            topic_section(f"t{index}", topic, totals[topic.topic])
+            for index, topic in enumerate(largest[:_MOST_TOPICS])
+        ),
+        _groups(report.groups),
+        "<footer>Quantiles of sizes are off by at most 3 %, distinct keys by about 2 %. "
+        "Hours are UTC.</footer></body></html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _tiles(report: StatsReport, totals: Iterable[HourStats]) -> str:
+    sums = list(totals)
+    stored = sum(each.stored_bytes for each in sums)
+    raw = sum(each.raw_bytes for each in sums)
+    tiles = [
+        ("topics", str(len(report.topics))),
+        ("records", f"{sum(each.records for each in sums):,}"),
+        ("stored", size(stored)),
+        ("uncompressed", size(raw)),
+        ("ratio", f"{raw / stored if stored else 1:.2f}"),
+        ("groups", str(len(report.groups))),
+        ("lag", f"{sum(group.lag for group in report.groups):,}"),
+    ]
+    cells = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in tiles)
+    return f'<section class="tiles">{cells}</section>'
+
+
+def _problems(problems: Sequence[str]) -> str:
+    if not problems:
+        return ""
+    lines = "".join(f"<li>{safe(each)}</li>" for each in problems)
+    return f'<section class="problems"><h2>Could not be read</h2><ul>{lines}</ul></section>'
+
+
+def _overview(topics: Sequence[TopicStats], totals: dict[str, HourStats]) -> str:
+    header = (
+        "topic",
+        "partitions",
+        "records",
+        "stored",
+        "ratio",
+        "codecs",
+        "average size",
+        "99 % up to",
+        "keys",
+        "tombstones",
+        "transactional",
+        "first",
+        "last",
+    )
+    most = max((each.stored_bytes for each in totals.values()), default=0)
+    rows = [
+        _topic_row(index, topic, totals[topic.topic], most) for index, topic in enumerate(topics)
+    ]
+    return f"<section><h2>Topics</h2>{table(header, rows)}</section>"
+
+
+def _topic_row(index: int, topic: TopicStats, total: HourStats, most: int) -> tuple[str, ...]:
+    name = safe(topic.topic)
+    return (
+        f'<a href="#t{index}">{name}</a>' if index < _MOST_TOPICS else name,
+        number(topic.partitions),
+        number(total.records),
+        with_bar(size(total.stored_bytes), total.stored_bytes, most),
+        f"{total.ratio:.2f}",
+        safe(", ".join(sorted(total.codecs))),
+        f"{total.sizes.average:.0f}",
+        number(total.sizes.quantile(0.99)),
+        number(total.keys.distinct),
+        number(total.tombstones),
+        percent(total.transactional_records, total.records),
+        (instant(total.first_ms) or "")[:10],
+        (instant(total.last_ms) or "")[:10],
+    )
+
+
+def _groups(groups: Sequence[GroupLag]) -> str:
+    if not groups:
+        return ""
+    most = max(group.lag for group in groups)
+    header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
+    rows = [
+        (
+            safe(group.group),
+            safe(f"{group.kind} ({group.protocol})" if group.protocol else group.kind),
+            str(group.members),
+            number(len(group.partitions)),
+            with_bar(f"{group.lag:,}", group.lag, most),
+            number(group.lost),
+            instant(group.last_commit_ms) or "",
+        )
+        for group in sorted(groups, key=lambda group: -group.lag)
+    ]
+    return f"<section><h2>Groups</h2>{table(header, rows)}{_behind(groups)}</section>"
+
+
+def _behind(groups: Sequence[GroupLag]) -> str:
+    lags = [
+        (group.group, each)
+        for group in groups
+        for each in group.partitions
+        if each.lag is None or each.lag or each.lost
+    ]
+    lags.sort(key=lambda pair: -(pair[1].lag or 0))
+    header = ("partition", "group", "committed", "start", "end", "lag", "lost")
+    rows = [
+        (
+            safe(f"{each.topic}-{each.partition}"),
+            safe(group),
+            f"{each.committed:,}",
+            *("gone" if bound is None else f"{bound:,}" for bound in (each.start, each.end)),
+            "gone" if each.lag is None else f"{each.lag:,}",
+            number(each.lost),
+        )
+        for group, each in lags[:_MOST_PARTITIONS]
+    ]
+    return f"<h3>Partitions that are behind</h3>{table(header, rows)}" if rows else ""

@@ -1,0 +1,147 @@
+"""What `odradek pipeline stats` tells: tables of topics, of hours if wanted, and of groups."""
+
+import json
+
+import typer
+
+from ...pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
+from ...pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
+from ...pipeline.jobs.stats.lag import GroupLag, PartitionLag
+from .running import EXIT_DONE, EXIT_PROBLEMS
+from .stats_json import instant
+from .tables import number, say_each, show_table, size
+
+_SUMS = (
+    "records",
+    "stored",
+    "raw",
+    "ratio",
+    "codecs",
+    "batches",
+    "rec/batch",
+    "size min",
+    "avg",
+    "p50",
+    "p99",
+    "max",
+    "keys",
+    "null keys",
+    "tombstones",
+    "txn",
+    "out of order",
+)
+
+
+def show_report(report: StatsReport, title: str, *, hours: bool) -> int:
+    """The tables; the exit code."""
+    rows = [
+        (each.topic, number(each.partitions), *_cells(total))
+        for each, total in ((each, each.total) for each in report.topics)
+    ]
+    show_table(title, ("topic", "partitions", *_SUMS), rows)
+    if hours:
+        for topic in report.topics:
+            _show_hours(topic)
+    if report.groups:
+        _show_groups(report.groups)
+    say_each("problem", report.problems)
+    return EXIT_PROBLEMS if report.problems else EXIT_DONE
+
+
+def _show_hours(topic: TopicStats) -> None:
+    rows = [(hour_text(number), *_cells(stats)) for number, stats in sorted(topic.hours.items())]
+    if rows:
+        show_table(f"{topic.topic}, by hour (UTC)", ("hour", *_SUMS), rows)
+
+
+def hour_text(number: int) -> str:
+    """`2026-11-21 23:00`."""
+    found = instant(number * HOUR_MS)
+    return "no timestamp" if found is None else found[:16].replace("T", " ")
+
+
+def _cells(stats: HourStats) -> tuple[str, ...]:
+    sizes = stats.sizes
+    return (
+        number(stats.records),
+        size(stats.stored_bytes),
+        size(stats.raw_bytes),
+        f"{stats.ratio:.2f}",
+        ", ".join(sorted(stats.codecs)),
+        number(stats.batches),
+        f"{stats.batch_records.average:.1f}",
+        number(sizes.smallest),
+        f"{sizes.average:.0f}",
+        number(sizes.quantile(0.5)),
+        number(sizes.quantile(0.99)),
+        number(sizes.largest),
+        number(stats.keys.distinct),
+        number(stats.null_keys),
+        number(stats.tombstones),
+        percent(stats.transactional_records, stats.records),
+        percent(stats.out_of_order_records, stats.records),
+    )
+
+
+def percent(part: int, whole: int) -> str:
+    """`12 %`; nothing for none, `<1 %` for less."""
+    if not part or not whole:
+        return ""
+    share = 100 * part / whole
+    return "<1 %" if share < 1 else f"{share:.0f} %"
+
+
+def _show_groups(groups: list[GroupLag]) -> None:
+    rows = [
+        (
+            each.group,
+            each.kind,
+            number(each.members),
+            number(len(each.partitions)),
+            f"{each.lag:,}",
+            number(each.lost),
+            instant(each.last_commit_ms) or "",
+        )
+        for each in groups
+    ]
+    header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
+    show_table("groups", header, rows)
+    behind = [
+        (f"{group.group}: {each.topic}-{each.partition}", *_lag_cells(each))
+        for group in groups
+        for each in group.partitions
+        if each.lag is None or each.lag or each.lost
+    ]
+    if behind:
+        columns = ("group and partition", "committed", "start", "end", "lag", "lost")
+        show_table("behind", columns, behind)
+
+
+def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
+    bounds = [lag.start, lag.end, lag.lag]
+    shown = ["gone" if each is None else f"{each:,}" for each in bounds]
+    return f"{lag.committed:,}", *shown, number(lag.lost)
+
+
+def show_plan(plan: StatsPlan, *, as_json: bool) -> int:
+    """What would be read; the exit code."""
+    topics: dict[str, list[int]] = {}
+    for each in plan.chosen:
+        sums = topics.setdefault(each.partition.topic, [0, 0, 0])
+        sums[0] += 1
+        sums[1] += each.bounds.end - each.bounds.start
+        sums[2] += each.log_bytes
+    if as_json:
+        names = ("partitions", "offsets", "logBytes")
+        shown = [
+            {"topic": topic, **dict(zip(names, sums, strict=True))}
+            for topic, sums in topics.items()
+        ]
+        typer.echo(json.dumps({"topics": shown}, ensure_ascii=False, indent=2))
+        return EXIT_DONE
+    rows = [
+        (topic, number(count), number(offsets), size(log_bytes))
+        for topic, (count, offsets, log_bytes) in topics.items()
+    ]
+    show_table("would be read", ("topic", "partitions", "offsets", "size"), rows)
+    return EXIT_DONE

@@ -1,0 +1,93 @@
+"""Small charts as SVG: columns over time, columns over sizes, one bar of shares.
+
+They are drawn for a page of their own: no script, no font, no file besides. A shape tells its value
+where the pointer rests on it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from .html_tables import safe
+
+_WIDTH, _HEIGHT = 720, 170
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 8, 10, 26
+_MOST_LABELS = 8
+_SERIES = 6  # colours, by CSS class
+
+
+class Column(NamedTuple):
+    """One column: `label` stands below where there is room, `told` where the pointer rests."""
+
+    label: str
+    value: float
+    told: str
+
+
+def columns(title: str, shown: Sequence[Column], amount: Callable[[float], str]) -> str:
+    """Columns side by side; `amount` writes the numbers of the axis."""
+    top = nice_top(max((each.value for each in shown), default=0))
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    parts = [_opened(title, _HEIGHT)]
+    for step in range(5):
+        y = _TOP + height * (4 - step) / 4
+        parts.append(
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:g}" y2="{y:g}"/>'
+        )
+        text = safe(amount(top * step / 4))
+        parts.append(
+            f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:g}" text-anchor="end">{text}</text>'
+        )
+    pitch = width / max(len(shown), 1)
+    every = math.ceil(len(shown) / _MOST_LABELS)
+    for number, each in enumerate(shown):
+        x, drawn = _LEFT + number * pitch, height * each.value / top
+        drawn = max(drawn, 1.0) if each.value else 0.0
+        parts.append(
+            f'<rect class="s0" x="{x + pitch * 0.08:.2f}" y="{_TOP + height - drawn:.2f}" '
+            f'width="{pitch * 0.84:.2f}" height="{drawn:.2f}">'
+            f"<title>{safe(each.told)}</title></rect>"
+        )
+        if number % every == 0:
+            middle = x + pitch / 2
+            parts.append(
+                f'<text class="axis" x="{middle:.1f}" y="{_HEIGHT - 8}" '
+                f'text-anchor="middle">{safe(each.label)}</text>'
+            )
+    return "".join([*parts, "</svg>"])
+
+
+def shares(title: str, shown: Sequence[Column]) -> str:
+    """One bar, cut by the values, each part named if there is room, and in a legend below."""
+    total = sum(each.value for each in shown) or 1.0
+    parts = [_opened(title, 52)]
+    x = 0.0
+    for number, each in enumerate(shown):
+        width = _WIDTH * each.value / total
+        parts.append(
+            f'<rect class="s{number % _SERIES}" x="{x:.2f}" y="4" height="20" '
+            f'width="{max(width - 1, 0.5):.2f}"><title>{safe(each.told)}</title></rect>'
+        )
+        x += width
+    x = 0.0
+    for number, each in enumerate(shown):
+        parts.append(f'<rect class="s{number % _SERIES}" x="{x:g}" y="35" width="10" height="10"/>')
+        parts.append(f'<text class="legend" x="{x + 14:g}" y="44">{safe(each.told)}</text>')
+        x += 24 + 6.4 * len(each.told)
+    return "".join([*parts, "</svg>"])
+
+
+def _opened(title: str, height: int) -> str:
+    told = safe(title)
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{told}" '
+        f'xmlns="http://www.w3.org/2000/svg">'
+    )
+
+
+def nice_top(largest: float) -> float:
+    """The end of an axis: 1, 2, 4 or 8 times a power of ten, at or above the largest value."""
+    if largest <= 0:
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(largest))
+    return next(step * power for step in (1, 2, 4, 8, 10) if step * power >= largest * 0.999)

@@ -1,0 +1,61 @@
+"""What a job tells at its end: a table for a terminal, aligned lines for a file."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+
+def show_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], total: Sequence[str] = ()
+) -> None:
+    """The first column is text, the others are numbers."""
+    if sys.stdout.isatty():
+        _show_on_terminal(title, header, rows, total)
+        return
+    lines = [header, *rows, *([total] if total else [])]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    typer.echo(title)
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _show_on_terminal(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], total: Sequence[str]
+) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_footer=bool(total))
+    for index, name in enumerate(header):
+        footer = total[index] if total else ""
+        table.add_column(name, footer=footer, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console().print(table)
+
+
+def number(value: int) -> str:
+    """1,234,567; nothing for 0."""
+    return f"{value:,}" if value else ""
+
+
+def size(value: int) -> str:
+    """1.2 GiB."""
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def say_each(label: str, lines: Sequence[str], most: int = 20) -> None:
+    """`label: line` for each, the first ones."""
+    for line in lines[:most]:
+        typer.secho(f"{label}: {line}", fg="yellow", err=True)
+    if len(lines) > most:
+        typer.secho(f"{label}: … and {len(lines) - most} more", fg="yellow", err=True)

@@ -1,0 +1,77 @@
+"""`odradek pipeline verify`: every segment of many partitions, side by side."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import (
+    Conf,
+    DryRun,
+    LogDirs,
+    Master,
+    Topic,
+    Topics,
+    log_directories,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from ...pipeline.jobs.verify.job import VerifySettings
+
+
+def command(
+    *,
+    path: LogDirs,
+    topic: Topic = None,
+    topics: Topics = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every record, not only headers and checksums.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object with all of it.")] = False,
+    master: Master = None,
+    conf: Conf = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Check logs: checksums, offsets, gaps, sequences, transactions, indexes, snapshots.
+
+    Without --topic and --topics all that is there is looked at, internal logs too. Nothing is
+    changed, and a broker may be running, Apache Kafka's too. Ends with 1 where there are problems.
+    """
+    directories, spark_settings = log_directories(path), settings_of(conf)
+    from .running import run_job
+
+    def job() -> int:
+        from ...pipeline.jobs.topic_choice import TopicChoice
+        from ...pipeline.jobs.verify.job import VerifySettings
+
+        chosen = TopicChoice(names=topic or (), pattern=topics) if topic or topics else None
+        settings = VerifySettings(log_directories=directories, topics=chosen, deep=deep)
+        if dry_run:
+            return _planned(settings, as_json=json)
+        return _run(settings, master, spark_settings, as_json=json)
+
+    run_job(job)
+
+
+def _planned(settings: "VerifySettings", *, as_json: bool) -> int:
+    from ...pipeline.jobs.verify.job import plan_verify
+    from .verify_report import show_plan
+
+    return show_plan(plan_verify(settings), as_json=as_json)
+
+
+def _run(
+    settings: "VerifySettings", master: str | None, conf: dict[str, str], *, as_json: bool
+) -> int:
+    from ...pipeline.jobs.verify.job import run_verify
+    from .progress import progress_bar
+    from .running import SparkOnDemand
+    from .verify_report import show_json, show_report
+
+    started = time.monotonic()
+    with SparkOnDemand("verify", master, conf) as runner, progress_bar("segments") as bar:
+        report = run_verify(runner, settings, bar)
+    if as_json:
+        return show_json(report)
+    return show_report(report, f"verified in {time.monotonic() - started:.1f} s")
