@@ -40,8 +40,8 @@ from .member import (
     Expiry,
     ExpiryKind,
     metadata_of,
+    restored,
 )
-from .records import restored
 from .roster import ClassicRoster
 
 

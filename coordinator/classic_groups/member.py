@@ -14,6 +14,7 @@ from ...protocol.errors import ErrorCode
 from ...protocol.messages.describe_groups import DescribeGroupsMember
 from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ...protocol.messages.sync_group import SyncGroupResponse
+from ...protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
 from ..outcome import Outcome
 from ..timers import Deadline
 
@@ -171,3 +172,57 @@ class ClassicMember:
 def session_deadline(group_id: str, member_id: str) -> Deadline[Expiry]:
     """The end of a member's session, not yet scheduled."""
     return Deadline(Expiry(ExpiryKind.SESSION, group_id, member_id))
+
+
+def restored(
+    group_id: str,
+    value: GroupMetadataValue,
+    entry: GroupMemberMetadata,
+    known: ClassicMember | None,
+) -> ClassicMember:
+    """The member that a record names, with what is soft about it where we know it.
+
+    Only the elected protocol is written. In life the member has it among all of its own, and keeps
+    them; on the way through a log it may come from a generation that had elected another one.
+    """
+    if known is not None and _is_said_by(known, value, entry):
+        known.assignment = entry.assignment
+        return known
+    timeout_ms = entry.rebalance_timeout
+    member = ClassicMember(
+        member_id=entry.member_id,
+        group_instance_id=entry.group_instance_id,
+        client_id=entry.client_id,
+        client_host=entry.client_host,
+        rebalance_timeout_ms=entry.session_timeout if timeout_ms == -1 else timeout_ms,
+        session_timeout_ms=entry.session_timeout,
+        protocol_type=value.protocol_type,
+        protocols=((value.protocol or "", entry.subscription),),
+        session=session_deadline(group_id, entry.member_id),
+        assignment=entry.assignment,
+    )
+    if known is not None:
+        if member.protocols[0] in known.protocols:
+            member.protocols = known.protocols
+        if known.member_id == member.member_id:
+            member.session, member.is_new = known.session, known.is_new
+            member.join_reply, member.sync_reply = known.join_reply, known.sync_reply
+        else:
+            known.session.at_ms = None
+    return member
+
+
+def _is_said_by(
+    member: ClassicMember, value: GroupMetadataValue, entry: GroupMemberMetadata
+) -> bool:
+    """Whether a record says of a member what it says itself, as in life every record does."""
+    return (
+        member.member_id == entry.member_id
+        and member.group_instance_id == entry.group_instance_id
+        and member.client_id == entry.client_id
+        and member.client_host == entry.client_host
+        and member.rebalance_timeout_ms == entry.rebalance_timeout
+        and member.session_timeout_ms == entry.session_timeout
+        and member.protocol_type == value.protocol_type
+        and (value.protocol or "", entry.subscription) in member.protocols
+    )

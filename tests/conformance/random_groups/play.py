@@ -1,0 +1,186 @@
+"""Whole conversations, drawn or by a script, in two acts; one that failed is made short.
+
+Between the acts both brokers are started anew. Conversations that are drawn have their first acts
+one after the other, and share the restart.
+"""
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.conformance.conversation import Conversation
+from tests.conformance.random_groups.cast import Cast
+from tests.conformance.random_groups.chooser import Chooser
+from tests.conformance.random_groups.duet import DifferenceError, Duet
+from tests.conformance.random_groups.excuses import TieError, forget_leader
+from tests.conformance.random_groups.offsets_log import OffsetsLog
+from tests.conformance.random_groups.side import Side
+from tests.conformance.random_groups.steps import Restart, Step
+from tests.conformance.transcript import differences
+from tests.support.broker_process import BrokerProcess
+
+# Expressions are resolved again after ten seconds: an act is over before, a restart is not.
+LONGEST_ACT_S, RESOLVED_AGAIN_S = 6.0, 10.5
+# The brokers do some things in their own time: what does not come up again was that.
+TIMES_TO_DIFFER = 3
+ACT_STEPS = (10, 50)
+SETTLING_S = 0.05
+
+
+@dataclass(slots=True)
+class Played:
+    """A conversation, as far as it has come: what was said, and how it differed, if it did."""
+
+    chooser: Chooser
+    duet: Duet
+    logs_since: tuple[int, int]
+    steps: list[Step] = field(default_factory=list)
+    difference: str | None = None
+    tie: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.difference or self.tie)
+
+
+class Theatre:
+    """Where conversations take place: the reference, and the broker that is held to it."""
+
+    def __init__(self, kafka: BrokerProcess, ours: BrokerProcess) -> None:
+        """Both are ready."""
+        self._brokers = kafka, ours
+        self._logs = tuple(OffsetsLog(broker.data) for broker in self._brokers)
+        self._tags = (f"t{number:05}" for number in itertools.count())
+
+    # -- how they come about -----------------------------------------------------------------------
+
+    def improvise(self, seeds: Sequence[int]) -> list[Played]:
+        """Conversations at random, one for each seed."""
+        talks = [(self._begin(Chooser(random)), random) for random in map(Random, seeds)]
+        for played, random in talks:
+            first = played.chooser.first()
+            self._act(played, itertools.chain(first, _drawn(played, random)))
+        self._restart()
+        for played, random in talks:
+            if not played.is_over:
+                played.steps.append(Restart())
+                self._act(played, _drawn(played, random))
+        return [played for played, _ in talks]
+
+    def play(self, chooser: Chooser, script: Sequence[Step]) -> Played:
+        """The same steps once more."""
+        played = self._begin(chooser)
+        self._act(played, script)
+        return played
+
+    def differs_again(self, played: Played) -> bool:
+        """Whether it differs whenever it is held."""
+        return all(
+            self.play(played.chooser, played.steps).difference for _ in range(TIMES_TO_DIFFER - 1)
+        )
+
+    def shortened(self, played: Played, within_s: float) -> Played:
+        """The conversation without those steps that do not matter, as far as there is time."""
+        found = played
+        size = max(1, len(played.steps) // 2)
+        end = time.monotonic() + within_s
+        while size:
+            start = len(found.steps) - size
+            while start > -size and time.monotonic() < end:
+                fewer = found.steps[: max(0, start)] + found.steps[start + size :]
+                tried = self.play(played.chooser, fewer)
+                if tried.difference and self.differs_again(tried):
+                    found = tried
+                    start = min(start, len(found.steps))
+                start -= size
+            size //= 2
+        return found
+
+    # -- how they go -------------------------------------------------------------------------------
+
+    def _begin(self, chooser: Chooser) -> Played:
+        tag = next(self._tags)
+        kafka, ours = (
+            Side(broker.port, Cast(tag, chooser.groups, chooser.seats)) for broker in self._brokers
+        )
+        since = self._logs[0].end(), self._logs[1].end()
+        return Played(chooser, Duet(kafka, ours), since)
+
+    def _act(self, played: Played, steps: Iterable[Step]) -> None:
+        """Say it, and compare what stands in the logs then."""
+        end = time.monotonic() + LONGEST_ACT_S
+        try:
+            for step in steps:
+                played.steps.append(step)
+                if isinstance(step, Restart):
+                    played.duet.close()
+                    self._restart()
+                    end = time.monotonic() + LONGEST_ACT_S
+                else:
+                    played.duet.say(step)
+                if time.monotonic() > end:
+                    break
+            self._compare_logs(played)
+        except DifferenceError as difference:
+            played.difference = str(difference)
+        except TieError as tie:
+            played.tie = str(tie)
+        finally:
+            played.duet.close()
+
+    def _restart(self) -> None:
+        over = time.monotonic() + RESOLVED_AGAIN_S
+        for broker in self._brokers:
+            broker.terminate()
+        for broker in self._brokers:
+            broker.start_without_waiting()
+        for broker in self._brokers:
+            wait_for_groups(broker)
+        time.sleep(max(0.0, over - time.monotonic()))
+
+    def _compare_logs(self, played: Played) -> None:
+        time.sleep(SETTLING_S)
+        sides, since = played.duet.sides, played.logs_since
+        kafka, ours = (
+            log.left(start, side.cast, side.plain)
+            for log, start, side in zip(self._logs, since, sides, strict=True)
+        )
+        lines = list(_log_differences(kafka, ours))
+        if lines:
+            played.duet.excuses.excuse_assignment()
+            raise DifferenceError("\n  ".join(["in the log:", *lines]))
+
+
+def wait_for_groups(broker: BrokerProcess) -> None:
+    """Until it is ready, and its groups are loaded."""
+    broker.wait_until_ready()
+    talk = Conversation(broker.port, {})
+    talk.wait_for_coordinator("anybody")
+    talk.close()
+
+
+def _drawn(played: Played, random: Random) -> Iterator[Step]:
+    for _ in range(random.randint(*ACT_STEPS)):
+        yield played.chooser.next(played.duet.cast)
+
+
+def _log_differences(kafka: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
+    for key in kafka.keys() | ours.keys():
+        if key not in ours:
+            yield f"{key}: only Kafka has {kafka[key]}"
+        elif key not in kafka:
+            yield f"{key}: only odradek has {ours[key]}"
+        else:
+            forget_leader(kafka[key], ours[key])
+            yield from differences(kafka[key], ours[key], f"{key}: ")
+
+
+def script_of(steps: Iterable[Step]) -> str:
+    """The steps as one would write them down."""
+    return "\n".join(f"    {step}," for step in steps)
+
+
+__all__ = ["Played", "Theatre", "script_of", "wait_for_groups"]
