@@ -102,6 +102,7 @@ def test_records_are_those_that_a_reader_of_single_records_finds(batches) -> Non
     assert rows_of(decoded(data)) == read_one_by_one(data)
 
 
+@settings(deadline=None)
 @given(
     st.lists(batch, min_size=1, max_size=4),
     st.lists(st.sampled_from(ALL_COLUMNS), unique=True, min_size=1),
@@ -118,6 +119,7 @@ def test_columns_and_offsets_can_be_chosen(batches, columns, start, end) -> None
     assert rows_of(decoded(data, tuple(columns), (start, end))) == expected
 
 
+@settings(deadline=None)
 @given(st.lists(batch, min_size=2, max_size=5))
 def test_a_large_batch_is_decoded_part_by_part(batches) -> None:
     data = built(batches)
@@ -178,6 +180,7 @@ def test_records_can_be_counted_without_a_column() -> None:
     assert sum(each.num_rows for each in made) == 15
 
 
+@settings(deadline=None)
 @given(st.lists(batch, min_size=1, max_size=3), st.data())
 def test_damaged_records_are_found_out_or_harmless(batches, data) -> None:
     """Whoever did not ask for checksums gets an error or records, never a crash nor a hang."""

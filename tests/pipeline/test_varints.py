@@ -1,7 +1,7 @@
 """Varints at many positions at once are those that are read one by one."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.pipeline.decoding.varints import behind_lengths, read_varints
@@ -14,6 +14,7 @@ NUMBERS = st.one_of(
 POSITIONS = st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(-5, 40), max_size=20)
 
 
+@settings(deadline=None)
 @given(st.lists(NUMBERS, max_size=40))
 def test_numbers_are_those_that_were_written(numbers: list[int]) -> None:
     out, at = bytearray(), []
@@ -29,6 +30,7 @@ def test_numbers_are_those_that_were_written(numbers: list[int]) -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=12, max_size=60), st.data())
 def test_any_bytes_are_read_as_one_by_one(data: bytes, drawn: st.DataObject) -> None:
     at = drawn.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, max_size=20))
@@ -41,6 +43,7 @@ def test_any_bytes_are_read_as_one_by_one(data: bytes, drawn: st.DataObject) -> 
         assert (number, end) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=40), POSITIONS)
 def test_positions_outside_the_data_do_no_harm(data: bytes, at: list[int]) -> None:
     view, positions = np.frombuffer(data, np.uint8), np.array(at, np.int64)

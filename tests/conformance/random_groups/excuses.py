@@ -7,7 +7,7 @@ from typing import Any
 
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.random_groups.admin_steps import Commit, TopicStep
-from tests.conformance.random_groups.classic_steps import ClassicBeat, Join
+from tests.conformance.random_groups.classic_steps import ClassicBeat, Join, Sync
 from tests.conformance.random_groups.side import Side
 from tests.conformance.random_groups.steps import JOINING, Beat, Step
 from tests.conformance.transcript import is_accident
@@ -27,6 +27,9 @@ COMMIT_OF_NOTHING = "Kafka has made a group for a commit that it refused"
 # Kafka drops an empty consumer group for a classic member; and the tombstones too if it does not
 # know the member: the group is gone, and its records stay in the log, beside those of a new one.
 DROPPED_GROUP = "Kafka has dropped an empty consumer group for a member that it refused"
+# Who leaves while its SyncGroup is parked (another may say so, by its instance id) gets an answer
+# here; Kafka answers its JoinGroup only, and of this it never hears again.
+FORGOTTEN_SYNC = "Kafka forgets the SyncGroup of a member that is removed"
 # ARCHITECTURE.md, a group that changes its protocol: the epoch rises, so that partitions are not
 # left with nobody. Kafka raises it where the newcomer changes what is subscribed to.
 CONVERTED_AMID_REBALANCE = "a group converted amid a rebalance gets new targets, not so in Kafka"
@@ -108,6 +111,11 @@ class Excuses:
         ):
             raise TieError(TOPICS_ARE_NEWS)
         self.excuse_assignment(count_alike=_count_alike(kafka, ours))
+
+    def excuse_silence(self, step: Step, kafka: Any, ours: Any) -> None:
+        """Raises TieError if there is a reason why Kafka does not answer; answers are raw."""
+        if kafka is None and isinstance(step, Sync) and ours.error_code == UNKNOWN_MEMBER:
+            raise TieError(FORGOTTEN_SYNC)
 
     def excuse_assignment(self, *, count_alike: bool = True) -> None:
         """Raises TieError if assignors may have come to another result."""
