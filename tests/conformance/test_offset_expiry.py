@@ -74,7 +74,8 @@ class House:
         commit(self.client, group, topic, offsets, retention_ms=keep_ms)
 
     def _member(self, group: str, kind: str) -> WireMember:
-        member = WireMember(self.port, group, "orders", kind=kind)
+        # A static one joins at once: an empty group goes, with the id that it has only promised.
+        member = WireMember(self.port, group, "orders", kind=kind, instance=f"{group}-member")
         self._members.append(member)
         return member
 

@@ -30,6 +30,7 @@ from odradek.storage.checkpoints import (
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName
 from odradek.storage.files import Files
+from tests.support.broker_process import free_ports
 from tests.support.java_tools import JavaTools
 from tests.support.metadata_logs import ME, controller_of, metadata_log
 
@@ -147,14 +148,6 @@ def test_kafkas_dump_tool_decodes_every_record_that_we_write(
     assert all("isvalid: true" in line for line in batches)
     assert "Could not" not in dump
     assert "Exception" not in dump
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @pytest.mark.slow
