@@ -22,13 +22,14 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ...protocol.any_batch import read_message_header
 from ...protocol.batch_header import MAGIC_V2, BatchHeader
 from ...protocol.compression import CompressionType
 from ...protocol.message_set import MAGIC_V0
+from .arrow_arrays import constant
 from .batch_table import BatchTable
 from .columns import COLUMN_TYPES
 from .decoded_records import timestamps
+from .old_messages import whole_messages
 
 _TIME = COLUMN_TYPES["timestamp"]
 BATCH_COLUMN_TYPES: dict[str, pa.DataType] = {
@@ -105,7 +106,7 @@ class BatchDecoder:
         """Of whole messages of magic 0 or 1."""
         rows = [
             self._row(header)
-            for header in _message_headers(data)
+            for _, header in whole_messages(data)
             if start_offset <= header.last_offset < end_offset
         ]
         if rows:
@@ -114,7 +115,7 @@ class BatchDecoder:
     def _column(self, name: str, table: BatchTable) -> pa.Array:
         kind = BATCH_COLUMN_TYPES[name]
         if name in ("topic", "partition"):
-            return pa.repeat(pa.scalar(getattr(self, name), kind), table.height)
+            return constant(getattr(self, name), kind, table.height)
         return pa.array(_COLUMNS[name](table)).cast(kind)
 
     def _row(self, header: BatchHeader) -> dict[str, object]:
@@ -139,11 +140,3 @@ class BatchDecoder:
             "crc": header.crc,
         }
         return {name: row[name] for name in self.columns}
-
-
-def _message_headers(data: bytes) -> Iterator[BatchHeader]:
-    position = 0
-    while position < len(data):
-        header = read_message_header(data, position)
-        yield header
-        position += header.size_bytes

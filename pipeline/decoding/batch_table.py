@@ -2,7 +2,7 @@
 
 A Python walk finds where each batch begins, as only its predecessor's length tells; the fields of
 all headers are then taken at once. The walk ends before the first batch that is not there whole,
-and before one of magic 0 or 1: their headers are shaped otherwise (see old_batches.py).
+and before one of magic 0 or 1: their headers are shaped otherwise (see old_messages.py).
 """
 
 from dataclasses import dataclass, fields
@@ -12,32 +12,21 @@ import numpy as np
 from ...protocol.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
+    HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MAGIC_V2,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     CorruptRecordError,
 )
 from .varints import Bools, Bytes, Ints
 
+# numpy calls numbers what `struct` does.
 _HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("record_count", ">i4"),
-    ]
+    [(name, f">{code}") for name, code in zip(BatchHeader._fields, HEADER.format[1:], strict=True)]
 )
 _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 

@@ -110,7 +110,7 @@ class RecordDecoder:
         _check(sound, piece, table, of_batch)
         headers = None
         if "headers" in self.columns:
-            headers, sound = read_headers(data, fields, spans.end)
+            headers, sound = read_headers(data, fields)
             _check(sound, piece, table, of_batch)
         is_append_time = table.is_log_append_time[of_batch]
         timestamp_ms = table.base_timestamp[of_batch] + fields.timestamp_delta

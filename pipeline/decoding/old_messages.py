@@ -8,6 +8,8 @@ from itertools import islice
 
 import numpy as np
 
+from ...protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
+from ...protocol.batch_header import MAGIC_POSITION, MAGIC_V2, BatchHeader
 from ...protocol.legacy import read_message_set
 from ...protocol.message_set import MAGIC_V0, LegacyRecord
 from .decoded_records import DecodedRecords
@@ -15,6 +17,22 @@ from .record_fields import NO_HEADERS, RecordFields
 
 _AT_ONCE = 1 << 15
 _NO_TIMESTAMP_TYPE = -1
+
+
+def whole_messages(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and head of each message that lies whole at the front of `data`.
+
+    Raises CorruptRecordError.
+    """
+    position = 0
+    while position + SMALLEST_MESSAGE_BYTES <= len(data):
+        if data[position + MAGIC_POSITION] == MAGIC_V2:
+            return
+        header = read_message_header(data, position)
+        if position + header.size_bytes > len(data):
+            return
+        yield position, header
+        position += header.size_bytes
 
 
 def read_messages(data: bytes) -> Iterator[DecodedRecords]:

@@ -23,7 +23,6 @@ class RecordFields(NamedTuple):
 
     begin: Ints
     end: Ints
-
     timestamp_delta: Ints
     offset_delta: Ints
     key_at: Ints
@@ -78,9 +77,9 @@ class HeaderFields(NamedTuple):
 NO_HEADERS = HeaderFields(*(np.zeros(0, np.int64) for _ in HeaderFields._fields))
 
 
-def read_headers(data: Bytes, fields: RecordFields, end: Ints) -> tuple[HeaderFields, Bools]:
+def read_headers(data: Bytes, fields: RecordFields) -> tuple[HeaderFields, Bools]:
     """The headers of sound records, and whether they end where each record does."""
-    count = fields.header_count
+    count, end = fields.header_count, fields.end
     starts = np.concatenate(([0], np.cumsum(count)))
     columns = tuple(np.zeros(starts[-1], np.int64) for _ in HeaderFields._fields)
     sound = np.ones(count.size, np.bool_)

@@ -7,13 +7,13 @@
 On one node every record is committed once it is in the log, so the log's end is the high watermark.
 """
 
-import struct
 from typing import NamedTuple
 
 from ...protocol.any_batch import read_any_records
 from ...protocol.batch_header import BatchHeader
 from ...storage.filenames import FileKind, segment_file
 from ...storage.files import Files
+from ...storage.time_index import TimeIndex
 from .partitions import LogDirectories, TopicPartition
 from .segments import (
     OpenSegment,
@@ -23,8 +23,6 @@ from .segments import (
     list_segments,
     open_segment,
 )
-
-_TIME_ENTRY = struct.Struct(">qi")
 
 
 class OffsetBounds(NamedTuple):
@@ -93,14 +91,12 @@ def _newest_ms(files: Files, segment: OpenSegment, unknown_ms: int) -> int:
     """The newest timestamp of a closed segment, by its time index; else `unknown_ms`."""
     path = segment.file.path.parent / segment_file(segment.base_offset, FileKind.TIME_INDEX)
     try:
-        tail = files.read(path)[-_TIME_ENTRY.size :]
+        last = TimeIndex(files, path, segment.base_offset, max_bytes=0).last_entry
     except FileNotFoundError:
         return unknown_ms
-    if len(tail) < _TIME_ENTRY.size:
-        return unknown_ms
-    timestamp_ms, offset = _TIME_ENTRY.unpack(tail)
     # The index of the active segment ends in zeros, and says nothing yet.
-    return timestamp_ms if timestamp_ms > 0 and offset > 0 else unknown_ms
+    says = last.timestamp_ms > 0 and last.offset > segment.base_offset
+    return last.timestamp_ms if says else unknown_ms
 
 
 def _first_at(

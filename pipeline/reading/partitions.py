@@ -35,6 +35,9 @@ class LogDirectories:
     def __init__(self, paths: Iterable[Path], files: Files | None = None) -> None:
         self.paths = tuple(paths)
         self.files = files or Files()
+        # By path: which file it was, and what it said. A node of thousands of partitions has each
+        # of them ask for its own line.
+        self._checkpoints: dict[Path, tuple[tuple[int, int, int], dict[tuple[str, int], int]]] = {}
 
     def partitions(self) -> list[TopicPartition]:
         """All that are there, sorted."""
@@ -68,8 +71,19 @@ class LogDirectories:
         directory = self.find(partition)
         if directory is None:
             return 0
-        path = directory.parent / LOG_START_OFFSET_CHECKPOINT
-        return read_offsets(self.files, path).get(partition, 0)
+        return self._noted_in(directory.parent / LOG_START_OFFSET_CHECKPOINT).get(partition, 0)
+
+    def _noted_in(self, path: Path) -> dict[tuple[str, int], int]:
+        """What a checkpoint says; a broker puts a new file in the place of the old one."""
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return {}
+        which = found.st_ino, found.st_mtime_ns, found.st_size
+        known = self._checkpoints.get(path)
+        if known is None or known[0] != which:
+            known = self._checkpoints[path] = which, read_offsets(self.files, path)
+        return known[1]
 
     def _within(self, path: Path) -> Iterator[TopicPartition]:
         for name in self.files.list_directory(path):

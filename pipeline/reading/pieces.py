@@ -22,6 +22,7 @@ from ...protocol.batch_header import (
 )
 from ...storage.files import Files
 from ..decoding.batch_table import BatchTable, find_batches, read_table
+from ..decoding.old_messages import whole_messages
 from .segments import OpenSegment
 
 _PIECE_BYTES = 16 << 20
@@ -101,13 +102,7 @@ def _verify(data: bytes, table: BatchTable) -> None:
 
 def _messages(data: bytes) -> tuple[Piece, int]:
     """The messages at the front of `data`: the first is known to be there whole."""
-    position = next_offset = 0
-    while position + SMALLEST_MESSAGE_BYTES <= len(data):
-        if data[position + MAGIC_POSITION] == MAGIC_V2:
-            break
-        header = read_message_header(data, position)
-        if position + header.size_bytes > len(data):
-            break
-        position += header.size_bytes
-        next_offset = header.next_offset
-    return Piece(data[:position], None, next_offset), position
+    end = next_offset = 0
+    for position, header in whole_messages(data):
+        end, next_offset = position + header.size_bytes, header.next_offset
+    return Piece(data[:end], None, next_offset), end

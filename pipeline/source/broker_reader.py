@@ -15,6 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
+from ..decoding.arrow_arrays import constant
 from ..decoding.columns import schema_of
 from ..reading.range_reader import DataLostError, OffsetRange
 from .broker_origin import NoAnswerError
@@ -146,7 +147,7 @@ class BrokerReader:
         match field.name:
             case "topic" | "partition":
                 value = getattr(self.wanted.partition, field.name)
-                return pa.repeat(pa.scalar(value, field.type), len(messages))
+                return constant(value, field.type, len(messages))
             case "key":
                 values = [message.key() for message in messages]
             case "value":

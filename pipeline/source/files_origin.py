@@ -52,7 +52,7 @@ class FilesOrigin:
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         wanted = OffsetRange(partition, start, end, (), self._topic_id(partition))
         try:
-            wanted = replace(wanted, aborted=self._aborted(partition, start, end))
+            wanted = replace(wanted, aborted=self._aborted(partition))
             return split_range(self.directories, wanted, self._max_split_bytes)
         except FileNotFoundError:
             # Files were deleted since they were listed: the task will see what is left.
@@ -65,15 +65,12 @@ class FilesOrigin:
         end = read_committed(self.directories, partition, bounds.end).end
         return OffsetBounds(min(bounds.start, end), end)
 
-    def _aborted(self, partition: TopicPartition, start: int, end: int) -> tuple[Aborted, ...]:
+    def _aborted(self, partition: TopicPartition) -> tuple[Aborted, ...]:
         """By the whole log: how a transaction ends may stand behind the range that is read."""
         if not self._committed_only:
             return ()
         log_end = offset_bounds(self.directories, partition).end
-        aborted = read_committed(self.directories, partition, log_end).aborted
-        return tuple(
-            each for each in aborted if each.first_offset < end and each.last_offset >= start
-        )
+        return read_committed(self.directories, partition, log_end).aborted
 
     def _topic_id(self, partition: TopicPartition) -> bytes | None:
         directory = self.directories.find(partition)

@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...storage.topic_names import is_internal
 from ..reading.partitions import TopicPartition
 from .positions import OptionError
-
-# No pattern means these, as Kafka's listing of topics leaves them out; by name they are read.
-_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,8 @@ class Matching:
         return sorted(
             partition
             for partition in there
-            if partition.topic not in _INTERNAL and self.pattern.fullmatch(partition.topic)
+            # No pattern means them, as Kafka's listing leaves them out; by name they are read.
+            if not is_internal(partition.topic) and self.pattern.fullmatch(partition.topic)
         )
 
     def missing(self, there: Iterable[TopicPartition]) -> list[str]:  # noqa: ARG002 - as the others

@@ -21,6 +21,9 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.storage.checkpoints import write_offsets
+from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from tests.support.crashing_files import QuickFiles
@@ -311,6 +314,25 @@ def test_a_partition_may_move_to_another_directory(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     shutil.move(box.directory, tmp_path / "b" / box.directory.name)
     assert found + rows(batches) == expected
+
+
+def test_a_checkpoint_is_read_once_as_long_as_it_is_the_same(tmp_path: Path) -> None:
+    class Counted(Files):
+        reads = 0
+
+        def read(self, path: Path) -> bytes:
+            Counted.reads += 1
+            return super().read(path)
+
+    for number in range(3):
+        (tmp_path / f"orders-{number}").mkdir()
+    checkpoint = tmp_path / LOG_START_OFFSET_CHECKPOINT
+    found = LogDirectories([tmp_path], Counted())
+    assert [found.checkpointed_start(each) for each in found.partitions()] == [0, 0, 0]
+    for start in (5, 6):
+        write_offsets(Files(), checkpoint, {("orders", 1): start})
+        assert [found.checkpointed_start(each) for each in found.partitions()] == [0, start, 0]
+    assert Counted.reads == 2
 
 
 def test_only_live_directories_are_partitions(tmp_path: Path) -> None:
