@@ -3,8 +3,8 @@
 Names the broker that coordinates a group, which is this one. The first request for a group creates
 `__consumer_offsets`, all of it, before the answer leaves.
 v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KIP-932).
-Not done: transactions and share groups, whose keys are refused as invalid, so that a client gives
-up with a clear error instead of asking for ever."""
+Not done: share groups, whose keys are refused as invalid, and transactions, refused as in
+InitProducerId: so that a client gives up with a clear error instead of asking for ever."""
 
 from collections.abc import Awaitable
 
@@ -17,8 +17,8 @@ from ...protocol.messages.find_coordinator import (
 from ..context import RequestContext
 from ..offsets_topic import respond_with_topic
 
-GROUP = 0
-KEY_TYPES = {GROUP: "group", 1: "transaction", 2: "share"}
+GROUP, TRANSACTION = 0, 1
+KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", 2: "share"}
 FIRST_WITH_SEVERAL_KEYS = 4
 
 
@@ -65,8 +65,11 @@ def find(context: RequestContext, key_type: int, key: str) -> FindCoordinatorRes
 def check(context: RequestContext, key_type: int, key: str) -> None:
     if key_type != GROUP:
         name = KEY_TYPES.get(key_type, f"type {key_type}")
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"{name} coordinators are not served, so none for {key!r}"
+        code = (
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            if key_type == TRANSACTION
+            else ErrorCode.INVALID_REQUEST
         )
+        raise ApiError(code, f"{name} coordinators are not served, so none for {key!r}")
     if not context.broker.groups.shards.is_served(key):
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {key!r} has no coordinator")

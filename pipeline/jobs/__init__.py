@@ -6,4 +6,5 @@ archive/         closed segments -> Parquet, each record exactly once
 replay/          that Parquet -> a topic
 verify/          is every byte of thousands of segments what was written?
 stats/           what lies in topics by hour, and how far groups are behind
+etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 """

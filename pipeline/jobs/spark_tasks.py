@@ -10,9 +10,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
 from pyspark.accumulators import AccumulatorParam
-from pyspark.errors import PySparkException
 
 from .job_error import JobError
 
@@ -92,7 +90,7 @@ class _Job(threading.Thread):
         try:
             self._context.setJobGroup(self._group, self._description, interruptOnCancel=True)
             self._context.parallelize(self._items, len(self._items)).foreachPartition(self._task)
-        except (Py4JError, PySparkException, OSError) as error:
+        except Exception as error:  # noqa: BLE001 # a thread's root; check() raises it
             self._error = error
 
     def is_running(self, wait_s: float) -> bool:

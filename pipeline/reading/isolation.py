@@ -7,6 +7,7 @@ since the newest producer snapshot, which tells the open ones, the log itself is
 
 import logging
 from collections.abc import Iterable
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,7 +70,7 @@ def read_committed(directories: LogDirectories, partition: TopicPartition, end: 
 def _read(files: Files, directory: Path, end: int) -> Isolation:
     known_to, transactions = _newest_snapshot(files, directory, end)
     segments = list_segments(files, directory)
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+    for segment, following in zip_longest(segments, segments[1:]):
         path = directory / segment_file(segment.base_offset, FileKind.TXN_INDEX)
         for each in read_aborted(files, path):
             transactions.aborted.add(Aborted(each.producer_id, each.first_offset, each.last_offset))

@@ -40,16 +40,17 @@ def read_pieces(
     files: Files,
     segment: OpenSegment,
     position: int,
+    end_position: int,
     *,
     verify_crc: bool,
     piece_bytes: int = _PIECE_BYTES,
 ) -> Iterator[Piece]:
-    """All whole batches from `position` on, where one begins.
+    """All whole batches from `position`, where one begins, to `end_position`.
 
     Raises CorruptRecordError, OSError.
     """
     try:
-        while (left := segment.size_bytes - position) > MAGIC_POSITION:
+        while (left := end_position - position) > MAGIC_POSITION:
             data = files.pread(segment.file, min(piece_bytes, left), position)
             size = _first_size(data)
             if size is None or size > left:

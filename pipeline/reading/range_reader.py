@@ -22,7 +22,7 @@ from ..decoding.batch_table import BatchTable
 from .isolation import Aborted, without_aborted
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece, read_pieces
-from .segments import OpenSegment, SegmentPath, list_segments, open_segment, place_before
+from .segments import OpenSegment, SegmentPath, list_segments, open_segment, span_of
 
 _logger = logging.getLogger(__name__)
 
@@ -101,16 +101,17 @@ class RangeReader:
             if segment is None:
                 return
             at = max(at, segment.base_offset)
-            position = place_before(self.directories.files, segment, at)
-            for piece in self._pieces(segment, position):
+            for piece in self._pieces(segment, at):
                 yield from self._decoded(piece, at)
                 at = max(at, piece.next_offset)
                 if at >= end:
                     return
             done = segment
 
-    def _pieces(self, segment: OpenSegment, position: int) -> Iterator[Piece]:
-        return read_pieces(self.directories.files, segment, position, verify_crc=self.verify_crc)
+    def _pieces(self, segment: OpenSegment, at: int) -> Iterator[Piece]:
+        files = self.directories.files
+        position, end_position = span_of(files, segment, at, self.wanted.end)
+        return read_pieces(files, segment, position, end_position, verify_crc=self.verify_crc)
 
     def _decoded(self, piece: Piece, at: int) -> Iterator[pa.RecordBatch]:
         if piece.table is None:

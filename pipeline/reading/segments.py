@@ -23,6 +23,8 @@ from ...storage.filenames import FileKind, FileState, parse_segment_file, segmen
 from ...storage.files import Files, OpenFile
 from ..decoding.varints import Ints
 
+_ENTRY_BYTES = 8  # of an offset index
+
 
 class SegmentPath(NamedTuple):
     """A `.log` file by its first offset."""
@@ -90,16 +92,13 @@ def headers_from(
 
 
 def indexed_places(files: Files, segment: OpenSegment) -> IndexedPlaces:
-    """What the offset index tells, as far as it goes; nothing without one.
-
-    The index of an active segment ends in zeros.
-    """
+    """What the offset index tells, as far as it goes; nothing without one."""
     path = segment.file.path.parent / segment_file(segment.base_offset, FileKind.OFFSET_INDEX)
     try:
-        data = files.read(path)
+        data = _index_entries(files, files.open(path, read_only=True))
     except FileNotFoundError:
         data = b""
-    pairs: Ints = np.frombuffer(data[: len(data) // 8 * 8], ">i4").astype(np.int64).reshape(-1, 2)
+    pairs: Ints = np.frombuffer(data, ">i4").astype(np.int64).reshape(-1, 2)
     rising = (np.diff(pairs, axis=0, prepend=np.array([[-1, -1]])) > 0).all(axis=1)
     rising &= pairs[:, 1] < segment.size_bytes
     ends = np.flatnonzero(~rising)
@@ -107,9 +106,32 @@ def indexed_places(files: Files, segment: OpenSegment) -> IndexedPlaces:
     return IndexedPlaces(segment.base_offset + kept[:, 0], kept[:, 1])
 
 
+def _index_entries(files: Files, index: OpenFile) -> bytes:
+    """Without the zeros that follow in an active segment, of which there are megabytes."""
+    used, room = 0, index.append_position // _ENTRY_BYTES
+    looked_at = room - 1  # a closed segment's index is full
+    while used < room:
+        if any(files.pread(index, _ENTRY_BYTES, looked_at * _ENTRY_BYTES)):
+            used = looked_at + 1
+        else:
+            room = looked_at
+        looked_at = (used + room) // 2
+    data = files.pread(index, used * _ENTRY_BYTES, 0)
+    return data[: len(data) // _ENTRY_BYTES * _ENTRY_BYTES]
+
+
 def place_before(files: Files, segment: OpenSegment, offset: int) -> int:
     """A position at or before the batch with `offset` where a batch begins; 0 if none is known."""
+    return _before(files, segment, indexed_places(files, segment), offset)
+
+
+def span_of(files: Files, segment: OpenSegment, start: int, end: int) -> tuple[int, int]:
+    """Positions between which the offsets [start, end) lie, where batches begin and end."""
     places = indexed_places(files, segment)
+    return _before(files, segment, places, start), _behind(files, segment, places, end)
+
+
+def _before(files: Files, segment: OpenSegment, places: IndexedPlaces, offset: int) -> int:
     number = int(np.searchsorted(places.last_offset, offset, "right")) - 1
     if number < 0:
         return 0
@@ -117,10 +139,21 @@ def place_before(files: Files, segment: OpenSegment, offset: int) -> int:
     return place.position if is_true(files, segment, place) else 0
 
 
-def is_true(files: Files, segment: OpenSegment, place: BatchPlace) -> bool:
-    """Whether such a batch lies there."""
+def _behind(files: Files, segment: OpenSegment, places: IndexedPlaces, end: int) -> int:
+    """Behind all batches with offsets before `end`; the end of the file if no such is known."""
+    covering = int(np.searchsorted(places.last_offset, end - 1))
+    if covering + 1 >= places.count:
+        return segment.size_bytes
+    place = places.place(covering + 1)
+    is_behind = is_true(files, segment, place, not_before=end)
+    return place.position if is_behind else segment.size_bytes
+
+
+def is_true(files: Files, segment: OpenSegment, place: BatchPlace, not_before: int = 0) -> bool:
+    """Whether such a batch lies there, without offsets before that."""
     data = files.pread(segment.file, HEADER_BYTES, place.position)
     try:
-        return read_any_header(data).last_offset == place.last_offset
+        header = read_any_header(data)
     except CorruptRecordError:
         return False
+    return header.last_offset == place.last_offset and header.base_offset >= not_before

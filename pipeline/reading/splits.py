@@ -5,10 +5,11 @@ does not reach (it is written late for the active segment), the headers do.
 """
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
+from ...protocol.batch_header import CorruptRecordError
 from ...storage.files import Files
 from .partitions import LogDirectories
 from .range_reader import OffsetRange
@@ -32,14 +33,24 @@ def split_range(
     """
     files, directory = directories.files, directories.required(wanted.partition)
     segments = list_segments(files, directory)
-    ends = [segment.base_offset for segment in segments[1:]] + [wanted.end]
     cuts = _Cuts(wanted, max_bytes)
-    for segment, end in zip(segments, ends, strict=True):
+    for segment, following in zip_longest(segments, segments[1:]):
+        end = wanted.end if following is None else following.base_offset
         if end > wanted.start and segment.base_offset < wanted.end:
             opened = open_segment(files, segment)
             cuts.see(opened, _places(files, opened, max_bytes), end)
     edges = [wanted.start, *cuts.offsets, wanted.end]
-    return [_part(wanted, start, end) for start, end in pairwise(edges) if start < end]
+    return [part_of(wanted, start, end) for start, end in pairwise(edges) if start < end]
+
+
+def split_or_whole(
+    directories: LogDirectories, wanted: OffsetRange, max_bytes: int
+) -> list[OffsetRange]:
+    """The same; what is damaged or has gone stays whole, and whoever reads it will tell."""
+    try:
+        return split_range(directories, wanted, max_bytes)
+    except (CorruptRecordError, FileNotFoundError):
+        return [wanted]
 
 
 class _Cuts:
@@ -69,7 +80,8 @@ class _Cuts:
             self.offsets.append(end)
 
 
-def _part(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
+def part_of(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
+    """Offsets [start, end) of it, with what has been aborted there."""
     aborted = tuple(
         each for each in wanted.aborted if each.first_offset < end and each.last_offset >= start
     )

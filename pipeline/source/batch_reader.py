@@ -42,7 +42,7 @@ class FilteringReader(OdradekReader):
         return self.pushed.push(filters, of_batches=self.options.of_batches)
 
 
-def make_origin(options: ReadOptions) -> Origin:
+def make_origin(options: ReadOptions, *, cut_by_bytes: bool = True) -> Origin:
     """The files where they can be read here; else the broker."""
     if reads_files(options):
         from .files_origin import FilesOrigin
@@ -50,7 +50,7 @@ def make_origin(options: ReadOptions) -> Origin:
         return FilesOrigin(
             options.directories,
             committed_only=options.read_committed,
-            max_split_bytes=options.max_split_bytes,
+            max_split_bytes=options.max_split_bytes if cut_by_bytes else None,
         )
     from .broker_origin import BrokerOrigin  # who reads files need not have the client
 

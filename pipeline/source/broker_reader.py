@@ -23,7 +23,8 @@ from .broker_origin import NoAnswerError
 _logger = logging.getLogger(__name__)
 
 _AT_ONCE = 10_000
-_POLL_S = 1.0
+# The client gathers for so long if there is less than `_AT_ONCE`: a short range is not to wait.
+_POLL_S = 0.05
 _OWN = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -69,6 +70,7 @@ class BrokerReader:
 
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
+            "fetch.wait.max.ms": "100",  # what is asked for is there, but for what comes behind it
             "group.id": f"odradek-pipeline-{uuid4()}",  # the client wants one; nobody joins it
             **self.client,
             **_OWN,

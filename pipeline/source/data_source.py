@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from ..option_values import OptionError
 from .batch_reader import FilteringReader, OdradekReader
 from .options import read_options
 from .row_schema import full_schema
@@ -16,6 +17,8 @@ from .stream_reader import OdradekStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from ..sink.writers import OdradekStreamWriter, OdradekWriter
 
 # Only the process that pushes filters down imports it. Spark does not tell a data source whether
 # `spark.sql.python.filterPushdown.enabled` is set, and where it is not, it refuses a reader that
@@ -40,3 +43,26 @@ class OdradekDataSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> OdradekStreamReader:  # noqa: N802 - Spark's name
         return OdradekStreamReader(read_options(self.options, streaming=True), schema)
+
+    # Who only reads need not have the client.
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "OdradekWriter":
+        from ..sink.write_options import write_options
+        from ..sink.writers import OdradekWriter
+
+        _check_appends(overwrite=overwrite)
+        return OdradekWriter(write_options(self.options), schema)
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: "StructType", overwrite: bool
+    ) -> "OdradekStreamWriter":
+        from ..sink.write_options import write_options
+        from ..sink.writers import OdradekStreamWriter
+
+        del overwrite  # of a stream it is the output mode `complete`: all rows, every time
+        return OdradekStreamWriter(write_options(self.options), schema)
+
+
+def _check_appends(*, overwrite: bool) -> None:
+    if overwrite:
+        raise OptionError("Save mode overwrite is not allowed: a topic is only appended to")

@@ -8,15 +8,16 @@ from ..reading.bounds import OffsetBounds, offset_at, offset_bounds
 from ..reading.isolation import Aborted, read_committed
 from ..reading.partitions import LogDirectories, TopicPartition
 from ..reading.range_reader import OffsetRange
-from ..reading.splits import split_range
+from ..reading.splits import part_of, split_range
 
 
 class FilesOrigin:
     """See Origin."""
 
     def __init__(
-        self, paths: Iterable[Path], *, committed_only: bool, max_split_bytes: int
+        self, paths: Iterable[Path], *, committed_only: bool, max_split_bytes: int | None
     ) -> None:
+        """None: ranges are not cut."""
         self.directories = LogDirectories(paths)
         self._committed_only = committed_only
         self._max_split_bytes = max_split_bytes
@@ -53,6 +54,8 @@ class FilesOrigin:
         wanted = OffsetRange(partition, start, end, (), self._topic_id(partition))
         try:
             wanted = replace(wanted, aborted=self._aborted(partition))
+            if self._max_split_bytes is None:
+                return [part_of(wanted, start, end)]
             return split_range(self.directories, wanted, self._max_split_bytes)
         except FileNotFoundError:
             # Files were deleted since they were listed: the task will see what is left.

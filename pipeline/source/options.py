@@ -9,16 +9,18 @@ names that it does not know: a misspelt `endingOffset` would silently read every
     mode                               files, broker, or auto: files where `path` can be read here
     view                               records, or batches: a row for each batch, by its header
     verifyCrc                          true: checksums are verified
-    maxSplitBytes                      64m: about so much of a log is one task
+    maxSplitBytes                      64m: about so much of a log is one task of a batch query
+    maxRecordsPerPartition             of a stream 1,000,000: streams are cut by offsets alone
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from .. import option_values as values
 from ..client_config import PREFIX, ClientConfigError, client_config
-from . import option_values as values
+from ..option_values import OptionError
 from .positions import (
     EARLIEST,
     LATEST,
@@ -26,7 +28,6 @@ from .positions import (
     ByOffset,
     ByTime,
     Everywhere,
-    OptionError,
     Position,
     parse_assigned,
     parse_offsets,
@@ -69,6 +70,8 @@ _KNOWN: Final = {
         "view",
     )
 }
+# Of a stream; a task more costs some 50 ms.
+_RECORDS_PER_TASK = 1_000_000
 _REFUSED = {
     "kafka.auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest'",
     "kafka.key.deserializer": "keys come as bytes; cast them in the query",
@@ -130,6 +133,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
     )
     if streaming:
         _check_stream(texts, options)
+        if options.max_records_per_partition is None:
+            options = replace(options, max_records_per_partition=_RECORDS_PER_TASK)
     elif streaming is not None:
         _check_batch(options)
     if options.of_batches and options.mode == "broker":

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from ..reading.bounds import OffsetBounds
 from ..reading.partitions import TopicPartition
 from ..reading.range_reader import OffsetRange
+from ..reading.splits import part_of
 from .filters import PushedFilters
 from .options import ReadOptions
 from .origin import Origin
@@ -77,7 +77,7 @@ def _cut(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
     size = _size(part)
     count = min(count, size)
     edges = [part.start + size * number // count for number in range(count + 1)]
-    return [replace(part, start=start, end=end) for start, end in pairwise(edges)]
+    return [part_of(part, start, end) for start, end in pairwise(edges)]
 
 
 def _size(part: OffsetRange) -> int:

@@ -11,16 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..option_values import OptionError
 from ..reading.partitions import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
 
 Offsets = Mapping[TopicPartition, int]
-
-
-class OptionError(ValueError):
-    """An option that is wrong, missing, unknown, or in contradiction to another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 
+from ..option_values import OptionError
 from ..reading.bounds import OffsetBounds
 from ..reading.partitions import TopicPartition
 from ..reading.range_reader import DataLostError
@@ -16,7 +17,6 @@ from .positions import (
     ByTime,
     Everywhere,
     Offsets,
-    OptionError,
     Position,
     named,
 )

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 
 from ..decoding.batch_decoder import BATCH_COLUMN_TYPES
 from ..decoding.columns import ALL_COLUMNS, COLUMN_TYPES
+from ..option_values import OptionError
 from .options import ReadOptions
-from .positions import OptionError
 
 _HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])

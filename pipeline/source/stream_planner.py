@@ -11,6 +11,10 @@ and where loss is allowed it is read from its beginning.
 
 A query that begins at the latest offsets ends its first batch where it begins, without a record: so
 the checkpoint knows where that was. Otherwise a crash in the first batch would make it begin later.
+
+Spark keeps where a batch ends, and that is where the next one begins. Only of the first one that is
+not kept: after a crash in it Spark asks anew where a query begins. By then there may be more
+partitions, and `latest` lies further on; the batch ends where it did, and the rest is the next's.
 """
 
 import math
@@ -36,6 +40,7 @@ class StreamPlanner:
         self._origin = origin
         self._options = options
         self._clock_ms = clock_ms
+        self._initial: Offsets | None = None  # as long as nothing was planned from there
         self._first: Offsets | None = None
         self._goal: Offsets | None = None
         self._topic_ids: dict[TopicPartition, bytes] = {}
@@ -46,6 +51,7 @@ class StreamPlanner:
         """Where a query that has no checkpoint begins."""
         bounds = self._origin.bounds(wanted_partitions(self._origin, self._options))
         found = starting_offsets(self._origin, self._options, bounds)
+        self._initial = found
         if self._options.starting == Everywhere(LATEST):
             self._first = found
         return found
@@ -62,6 +68,7 @@ class StreamPlanner:
 
     def next_end(self, start: Offsets, at_most: int | None, *, may_wait: bool) -> Offsets:
         """Where a batch that begins at `start` ends: behind about `at_most` offsets, or all."""
+        self._initial = None
         if start == self._first:
             self._first = None
             return start
@@ -76,6 +83,9 @@ class StreamPlanner:
 
     def parts(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """What the tasks of a batch read."""
+        if start == self._initial:
+            # Planned by another process, which has ended in it.
+            start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
         remade = self._remade(end)
         self._report_gone(start, end)
         added = end.keys() - start.keys()

@@ -38,9 +38,10 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _planner(self) -> StreamPlanner:
-        return StreamPlanner(
-            make_origin(self.options), self.options, lambda: time.monotonic() * 1000
-        )
+        # What runs again after a crash must be cut as before, or a sink cannot tell what it has:
+        # files change meanwhile, offsets do not.
+        origin = make_origin(self.options, cut_by_bytes=False)
+        return StreamPlanner(origin, self.options, lambda: time.monotonic() * 1000)
 
     def initialOffset(self) -> _Json:  # noqa: N802 - Spark's name, as all that follow
         return as_json_object(self._planner.initial())

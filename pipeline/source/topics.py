@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...storage.topic_names import is_internal
+from ..option_values import OptionError
 from ..reading.partitions import TopicPartition
-from .positions import OptionError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.bench import (
     groups,
     in_process,
     over_the_wire,
+    spark_archiving,
     spark_reading,
     starting,
 )
@@ -41,7 +42,12 @@ def main() -> None:
         for name, work in {**in_process.WORKLOADS, **assigning.WORKLOADS}.items():
             if not wanted or name in wanted:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
-        compared = {**starting.WORKLOADS, **groups.WORKLOADS, **spark_reading.WORKLOADS}
+        compared = {
+            **starting.WORKLOADS,
+            **groups.WORKLOADS,
+            **spark_reading.WORKLOADS,
+            **spark_archiving.WORKLOADS,
+        }
         for name, compare in compared.items():
             if name in wanted:  # they take minutes
                 report(name, [compare(Path(scratch), options.rounds, share)])

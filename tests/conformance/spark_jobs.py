@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
 def read(spark: "SparkSession", options: Options) -> list[Row]:
     """Every record of `spark.read`, in the order of the log."""
-    return _rows(spark.read.format("kafka").options(**_with_headers(options)).load())
+    return rows_of(spark.read.format("kafka").options(**_with_headers(options)).load())
 
 
 def columns(spark: "SparkSession", options: Options) -> list[str]:
@@ -137,7 +137,7 @@ class _Collected:
         self.query: StreamingQuery = writer.trigger(**trigger).start()
 
     def _keep(self, frame: "DataFrame") -> None:
-        self.batches.append(_rows(frame))
+        self.batches.append(rows_of(frame))
 
     def wait(self) -> None:
         _await(self.query)
@@ -180,7 +180,8 @@ def _with_headers(options: Options) -> dict[str, str]:
     return {"includeHeaders": "true", **options}
 
 
-def _rows(frame: "DataFrame") -> list[Row]:
+def rows_of(frame: "DataFrame") -> list[Row]:
+    """The records that a source shows, in the order of the log."""
     chosen = frame.selectExpr(
         *("topic", "partition", "offset", "key", "value"),
         *("unix_millis(timestamp) as timestamp_ms", "timestampType", "headers"),

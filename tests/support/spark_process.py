@@ -37,18 +37,29 @@ def why_no_connector() -> str | None:
     return reason
 
 
+def _with_connector() -> dict[str, str]:
+    jars = spark_connector_jars()
+    assert jars is not None, why_no_jars()
+    return {"spark.jars": ",".join(map(str, jars))}
+
+
 class SparkProcess:
-    """A process with a session that knows `format("kafka")`; it ends with its `with`.
+    """A process with a session; it ends with its `with`. With `connector` it knows "kafka", too.
 
     Jobs are functions of modules that can be imported: they are given the session, and travel as
     pickles, as does what they answer.
     """
 
-    def __init__(self, scratch: Path, conf: Mapping[str, str], master: str = "local[2]") -> None:
-        jars = spark_connector_jars()
-        assert jars is not None, why_no_jars()
+    def __init__(
+        self,
+        scratch: Path,
+        conf: Mapping[str, str],
+        master: str = "local[2]",
+        *,
+        connector: bool = True,
+    ) -> None:
         settings = {
-            "spark.jars": ",".join(map(str, jars)),
+            **(_with_connector() if connector else {}),
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.sql.shuffle.partitions": "2",

@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JOBS = ("archive", "replay", "verify", "stats")
+JOBS = ("archive", "replay", "verify", "stats", "etl")
 
 
 class JobGroup(TyperGroup):

@@ -17,6 +17,7 @@ import typer
 from ...pipeline.jobs.job_error import JobError
 from ...pipeline.session import NoSparkError, make_session
 from ..broken_pipe import leave_quietly
+from .quiet_spark import quiet_settings, start_interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,8 @@ def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "Sp
     warnings.filterwarnings("ignore", module="pyspark")  # what it thinks of new versions of pandas
     typer.secho(f"starting Spark on {master or 'local[*]'}", dim=True, err=True)
     try:
-        return make_session(master, f"odradek {name}", conf)
+        settings = quiet_settings(conf)
+        return start_interruptible(lambda: make_session(master, f"odradek {name}", settings))
     except NoSparkError:
         raise
     except Exception as error:  # whatever Spark finds wrong with the master or a setting

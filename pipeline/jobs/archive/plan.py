@@ -7,6 +7,7 @@ last run is lost; what lay before it when a partition was first archived was nev
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from ....protocol.batch_header import CorruptRecordError
@@ -15,7 +16,7 @@ from ...reading.isolation import Isolation, read_committed
 from ...reading.partitions import LogDirectories, TopicPartition
 from ...reading.range_reader import OffsetRange
 from ...reading.segments import SegmentPath, list_segments
-from ...reading.splits import split_range
+from ...reading.splits import split_or_whole
 from ..offset_spans import Span, without
 from .entries import ArchivedRange, PartitionKey
 from .manifest import ArchiveState
@@ -99,7 +100,7 @@ class Planner:
     def _size_bytes(self, segments: list[SegmentPath], ranges: list[OffsetRange]) -> int:
         """Of the segments that lie in the ranges, about."""
         files, total = self.directories.files, 0
-        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        for segment, following in zip_longest(segments, segments[1:]):
             end = following.base_offset if following else None
             if any(
                 each.end > segment.base_offset and (end is None or each.start < end)
@@ -145,7 +146,11 @@ def tasks_of(
     together: list[OffsetRange] = []
     together_bytes = 0
     for plan in plans:
-        parts = [part for wanted in plan.ranges for part in _parts(directories, wanted, max_bytes)]
+        parts = [
+            part
+            for wanted in plan.ranges
+            for part in split_or_whole(directories, wanted, max_bytes)
+        ]
         for part in parts:
             together.append(part)
             together_bytes += plan.size_bytes // len(parts)
@@ -154,10 +159,3 @@ def tasks_of(
                 together, together_bytes = [], 0
     if together:
         yield together
-
-
-def _parts(directories: LogDirectories, wanted: OffsetRange, max_bytes: int) -> list[OffsetRange]:
-    try:
-        return split_range(directories, wanted, max_bytes)
-    except (FileNotFoundError, CorruptRecordError):
-        return [wanted]  # whoever reads it will tell

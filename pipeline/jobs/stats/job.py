@@ -1,6 +1,7 @@
 """Statistics of topics, and the lag of groups."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,14 +114,15 @@ def _scan(
     told.total("counting", len(tasks))
     edges: list[RangeStats] = []
     work = ScanWork(tuple(settings.log_directories), settings.verify_crc)
-    for _, results in runner.run(work, tasks, "count"):
-        for result in results:
-            topics[result.partition.topic].add(result)
-            if result.problem:
-                problems.append(f"{result.partition}: {result.problem}")
-            result.hours = {}
-            edges.append(result)
-        told.done(1)
+    with closing(runner.run(work, tasks, "count")) as found:
+        for _, results in found:
+            for result in results:
+                topics[result.partition.topic].add(result)
+                if result.problem:
+                    problems.append(f"{result.partition}: {result.problem}")
+                result.hours = {}
+                edges.append(result)
+            told.done(1)
     _count_order_between(topics, edges)
     return list(topics.values())
 
@@ -150,9 +152,11 @@ def _lag(
     tasks = group_tasks(logs, runner.parallelism)
     told.total("groups", len(tasks))
     states: list[GroupLogState] = []
-    for _, results in runner.run(GroupLogWork(tuple(settings.log_directories)), tasks, "groups"):
-        states += results
-        told.done(1)
+    work = GroupLogWork(tuple(settings.log_directories))
+    with closing(runner.run(work, tasks, "groups")) as found:
+        for _, results in found:
+            states += results
+            told.done(1)
     for state in states:
         if state.problem:
             problems.append(f"{state.partition}: {state.problem}")

@@ -10,7 +10,7 @@ from ...reading.bounds import OffsetBounds, offset_bounds
 from ...reading.partitions import LogDirectories, TopicPartition
 from ...reading.range_reader import OffsetRange
 from ...reading.segments import list_segments, open_segment
-from ...reading.splits import split_range
+from ...reading.splits import split_or_whole
 
 _LARGEST_BYTES = 256 << 20
 _SMALLEST_BYTES = 16 << 20
@@ -73,7 +73,7 @@ def scan_tasks(
         if each.bounds.start >= each.bounds.end:
             continue
         wanted = OffsetRange(each.partition, *each.bounds, topic_id=each.topic_id)
-        parts = _parts(directories, wanted, task_bytes)
+        parts = split_or_whole(directories, wanted, task_bytes)
         for part in parts:
             if filled >= task_bytes:
                 tasks.append([])
@@ -81,14 +81,6 @@ def scan_tasks(
             tasks[-1].append(part)
             filled += each.log_bytes // len(parts)
     return tasks
-
-
-def _parts(directories: LogDirectories, wanted: OffsetRange, task_bytes: int) -> list[OffsetRange]:
-    """What is damaged or gone is said by the task that reads it."""
-    try:
-        return split_range(directories, wanted, task_bytes)
-    except (CorruptRecordError, FileNotFoundError):
-        return [wanted]
 
 
 def group_tasks(found: Sequence[PartitionExtent], parallelism: int) -> list[list[TopicPartition]]:

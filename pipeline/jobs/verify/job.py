@@ -1,6 +1,7 @@
 """Looks at all partitions, and again at those in which something was found."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -191,7 +192,8 @@ class _Run:
             return
         tasks = tasks_of(works, runner.parallelism)
         told.total(description, len(works))
-        for _, results in runner.run(check_segments, tasks, description):
-            for result in results:
-                self._known[result.work.directory, result.work.base_offset] = result
-            told.done(len(results))
+        with closing(runner.run(check_segments, tasks, description)) as found:
+            for _, results in found:
+                for result in results:
+                    self._known[result.work.directory, result.work.base_offset] = result
+                told.done(len(results))

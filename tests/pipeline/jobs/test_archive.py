@@ -18,6 +18,8 @@ from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
+from odradek.storage.checkpoints import write_offsets
+from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from tests.support.archives import archive_here, data_files, logged, rows_of, seen
@@ -538,3 +540,19 @@ def test_an_entry_that_cannot_be_read_is_named(
 
 def test_all_that_changes_files_is_counted_by_the_test() -> None:
     assert {"link", "rename", "remove", "fsync", "append"} <= set(CHANGES)
+
+
+def test_a_log_that_has_no_segment_any_more_has_lost_what_it_says_was_there(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    end = log.log_end_offset
+    log.close(NOW_MS)
+    for path in box.directory.iterdir():
+        path.unlink()
+    noted = box.directory.parent / LOG_START_OFFSET_CHECKPOINT
+    write_offsets(QUICK, noted, {("orders", 0): end + 7})
+    (plan,) = plan_archive(settings, QUICK)
+    assert plan.problem == ""
+    assert plan.ranges == ()
+    assert [lost.lost for lost in plan.lost] == [(Span(end, end + 7),)]

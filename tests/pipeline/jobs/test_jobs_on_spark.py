@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,6 +163,17 @@ def test_what_a_task_fails_of_is_said_in_a_line(spark: "SparkSession") -> None:
     with pytest.raises(JobError) as raised:
         list(SparkTasks(spark).run(numbers, [1, -7], "test"))
     assert str(raised.value) == "test: OSError: no room for -7"
+
+
+def test_work_that_cannot_be_sent_is_said(spark: "SparkSession") -> None:
+    lock = threading.Lock()
+
+    def work(item: int) -> Iterator[int]:
+        with lock:
+            yield item
+
+    with pytest.raises(JobError, match=r"test: .*pickle"):
+        list(SparkTasks(spark).run(work, [1], "test"))
 
 
 def test_the_reason_is_the_last_python_error_or_the_first_line() -> None:

@@ -1,5 +1,6 @@
 """Ranges of offsets through a broker: where they end in no record, and where records have gone."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +67,19 @@ def test_a_range_may_end_in_markers_and_in_what_was_aborted(
     assert read(broker, topic, 1, 4, read_committed=True) == [(2, b"2")]
     assert [offset for offset, _ in read(broker, topic, 0, 8)] == [0, 1, 2, 4, 6, 7]
     assert [offset for offset, _ in read(broker, topic, 0, 4)] == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_short_range_takes_no_time(broker: BrokerProcess, topic: str) -> None:
+    create_topic(broker.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(20):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    began = time.monotonic()
+    for start in range(10):
+        assert len(read(broker, topic, start, start + 2)) == 2
+    assert time.monotonic() - began < 5  # it waited for a second, for more than there was
 
 
 @pytest.mark.slow

@@ -151,3 +151,13 @@ def test_a_directory_that_is_not_there_is_no_lost_data(tmp_path: Path) -> None:
         rows(elsewhere, [part], ("value",), failOnDataLoss="false")
     with pytest.raises(FileNotFoundError, match="elsewhere"):
         origin(elsewhere).partitions()
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_a_partition_that_has_a_directory_and_no_segment_yet_is_empty(
+    tmp_path: Path, level: str
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    found = origin(tmp_path, isolationLevel=level)
+    assert found.bounds([ORDERS]) == {ORDERS: (0, 0)}
+    assert found.parts(ORDERS, 0, 7) == [OffsetRange(ORDERS, 0, 7)]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.source.options import ReadOptions, read_options
 from odradek.pipeline.source.positions import (
     EARLIEST,
@@ -12,7 +13,6 @@ from odradek.pipeline.source.positions import (
     ByOffset,
     ByTime,
     Everywhere,
-    OptionError,
     as_json_object,
     from_json_object,
 )

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
 
+from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.range_reader import DataLostError
 from odradek.pipeline.source.filters import PushedFilters
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
-from odradek.pipeline.source.positions import OptionError
 from tests.pipeline.source.origins import Numbers
 
 THERE = {"a-0": (10, 30), "a-1": (0, 0), "a-2": (5, 105), "b-0": (0, 7)}

@@ -16,8 +16,8 @@ from pyspark.sql.types import (
 
 from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES, batch_schema_of
 from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
+from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.source.options import ReadOptions, read_options
-from odradek.pipeline.source.positions import OptionError
 from odradek.pipeline.source.row_schema import arrow_schema, chosen_columns, fitted, full_schema
 
 

@@ -24,6 +24,9 @@ class Stream:
             self.log, read_options(texts, streaming=True), lambda: self.now_ms
         )
 
+    def initial(self) -> dict[str, int]:
+        return {str(each): offset for each, offset in self.planner.initial().items()}
+
     def next_end(
         self, start: dict[str, int], at_most: int | None = None, *, may_wait: bool = False
     ) -> dict[str, int]:
@@ -42,17 +45,34 @@ class Stream:
 
 def test_a_batch_goes_to_the_end() -> None:
     stream = Stream({"a-0": (3, 10), "a-1": (0, 0)})
-    assert stream.planner.initial() == {tp("a-0"): 3, tp("a-1"): 0}
+    assert stream.initial() == {"a-0": 3, "a-1": 0}
     assert stream.next_end({"a-0": 3, "a-1": 0}) == {"a-0": 10, "a-1": 0}
     assert stream.parts({"a-0": 3, "a-1": 0}, {"a-0": 10, "a-1": 0}) == [("a-0", 3, 10)]
 
 
 def test_a_stream_from_the_latest_offsets_first_notes_where_it_began() -> None:
     stream = Stream({"a-0": (0, 10)}, startingOffsets="latest")
-    start = {str(each): offset for each, offset in stream.planner.initial().items()}
+    start = stream.initial()
     stream.log.there["a-0"] = (0, 15)
     assert stream.next_end(start) == start == {"a-0": 10}
     assert stream.next_end(start) == {"a-0": 15}
+
+
+def test_a_first_batch_that_was_planned_before_a_crash_is_read_as_it_was_planned() -> None:
+    """Spark keeps where it ends, and asks anew where it begins."""
+    planned = {"a-0": 10, "a-1": 20}
+    now = {"a-0": (0, 15), "a-1": (0, 20), "a-2": (0, 7)}
+    stream = Stream(now)
+    start = stream.initial()
+    assert stream.parts(start, planned) == [("a-0", 0, 10), ("a-1", 0, 20)]
+    end = stream.next_end(planned)
+    assert end == {"a-0": 15, "a-1": 20, "a-2": 7}
+    assert stream.parts(planned, end) == [("a-0", 10, 15), ("a-2", 0, 7)]
+    at_latest = Stream(now, startingOffsets="latest")
+    start = at_latest.initial()
+    assert start == {"a-0": 15, "a-1": 20, "a-2": 7}
+    assert at_latest.parts(start, planned) == []
+    assert at_latest.parts(planned, at_latest.next_end(planned)) == [("a-0", 10, 15), ("a-2", 0, 7)]
 
 
 def test_a_limit_is_shared_in_proportion_and_nobody_starves() -> None:

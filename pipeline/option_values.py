@@ -3,12 +3,14 @@
 import re
 from collections.abc import Collection
 
-from .positions import OptionError
-
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"(\d+)\s*([kmg]?b?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.IGNORECASE)
+
+
+class OptionError(ValueError):
+    """An option that is wrong, missing, unknown, or in contradiction to another."""
 
 
 def boolean(name: str, text: str) -> bool:

@@ -1,0 +1,125 @@
+"""A source as a view of good records, and beside it what becomes of the bad ones."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from ..job_error import JobError
+from .decoding import INTERNAL, decode, decoded_column, error_column
+from .failures import first_line, readable
+from .job_file import EtlJob, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+EVENT_TIME = "event_time"
+METRICS = "odradek.source."
+HEADER = "odradek.error."
+_ERROR = f"{INTERNAL}error"
+_HEADERS = "array<struct<key:string,value:binary>>"
+_PLACE = ("topic", "partition", "offset")
+
+
+class SourceView(NamedTuple):
+    """The view's rows; records for the dead-letter topic (never any, where there is none)."""
+
+    rows: "DataFrame"
+    dead_letters: "DataFrame"
+
+
+def source_view(spark: "SparkSession", job: EtlJob, name: str) -> SourceView:
+    """Raises JobError."""
+    source, place = job.sources[name], f"sources.{name}"
+    frame = _loaded(spark, job, name)
+    for part in ("key", "value"):
+        frame = decode(frame, part, getattr(source, part), f"{place}.{part}")
+    told = [sf.concat(sf.lit(f"{part}: "), sf.col(error_column(part))) for part in ("key", "value")]
+    is_bad = sf.greatest(*told).isNotNull()  # null where both are
+    frame = frame.withColumn(_ERROR, sf.when(is_bad, sf.concat_ws("; ", *told)))
+    has_headers = _wants_headers(job.source_options(name))
+    rows = _good(_counted(frame, name, source), has_headers=has_headers)
+    return SourceView(_with_event_time(rows, source, place), _dead_letters(frame, job, name))
+
+
+def _loaded(spark: "SparkSession", job: EtlJob, name: str) -> "DataFrame":
+    """With headers where the SQL wants them; a dead letter keeps its own."""
+    source, options = job.sources[name], job.source_options(name)
+    try:
+        reader = spark.readStream.format(source.format).options(**options)
+        if source.on_bad_record == "dead-letter":
+            reader = reader.option("includeHeaders", "true")
+        return reader.load()
+    except (PySparkException, Py4JError) as error:
+        raise JobError(f"sources.{name}: {readable(error, job.checkpoint)}") from error
+
+
+def _wants_headers(options: dict[str, str]) -> bool:
+    return any(
+        key.lower() == "includeheaders" and value.lower() == "true"
+        for key, value in options.items()
+    )
+
+
+def _counted(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
+    """The numbers of records and of bad ones, for the progress of the query; or an error."""
+    told = sf.concat(
+        *(sf.lit(f"{name}: "), sf.concat_ws("-", "topic", "partition")),
+        *(sf.lit(" offset "), sf.col("offset").cast("string"), sf.lit(": "), sf.col(_ERROR)),
+    )
+    is_bad = sf.col(_ERROR).isNotNull()
+    seen: Column = sf.lit(1)
+    if source.on_bad_record == "fail":
+        advice = " (on_bad_record: drop or dead-letter would go on)"
+        seen = sf.raise_error(sf.concat(told, sf.lit(advice)))
+    return frame.observe(
+        METRICS + name,
+        sf.count(sf.lit(1)).alias("records"),
+        sf.count(sf.when(is_bad, seen)).alias("bad"),
+        sf.min(sf.when(is_bad, told)).alias("example"),
+    )
+
+
+def _good(frame: "DataFrame", *, has_headers: bool) -> "DataFrame":
+    kept = [
+        sf.col(decoded_column(name)).alias(name) if name in ("key", "value") else sf.col(name)
+        for name in frame.columns
+        if not name.startswith(INTERNAL) and (has_headers or name != "headers")
+    ]
+    return frame.filter(sf.col(_ERROR).isNull()).select(*kept)
+
+
+def _with_event_time(rows: "DataFrame", source: Source, place: str) -> "DataFrame":
+    watermark = source.watermark
+    if watermark is None:
+        return rows
+    try:
+        timed = rows.withColumn(EVENT_TIME, sf.expr(watermark.event_time))
+        return timed.withWatermark(EVENT_TIME, watermark.delay)
+    except PySparkException as error:
+        raise JobError(f"{place}.watermark: {first_line(error)}") from error
+
+
+def _dead_letters(frame: "DataFrame", job: EtlJob, name: str) -> "DataFrame":
+    """Key, value and headers as they were; more headers tell where from, and why.
+
+    Their time is that of the write: retention would take old ones away at once.
+    """
+    source = job.sources[name]
+    is_wanted = source.on_bad_record == "dead-letter"
+    about = {each: sf.col(each).cast("string") for each in (*_PLACE, "timestamp")}
+    about |= {"message": sf.col(_ERROR), "job": sf.lit(job.name)}
+    own = sf.col("headers") if "headers" in frame.columns else sf.lit(None).cast(_HEADERS)
+    headers = sf.array(
+        *(
+            sf.struct(sf.lit(HEADER + key).alias("key"), value.cast("binary").alias("value"))
+            for key, value in about.items()
+        )
+    )
+    return frame.filter(sf.col(_ERROR).isNotNull() if is_wanted else sf.lit(False)).select(
+        sf.lit(source.dead_letter_topic or "").alias("topic"),
+        "key",
+        "value",
+        sf.concat(sf.coalesce(own, sf.array().cast(_HEADERS)), headers).alias("headers"),
+    )

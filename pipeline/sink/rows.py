@@ -1,0 +1,127 @@
+"""Rows of Arrow as the client takes them. The columns and types are those of Spark's Kafka sink."""
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..option_values import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+ANY_PARTITION = -1
+NOW_MS = 0  # what librdkafka takes for it
+_TYPES = {
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "timestamp": ("timestamp",),
+}
+_US_PER_MS = 1000
+_INSTEAD_OF_0_MS = 1
+
+Headers = list[tuple[str, str | bytes | None]]  # as librdkafka's client types them
+
+
+class WriteError(RuntimeError):
+    """Rows that could not be written; the message says why."""
+
+
+class OutgoingRow(NamedTuple):
+    """One record; a partition of -1 is chosen by the key, as Java clients do."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int
+    timestamp_ms: int
+    headers: Headers | None
+
+
+def check_columns(schema: "StructType", topic: str | None, *, with_timestamp: bool) -> None:
+    """Whether these columns can be written. Raises OptionError."""
+    found = {field.name: field.dataType.simpleString() for field in schema}
+    if len(found) < len(schema):
+        raise OptionError(f"A column is there twice: {schema.simpleString()}")
+    if "value" not in found:
+        raise OptionError(f"Required attribute 'value' not found: there are {', '.join(found)}")
+    if topic is None and "topic" not in found:
+        raise OptionError(
+            "topic option required when no 'topic' attribute is present. "
+            "Use the topic option for setting a topic."
+        )
+    if with_timestamp and "timestamp" not in found:
+        raise OptionError("includeTimestamp needs a column 'timestamp'")
+    for name, kinds in _TYPES.items():
+        if name in found and found[name] not in kinds:
+            raise OptionError(
+                f"Column '{name}' is {found[name]}; it must be {' or '.join(kinds)}: cast it"
+            )
+
+
+def outgoing(
+    batch: pa.RecordBatch, topic: str | None, *, with_timestamp: bool
+) -> Iterator[OutgoingRow]:
+    """Each row; to `topic` where it is given. Raises WriteError."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    topics = repeat(topic) if topic is not None else _topics(columns["topic"])
+    return map(
+        OutgoingRow,
+        topics,
+        _bytes(columns["value"]),
+        _bytes(columns["key"]) if "key" in columns else repeat(None),
+        _partitions(columns["partition"]) if "partition" in columns else repeat(ANY_PARTITION),
+        _timestamps_ms(columns["timestamp"]) if with_timestamp else repeat(NOW_MS),
+        _headers(columns["headers"]) if "headers" in columns else repeat(None),
+    )
+
+
+def _topics(column: pa.Array) -> Sequence[str]:
+    if column.null_count:
+        raise WriteError(
+            "null topic present in the data. Use the topic option for setting a topic."
+        )
+    topics: list[str] = column.to_pylist()
+    return topics
+
+
+def _bytes(column: pa.Array) -> Sequence[bytes | None]:
+    """Text is UTF-8 already."""
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.binary())
+    elif pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    found: list[bytes | None] = column.to_pylist()
+    return found
+
+
+def _partitions(column: pa.Array) -> Sequence[int]:
+    least = pc.min(column).as_py()
+    if least is not None and least < 0:
+        raise WriteError(f"Invalid partition: {least}. Partition number should be 0 or more")
+    numbers: list[int] = column.fill_null(ANY_PARTITION).to_pylist()
+    return numbers
+
+
+def _timestamps_ms(column: pa.Array) -> Sequence[int]:
+    """librdkafka takes 0 for "now": the first millisecond of 1970 becomes the second."""
+    numbers = column.cast(pa.int64()).fill_null(0).to_numpy() // _US_PER_MS
+    if (numbers < 0).any():
+        raise WriteError(f"Invalid timestamp: {numbers.min()} ms. It should be 0 or more")
+    numbers[(numbers == 0) & column.is_valid().to_numpy(zero_copy_only=False)] = _INSTEAD_OF_0_MS
+    found: list[int] = numbers.tolist()
+    return found
+
+
+def _headers(column: pa.Array) -> Iterator[Headers | None]:
+    if column.null_count == len(column):
+        return iter([None] * len(column))
+    return (
+        [(each["key"], each["value"]) for each in pairs] if pairs else None
+        for pairs in column.to_pylist()
+    )

@@ -1,0 +1,155 @@
+"""What a task does: its rows are written, once however often it runs. No Spark here."""
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from .batch_marks import BatchMark, MarkedGroup
+from .row_sender import FencedError, RowSender
+from .rows import OutgoingRow, WriteError, outgoing
+from .task_transaction import NoTransactionsError, TaskTransaction
+from .write_options import Delivery, WriteOptions
+
+_LOOK_EVERY_S = 0.5
+# Spark's workers serve many tasks; each would ask again.
+_without_transactions: set[str] = set()
+
+
+class TaskName(NamedTuple):
+    """The same whenever the task runs: `odradek-<query>-<task>`, and the batch it writes."""
+
+    name: str
+    batch_id: int
+
+
+class TaskWritten(NamedTuple):
+    """How many rows are there, whichever attempt has written them, and what was promised."""
+
+    rows: int
+    delivery: Delivery
+
+
+def write_rows(
+    options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]
+) -> TaskWritten:
+    """Write all of them. Raises WriteError."""
+    rows = _TaskRows(options, batches)
+    if not rows.any:
+        return TaskWritten(0, options.delivery)
+    if _may_be_once(options):
+        try:
+            _write_once(options, task, rows)
+            return TaskWritten(rows.count, Delivery.EXACTLY_ONCE)
+        except NoTransactionsError as error:
+            if options.delivery is Delivery.EXACTLY_ONCE:
+                raise WriteError(
+                    f"the broker gives no transactions ({error}); delivery=at-least-once does "
+                    "without them"
+                ) from error
+            _without_transactions.add(options.client["bootstrap.servers"])
+    _write_at_least_once(options, rows)
+    return TaskWritten(rows.count, Delivery.AT_LEAST_ONCE)
+
+
+def _may_be_once(options: WriteOptions) -> bool:
+    if options.delivery is Delivery.AUTO:
+        return options.client["bootstrap.servers"] not in _without_transactions
+    return options.delivery is Delivery.EXACTLY_ONCE
+
+
+def _write_once(options: WriteOptions, task: TaskName, rows: "_TaskRows") -> None:
+    group = MarkedGroup(options.client, task.name)
+    try:
+        mark = _written_by_anybody(options, task, rows, group)
+    finally:
+        group.close()
+    rows.pass_over()
+    _check_same(mark, task, rows.count)
+
+
+def _written_by_anybody(
+    options: WriteOptions, task: TaskName, rows: "_TaskRows", group: MarkedGroup
+) -> BatchMark:
+    """By this attempt, an earlier one, or another that has taken over."""
+    transaction = TaskTransaction(options.client, task.name, group)
+    try:
+        transaction.begin()
+        mark = group.newest()
+        if mark is None or mark.batch_id < task.batch_id:
+            for some in rows:
+                transaction.send(some)
+            mark = BatchMark(task.batch_id, rows.count)
+            transaction.commit(mark)
+    except FencedError as error:
+        transaction.check_in_time()
+        mark = _await_other(task, group, transaction.timeout_s, error)
+    except BaseException:
+        transaction.abort()
+        raise
+    finally:
+        transaction.close()
+    return mark
+
+
+def _await_other(
+    task: TaskName, group: MarkedGroup, timeout_s: float, fenced: FencedError
+) -> BatchMark:
+    """What the attempt has written that has taken over; it cannot take longer than that."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        mark = group.newest()
+        if mark is not None and mark.batch_id >= task.batch_id:
+            return mark
+        time.sleep(_LOOK_EVERY_S)
+    raise fenced
+
+
+def _check_same(mark: BatchMark, task: TaskName, rows: int) -> None:
+    if mark.batch_id > task.batch_id:
+        raise WriteError(
+            f"{task.name} has written batch {mark.batch_id} already, and batch {task.batch_id} is "
+            "to be written now: the checkpoint is older than what it led to. Begin with a new one"
+        )
+    if mark.rows not in (rows, None):
+        raise WriteError(
+            f"{task.name} has written {mark.rows} rows of batch {task.batch_id}, and has {rows} "
+            "rows now: the batch was not cut into the same tasks, or its query is not "
+            "deterministic. With .coalesce(1) the first cannot happen"
+        )
+
+
+def _write_at_least_once(options: WriteOptions, rows: "_TaskRows") -> None:
+    sender = RowSender(options.client)
+    try:
+        for some in rows:
+            sender.send(some)
+        sender.flush()
+    finally:
+        sender.close()
+
+
+class _TaskRows:
+    """The rows of a task, counted as they go by."""
+
+    def __init__(self, options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> None:
+        self._options = options
+        self._rest: Iterator[pa.RecordBatch] = iter(batch for batch in batches if batch.num_rows)
+        first = next(self._rest, None)
+        self.any = first is not None
+        self.count = 0
+        if first is not None:
+            self._rest = chain([first], self._rest)
+
+    def __iter__(self) -> Iterator[Iterator[OutgoingRow]]:
+        for batch in self._rest:
+            self.count += batch.num_rows
+            options = self._options
+            yield outgoing(batch, options.topic, with_timestamp=options.with_timestamp)
+
+    def pass_over(self) -> None:
+        """Those that are left."""
+        for batch in self._rest:
+            self.count += batch.num_rows

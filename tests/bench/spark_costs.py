@@ -1,0 +1,114 @@
+"""What Spark needs for a piece of work, with its connector and with odradek.
+
+The CPU is that of Spark and all its Python workers, and for the connector also that of the broker.
+`_x` is how many times better odradek is.
+"""
+
+import statistics
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from tests.support.broker_process import CLOCK_TICKS, BrokerProcess
+from tests.support.process_tree import children_of
+from tests.support.spark_process import SparkProcess
+
+PAUSE_SECONDS = 0.05
+MASTERS = ("local[1]", "local[2]")
+SOURCES = ("kafka", "odradek")
+Figures = dict[str, float]
+Answer = TypeVar("Answer")
+
+
+class Cost(NamedTuple):
+    """What a piece of work took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+def costs_of(
+    kafka: BrokerProcess,
+    spark: SparkProcess,
+    source: str,
+    work: Callable[[], tuple[float, Answer]],
+) -> tuple[Cost, Answer]:
+    """`work` tells its seconds, and what else there is to know."""
+    of_broker = kafka.cpu_seconds()
+    meter = CpuMeter(spark.pid)
+    seconds, answer = work()
+    used = meter.end()
+    if source == "kafka":
+        used += kafka.cpu_seconds() - of_broker
+    return Cost(seconds, used), answer
+
+
+class CpuMeter(threading.Thread):
+    """The CPU that a process and its children use from now on, looked at again and again.
+
+    Not a difference of two sums: Spark ends Python workers that have had nothing to do for a
+    minute, and nobody waits for them, so their time is in no sum behind that.
+    """
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(name="cpu-meter", daemon=True)
+        self._pid = pid
+        self._ended = threading.Event()
+        self._last: dict[int, float] = {}
+        self._look()
+        self._before = sum(self._last.values())
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.wait(PAUSE_SECONDS):
+            self._look()
+
+    def end(self) -> float:
+        """Look once more, and stop; the seconds of CPU."""
+        self._ended.set()
+        self.join()
+        self._look()
+        return sum(self._last.values()) - self._before
+
+    def _look(self) -> None:
+        for pid in [self._pid, *children_of(self._pid)]:
+            with suppress(OSError):  # it has just ended
+                self._last[pid] = own_cpu_seconds(pid)
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """What a process has used, without its children. Raises OSError."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+def compared(label: str, records: int, costs: Mapping[str, list[Cost]]) -> Figures:
+    """Thousands of records a second and a CPU second, by median; odradek's in the connector's."""
+    rates = {
+        source: (
+            records / statistics.median(each.seconds for each in found) / 1000,
+            records / statistics.median(each.cpu_seconds for each in found) / 1000,
+        )
+        for source, found in costs.items()
+    }
+    figures: Figures = {}
+    for place, unit in enumerate(("krec_s", "krec_cpu_s")):
+        for source in rates:
+            figures[f"{label}_{source}_{unit}"] = rates[source][place]
+        figures[f"{label}_{unit}_x"] = rates["odradek"][place] / rates["kafka"][place]
+    return figures
+
+
+def growth(figures: Figures) -> Figures:
+    """How many times faster each piece of work is with the second core."""
+    one, two = (f"{master}_" for master in MASTERS)
+    return {
+        f"two_cores_{name.removeprefix(one).removesuffix('_krec_s')}_x": figures[
+            two + name.removeprefix(one)
+        ]
+        / rate
+        for name, rate in figures.items()
+        if name.startswith(one) and name.endswith("_krec_s")
+    }

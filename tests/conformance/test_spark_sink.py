@@ -1,0 +1,117 @@
+"""format("odradek") writes to Apache Kafka: a reader of committed records sees each row once."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from odradek.pipeline.session import why_no_spark
+from tests.conformance import sink_jobs as jobs
+from tests.support.broker_process import ApacheKafkaProcess
+from tests.support.committed import committed_values
+from tests.support.java_tools import why_no_java
+from tests.support.killed_stream import LIMIT_SECONDS, Job, Producing, let_it_run
+from tests.support.lengths import SEED, by_length
+from tests.support.quick_spark import quick_java_options
+from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_process import ROOT, SparkProcess
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+ROWS = 20_000
+IN_SMALL_BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"}
+TWO_EXECUTORS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.ui.enabled": "false",
+}
+# A second attempt is begun as soon as a task is a little slower than the others.
+SPECULATING = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+}
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProcess]:
+    """The broker that has transactions."""
+    reason = why_no_java() or why_no_spark()
+    if reason:
+        pytest.skip(reason)
+    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
+    process.start()
+    yield process
+    process.stop()
+
+
+def spark_on(master: str, scratch: Path, **more: str) -> SparkProcess:
+    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": quick_java_options()}
+    return SparkProcess(scratch, {**conf, **IN_SMALL_BATCHES, **more}, master, connector=False)
+
+
+def written_to(kafka: ApacheKafkaProcess, topic: str) -> dict[str, str]:
+    create_topic(kafka.bootstrap, topic, 2)
+    return {"kafka.bootstrap.servers": kafka.bootstrap, "topic": topic, "delivery": "exactly-once"}
+
+
+def all_once() -> list[bytes]:
+    return sorted(b"%d" % number for number in range(ROWS))
+
+
+def groups(kafka: ApacheKafkaProcess) -> list[str]:
+    answer = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_consumer_groups()
+    return [each.group_id for each in answer.result().valid]
+
+
+def test_tasks_that_fail_and_run_again_write_their_rows_once(
+    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
+) -> None:
+    options = written_to(kafka, topic)
+    with spark_on("local[2,2]", tmp_path) as spark:
+        spark.do(jobs.write_failing, ROWS, options, str(tmp_path))
+    assert {path.name for path in tmp_path.glob("?-?")} == {"0-0", "0-1", "1-0", "1-1"}
+    assert committed_values(kafka.bootstrap, topic, 2) == all_once()
+    assert not [name for name in groups(kafka) if name.startswith("odradek-")]
+
+
+def test_of_two_attempts_at_a_time_one_writes(
+    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
+) -> None:
+    options = written_to(kafka, topic)
+    # Spark does not begin a second attempt on the machine of the first.
+    with (
+        SparkCluster(tmp_path) as cluster,
+        spark_on(cluster.master, tmp_path, **SPECULATING, **TWO_EXECUTORS) as spark,
+    ):
+        spark.do(jobs.write_overtaken, ROWS, options, str(tmp_path))
+    assert {"0-0", "1-0", "1-1"} <= {path.name for path in tmp_path.glob("?-?")}
+    assert committed_values(kafka.bootstrap, topic, 2) == all_once()
+
+
+def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
+    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
+) -> None:
+    rng, kills, unfinished = random.Random(SEED), by_length(2, 20), 0
+    create_topic(kafka.bootstrap, topic, 2)
+    copy = f"{topic}-copy"
+    job = Job(kafka, topic, tmp_path, to=written_to(kafka, copy))
+    with Producing(kafka, topic) as producing:
+        for _ in range(kills):
+            let_it_run(job, rng)
+            unfinished += job.begun("files") > job.finished("files")
+    assert unfinished > 0
+    with job.running(5000, rows=str(tmp_path / "rows")) as process:
+        assert process.wait(LIMIT_SECONDS) == 0, job.log_text()
+    expected = sorted(value for _, _, value in producing.acknowledged)
+    assert len(expected) > 500
+    assert committed_values(kafka.bootstrap, copy, 2) == expected

@@ -1,0 +1,250 @@
+"""The sink's tasks on Apache Kafka: a reader of committed records sees each row once.
+
+No Spark here: a task is called as Spark calls it, again, or twice at a time.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from odradek.pipeline.sink.batch_marks import BatchMark, MarkedGroup, delete_marks
+from odradek.pipeline.sink.row_sender import FencedError
+from odradek.pipeline.sink.rows import WriteError
+from odradek.pipeline.sink.task_transaction import TaskTransaction
+from odradek.pipeline.sink.task_writing import TaskName, TaskWritten, write_rows
+from odradek.pipeline.sink.write_options import Delivery, WriteOptions, write_options
+from tests.support.broker_process import ApacheKafkaProcess
+from tests.support.committed import committed_values
+from tests.support.java_tools import why_no_java
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProcess]:
+    """The broker that has transactions."""
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def options(
+    kafka: ApacheKafkaProcess, request: pytest.FixtureRequest
+) -> Callable[..., WriteOptions]:
+    """Options that write to a new topic of two partitions, named like the test."""
+    topic = request.node.name[:200].replace("[", ".").replace("]", "")
+    create_topic(kafka.bootstrap, topic, 2)
+    said = {"kafka.bootstrap.servers": kafka.bootstrap, "topic": topic}
+    return lambda **more: write_options({**said, **more})
+
+
+def rows(*values: str) -> pa.RecordBatch:
+    return pa.record_batch({"value": list(values)})
+
+
+def committed(options: WriteOptions) -> list[str]:
+    """What a reader of committed records finds in the topic, sorted."""
+    assert options.topic is not None
+    found = committed_values(options.client["bootstrap.servers"], options.topic, 2)
+    return [value.decode() for value in found]
+
+
+def mark_of(options: WriteOptions, name: str) -> BatchMark | None:
+    group = MarkedGroup(options.client, name)
+    try:
+        return group.newest()
+    finally:
+        group.close()
+
+
+ONCE = Delivery.EXACTLY_ONCE
+
+
+def test_a_task_that_runs_again_writes_nothing(options: Callable[..., WriteOptions]) -> None:
+    to, name = options(), "again-0"
+    for batch_id, batch in enumerate((rows("a", "b"), rows("c"))):
+        task = TaskName(name, batch_id)
+        assert write_rows(to, task, [batch]) == TaskWritten(batch.num_rows, ONCE)
+        assert mark_of(to, name) == BatchMark(batch_id, batch.num_rows)
+        assert write_rows(to, task, [batch]) == TaskWritten(batch.num_rows, ONCE)
+    assert committed(to) == ["a", "b", "c"]
+
+
+def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, task = options(), TaskName("dies-0", 4)
+
+    def dying() -> Batches:
+        yield rows("a", "b")
+        raise OSError("the executor is gone")
+
+    with pytest.raises(OSError, match="the executor is gone"):
+        write_rows(to, task, dying())
+    assert mark_of(to, task.name) is None
+    write_rows(to, task, [rows("a", "b")])
+    assert committed(to) == ["a", "b"]
+
+
+def test_an_attempt_that_is_overtaken_waits_for_the_other(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, task = options(), TaskName("overtaken-0", 0)
+
+    def slow() -> Batches:
+        yield rows("a", "b")
+        assert write_rows(to, task, [rows("a", "b"), rows("c")]) == TaskWritten(3, ONCE)
+        yield rows("c")
+
+    assert write_rows(to, task, slow()) == TaskWritten(3, ONCE)
+    assert committed(to) == ["a", "b", "c"]
+
+
+def test_an_attempt_that_is_overtaken_by_one_that_dies_fails(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to = options(**{"kafka.transaction.timeout.ms": "3000"})
+    task = TaskName("both-die-0", 0)
+
+    def dying() -> Batches:
+        yield rows("a")
+        raise OSError("the executor is gone")
+
+    def slow() -> Batches:
+        yield rows("a")
+        with pytest.raises(OSError, match="gone"):
+            write_rows(to, task, dying())
+        yield rows("b")
+
+    with pytest.raises(FencedError):
+        write_rows(to, task, slow())
+    assert committed(to) == []
+    write_rows(to, task, [rows("a"), rows("b")])
+    assert committed(to) == ["a", "b"]
+
+
+def test_a_batch_that_is_cut_otherwise_than_before_is_not_taken_for_written(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, task = options(), TaskName("cut-0", 7)
+    write_rows(to, task, [rows("a", "b")])
+    with pytest.raises(WriteError, match="has written 2 rows of batch 7, and has 1 rows now"):
+        write_rows(to, task, [rows("a")])
+    assert committed(to) == ["a", "b"]
+
+
+def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to = options()
+    write_rows(to, TaskName("old-0", 7), [rows("a")])
+    with pytest.raises(WriteError, match="has written batch 7 already, and batch 6"):
+        write_rows(to, TaskName("old-0", 6), [rows("b")])
+    assert committed(to) == ["a"]
+
+
+def test_a_task_without_rows_leaves_no_trace(options: Callable[..., WriteOptions]) -> None:
+    to = options()
+    assert write_rows(to, TaskName("empty-0", 0), iter([rows()])).rows == 0
+    assert mark_of(to, "empty-0") is None
+
+
+def test_rows_of_one_task_go_to_many_topics(
+    kafka: ApacheKafkaProcess, options: Callable[..., WriteOptions]
+) -> None:
+    first = options()
+    create_topic(kafka.bootstrap, "another-topic", 2)
+    many = write_options({"kafka.bootstrap.servers": kafka.bootstrap})
+    another = write_options({"kafka.bootstrap.servers": kafka.bootstrap, "topic": "another-topic"})
+    orders = (("a", first.topic), ("b", "another-topic")), (("c", "another-topic"),)
+    for batch_id, order in enumerate(orders):
+        values, topics = zip(*order, strict=True)
+        batch = pa.record_batch({"value": list(values), "topic": list(topics)})
+        for _ in range(2):
+            write_rows(many, TaskName("many-0", batch_id), [batch])
+    assert (committed(first), committed(another)) == (["a"], ["b", "c"])
+
+
+def test_a_row_that_is_refused_takes_the_others_with_it(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to = options()
+    batch = pa.record_batch({"value": ["a", "b"], "partition": pa.array([0, 17], pa.int32())})
+    with pytest.raises(WriteError, match="UNKNOWN_PARTITION"):
+        write_rows(to, TaskName("refused-0", 0), [batch])
+    assert committed(to) == []
+    large = pa.record_batch({"value": ["x" * 3_000_000]})
+    with pytest.raises(WriteError, match="MSG_SIZE_TOO_LARGE"):
+        write_rows(to, TaskName("refused-1", 0), [large])
+    with pytest.raises(WriteError, match="too large to be sent"):
+        write_rows(to, TaskName("refused-2", 0), [pa.record_batch({"value": ["x" * 70_000_000]})])
+
+
+def test_many_rows_are_written_in_their_order(options: Callable[..., WriteOptions]) -> None:
+    to = options()
+    numbers = [f"{number:06}" for number in range(30_000)]
+    batches = (
+        pa.record_batch({"value": numbers[at : at + 10_000]}) for at in range(0, 30_000, 10_000)
+    )
+    write_rows(to, TaskName("many-rows-0", 0), batches)
+    assert committed(to) == numbers
+
+
+def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]) -> None:
+    to = options(delivery="at-least-once")
+    for _ in range(2):
+        found = write_rows(to, TaskName("plain-0", 0), [rows("a")])
+        assert found == TaskWritten(1, Delivery.AT_LEAST_ONCE)
+    assert committed(to) == ["a", "a"]
+    assert mark_of(to, "plain-0") is None
+
+
+def test_marks_are_deleted_that_nobody_needs(options: Callable[..., WriteOptions]) -> None:
+    to = options()
+    write_rows(to, TaskName("gone-0", 0), [rows("a")])
+    delete_marks(to.client, ["gone-0", "never-was-0"])
+    assert mark_of(to, "gone-0") is None
+
+
+def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to = options(**{"kafka.transaction.timeout.ms": "1000"})
+
+    def slow() -> Batches:
+        yield rows("a")
+        time.sleep(1.1)
+        # A second producer sees the transaction ended, as the broker would do it in a while.
+        transaction = TaskTransaction(to.client, "slow-0", MarkedGroup(to.client, "slow-0"))
+        transaction.begin()
+        transaction.close()
+        yield rows("b")
+
+    with pytest.raises(WriteError, match="has not ended within"):
+        write_rows(to, TaskName("slow-0", 0), slow())
+    assert committed(to) == []
+
+
+def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, task = options(), TaskName("many-overtaken-0", 0)
+    many = rows(*(f"{number:06}" for number in range(150_000)))
+
+    def slow() -> Batches:
+        yield many
+        write_rows(to, task, [many, many])
+        yield many
+
+    assert write_rows(to, task, slow()) == TaskWritten(300_000, ONCE)
+    assert len(committed(to)) == 300_000

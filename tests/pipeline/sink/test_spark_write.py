@@ -1,0 +1,106 @@
+"""df.write and df.writeStream to odradek, which has no transactions: at least once, and said."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.conformance.clients.client import Got
+from tests.conformance.clients.confluent_client import ConfluentKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.topics import create_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LIMIT_SECONDS = 60.0
+SCHEMA = (
+    "key string, value string, topic string, partition int, timestamp timestamp, "
+    "headers array<struct<key:string,value:binary>>"
+)
+
+
+@pytest.fixture
+def made(spark: "SparkSession", broker: BrokerProcess, topic: str) -> "DataFrame":
+    """Ten rows for two partitions of a new topic."""
+    create_topic(broker.bootstrap, topic, 2)
+    rows = [
+        (f"k{number}", f"v{number}", topic, number % 2, None, [("n", b"%d" % number)])
+        for number in range(10)
+    ]
+    return spark.createDataFrame(rows, SCHEMA).coalesce(1)
+
+
+def consume(broker: BrokerProcess, topic: str, count: int) -> list[Got]:
+    reader = ConfluentKafka().reader(broker.bootstrap, topic, [0, 1])
+    try:
+        got = sorted(reader.read(count))
+        assert sum(reader.beginning_and_end(each)[1] for each in (0, 1)) == count
+    finally:
+        reader.close()
+    return got
+
+
+def test_rows_are_written_with_all_that_they_have(
+    made: "DataFrame", broker: BrokerProcess, topic: str
+) -> None:
+    writer = made.write.format("odradek").mode("append")
+    writer.option("kafka.bootstrap.servers", broker.bootstrap).save()
+    got = consume(broker, topic, 10)
+    assert [(each.partition, each.offset) for each in got] == [
+        (partition, offset) for partition in (0, 1) for offset in range(5)
+    ]
+    numbers = [*range(0, 10, 2), *range(1, 10, 2)]
+    assert [(each.key, each.value, each.headers) for each in got] == [
+        (b"k%d" % number, b"v%d" % number, (("n", b"%d" % number),)) for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "said"),
+    [
+        ("overwrite", {}, "overwrite is not allowed"),
+        ("append", {"delivery": "exactly-once"}, "gives no transactions"),
+        ("append", {"topics": "x"}, "There is no option 'topics' for writing"),
+        ("append", {"includeTimestamp": "true"}, "needs a column 'timestamp'"),
+    ],
+)
+def test_what_cannot_be_written_is_said(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    topic: str,
+    mode: str,
+    options: dict[str, str],
+    said: str,
+) -> None:
+    create_topic(broker.bootstrap, topic, 2)
+    writer = spark.sql("select 'a' as value").write.format("odradek").mode(mode)
+    to = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic}
+    with pytest.raises(Exception, match=said):
+        writer.options(**to, **options).save()
+    assert consume(broker, topic, 0) == []
+
+
+def test_a_stream_goes_from_topic_to_topic(
+    spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    at = {"kafka.bootstrap.servers": broker.bootstrap}
+    copy = f"{topic}-copy"
+    create_topic(broker.bootstrap, copy, 2)
+    for total in (10, 20):
+        made.write.format("odradek").mode("append").options(**at).save()
+        source = spark.readStream.format("odradek").options(**at, path=str(broker.data))
+        rows = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
+        query = (
+            rows.select("key", "value", "partition", "timestamp")
+            .writeStream.format("odradek")
+            .options(**at, topic=copy, includeTimestamp="true")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(LIMIT_SECONDS)
+        wanted = [each._replace(headers=()) for each in consume(broker, topic, total)]
+        assert consume(broker, copy, total) == wanted

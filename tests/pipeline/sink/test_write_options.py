@@ -1,0 +1,54 @@
+"""What the options of writing mean, and which are refused."""
+
+import pytest
+
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.sink.write_options import Delivery, write_options
+
+BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def test_options_are_understood_in_any_case() -> None:
+    found = write_options(
+        {
+            "KAFKA.Bootstrap.Servers": "localhost:9092",
+            "kafka.linger.ms": "5",
+            "Topic": "orders",
+            "DELIVERY": "Exactly-Once",
+            "transactionalidprefix": "shop",
+            "includeTimestamp": "TRUE",
+        }
+    )
+    assert found.client == {"bootstrap.servers": "localhost:9092", "linger.ms": "5"}
+    assert (found.topic, found.delivery, found.prefix) == ("orders", "exactly-once", "shop")
+    assert found.with_timestamp
+
+
+def test_without_options_rows_are_written_once_where_that_can_be() -> None:
+    found = write_options(BROKER)
+    assert (found.topic, found.delivery, found.prefix) == (None, Delivery.AUTO, "odradek")
+    assert not found.with_timestamp
+
+
+def test_what_spark_itself_is_told_does_not_disturb() -> None:
+    said = {"checkpointLocation": "/somewhere", "queryName": "q", "includeHeaders": "true"}
+    assert write_options({**BROKER, **said}) == write_options(BROKER)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
+        ({"delivery": "at-most-once"}, "delivery is one of auto, exactly-once, at-least-once"),
+        ({"kafka.transactional.id": "x"}, "transactionalIdPrefix"),
+        ({"kafka.value.serializer": "x"}, "bytes, or text"),
+        ({"kafka.enable.idempotence": "false"}, "must not write a record twice"),
+        ({"topics": "orders"}, "There is no option 'topics' for writing; there are topic, "),
+        ({"path": "/data"}, "for reading"),
+        ({"includeTimestamp": "1"}, "true or false"),
+        ({"kafka.ssl.truststore.location": "/x.jks"}, "JKS"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        write_options({**BROKER, **given})

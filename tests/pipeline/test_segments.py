@@ -1,0 +1,95 @@
+"""Where a batch lies, by an index that a broker is writing to."""
+
+import struct
+from pathlib import Path
+
+from odradek.pipeline.reading.segments import (
+    headers_from,
+    indexed_places,
+    list_segments,
+    open_segment,
+    place_before,
+    span_of,
+)
+from odradek.storage.files import Files, OpenFile
+from tests.support.log_box import NOW_MS, LogBox, put
+
+INDEX_BYTES = 10 << 20  # as a broker preallocates it
+
+
+class CountingFiles(Files):
+    """Knows how much has been read."""
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+
+    def read(self, path: Path) -> bytes:
+        data = super().read(path)
+        self.read_bytes += len(data)
+        return data
+
+    def pread(self, file: OpenFile, size: int, position: int) -> bytes:
+        data = super().pread(file, size, position)
+        self.read_bytes += len(data)
+        return data
+
+
+def written(root: Path) -> Path:
+    """A log whose only segment is active, and whose index has many entries and room for more."""
+    log = LogBox(root, index_interval_bytes=100, segment_index_bytes=INDEX_BYTES).open()
+    for number in range(100):
+        put(log, b"%d" % number * 50)
+    log.flush(NOW_MS)
+    return log.directory
+
+
+def test_the_room_in_an_active_index_is_not_read(tmp_path: Path) -> None:
+    directory, files = written(tmp_path), CountingFiles()
+    (path,) = directory.glob("*.index")
+    assert path.stat().st_size > INDEX_BYTES - 8
+    (segment,) = list_segments(files, directory)
+    opened = open_segment(files, segment)
+    places = indexed_places(files, opened)
+    assert 20 < places.count < 100
+    for number in (0, 7, -1):
+        place = places.place(number)
+        assert place_before(files, opened, place.last_offset) == place.position
+    assert files.read_bytes < 20_000
+
+
+def test_an_index_of_zeros_or_of_nothing_tells_no_place(tmp_path: Path) -> None:
+    directory, files = written(tmp_path), Files()
+    (path,) = directory.glob("*.index")
+    (segment,) = list_segments(files, directory)
+    opened = open_segment(files, segment)
+    for content in (b"\0" * 80, b"", b"\0" * 7):
+        path.write_bytes(content)
+        assert indexed_places(files, opened).count == 0
+    path.unlink()
+    assert indexed_places(files, opened).count == 0
+
+
+def test_what_lies_before_or_behind_a_range_is_not_read(tmp_path: Path) -> None:
+    directory, files = written(tmp_path), Files()
+    (segment,) = list_segments(files, directory)
+    opened = open_segment(files, segment)
+    batches = [(header.last_offset, at) for at, header in headers_from(files, opened, 0)]
+    positions = [at for _, at in batches] + [opened.size_bytes]
+    for start, end in ((0, 1), (0, 100), (10, 20), (47, 48), (99, 100), (98, 200)):
+        begin, stop = span_of(files, opened, start, end)
+        assert {begin, stop} <= set(positions)
+        assert begin <= positions[start]
+        assert stop >= positions[min(end, 100)]
+        # An entry lies every 100 bytes or so, and no batch is longer than 400.
+        assert stop - begin < positions[min(end, 100)] - positions[start] + 1500
+
+
+def test_an_index_that_lies_about_the_end_is_not_believed(tmp_path: Path) -> None:
+    directory, files = written(tmp_path), Files()
+    (path,) = directory.glob("*.index")
+    (segment,) = list_segments(files, directory)
+    opened = open_segment(files, segment)
+    at_60 = next(at for at, header in headers_from(files, opened, 0) if header.last_offset == 60)
+    for entries in (((10, 7), (80, at_60)), ((90, 100), (95, at_60 + 3))):
+        path.write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
+        assert span_of(files, opened, 0, 80)[1] == opened.size_bytes

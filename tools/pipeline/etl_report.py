@@ -1,0 +1,156 @@
+"""What `odradek pipeline etl` tells. Options and settings are not shown: there may be passwords."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from ...pipeline.jobs.etl.client_options import CheckedOptions, written_topics
+from ...pipeline.jobs.etl.job_file import EtlJob
+from ...pipeline.jobs.etl.progress import EtlBatch, EtlSummary
+from ...pipeline.jobs.job_error import JobError
+from ...pipeline.option_values import OptionError
+from ...pipeline.sink.write_options import Delivery
+from .running import EXIT_DONE, EXIT_INTERRUPTED
+from .tables import number, say_each, show_table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ...pipeline.jobs.etl.plan import EtlPlan
+
+_LINE_EVERY_S = 10.0
+_PROMISES = {
+    Delivery.EXACTLY_ONCE: "exactly once",
+    Delivery.AT_LEAST_ONCE: "at least once (the broker has no transactions, or delivery says so): "
+    "a batch that is interrupted is written again",
+    Delivery.AUTO: "exactly once where the broker has transactions, else at least once",
+}
+Topics = dict[str, dict[str, int]]
+
+
+def topics_of(checked: CheckedOptions) -> Topics:
+    """By source, the topics it would read now and their partitions. Raises JobError."""
+    from ...pipeline.source.batch_reader import make_origin
+    from ...pipeline.source.resolving import wanted_partitions
+
+    found: Topics = {}
+    for name, options in checked.sources.items():
+        try:
+            partitions = wanted_partitions(make_origin(options), options)
+        except (OptionError, OSError, RuntimeError) as error:
+            raise JobError(f"sources.{name}: {error}") from error
+        topics: dict[str, int] = {}
+        for each in partitions:
+            topics[each.topic] = topics.get(each.topic, 0) + 1
+        found[name] = topics
+    return found
+
+
+def show_plan(
+    job: EtlJob, plan: "EtlPlan", topics: Topics, delivery: Delivery, *, goes_on: bool
+) -> int:
+    """What would run; the exit code."""
+    rows = [
+        (name, topic, str(partitions))
+        for name, of_source in topics.items()
+        for topic, partitions in of_source.items()
+    ]
+    rows += [(name, "(Spark's connector)", "") for name in job.sources if name not in topics] + [
+        (name, "(none yet)", "") for name, of_source in topics.items() if not of_source
+    ]
+    typer.echo(f"{job.name}: would run (nothing was started)")
+    show_table("reads", ("source", "topic", "partitions"), rows)
+    for name, schema in plan.views.items():
+        typer.echo(f"view {name} ({_bad(job, name)})")
+        _show_schema(schema)
+    typer.echo("the SQL yields")
+    _show_schema(plan.yielded)
+    for place, topic in written_topics(job):
+        typer.echo(f"{place}: {topic}")
+    typer.echo(f"writes: {', '.join(plan.rows.columns)}; output mode {job.sink.output_mode}")
+    typer.echo(f"delivery: {_PROMISES[delivery]}")
+    typer.echo(f"trigger: {job.trigger.every or 'available-now'}")
+    state = "goes on from there" if goes_on else "new: sources begin at their startingOffsets"
+    typer.echo(f"checkpoint: {job.checkpoint} ({state})")
+    return EXIT_DONE
+
+
+def _bad(job: EtlJob, name: str) -> str:
+    source = job.sources[name]
+    target = f" to {source.dead_letter_topic}" if source.on_bad_record == "dead-letter" else ""
+    kinds = f"key {source.key.kind}, value {source.value.kind}"
+    return f"{kinds}, bad records: {source.on_bad_record}{target}"
+
+
+def _show_schema(schema: "StructType") -> None:
+    for field in schema.fields:
+        typer.echo(f"  {field.name} {field.dataType.simpleString()}")
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[EtlBatch], None]]:
+    """A line that changes on a terminal; else one now and then."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("waiting for the first batch") as status:
+            yield lambda batch: status.update(progress_line(batch))
+        return
+    yield _Lines(time.monotonic).tell
+
+
+class _Lines:
+    """The first batch, and then one each ten seconds, if it has records."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._next = 0.0
+
+    def tell(self, batch: EtlBatch) -> None:
+        """Perhaps say it."""
+        if self._clock() >= self._next and (batch.records or batch.written):
+            self._next = self._clock() + _LINE_EVERY_S
+            typer.echo(progress_line(batch), err=True)
+
+
+def progress_line(batch: EtlBatch) -> str:
+    """`batch 17: 5,000 records in (2,500/s), 120 out (60/s), 3 bad, 40 behind`."""
+    seconds = max(batch.seconds, 0.001)
+    parts = [
+        f"{batch.records:,} records in ({batch.records / seconds:,.0f}/s)",
+        f"{batch.written:,} out ({batch.written / seconds:,.0f}/s)",
+    ]
+    if batch.bad:
+        parts.append(f"{batch.bad:,} bad")
+    if batch.behind is not None:
+        parts.append(f"{batch.behind:,} behind" if batch.behind else "caught up")
+    return f"batch {batch.number}: {', '.join(parts)}"
+
+
+def show_summary(job: EtlJob, summary: EtlSummary, seconds: float, *, until_caught_up: bool) -> int:
+    """The counts, what became of bad records, the promise; the exit code."""
+    rows = [
+        (name, f"{count.records:,}", number(count.bad))
+        for name, count in sorted(summary.sources.items())
+    ]
+    ended = "stopped" if summary.was_stopped else "done"
+    batches = f"{summary.batches} batch" + ("" if summary.batches == 1 else "es")
+    title = f"{job.name}: {ended} after {seconds:.1f} s, {batches}"
+    show_table(title, ("source", "records", "bad"), rows)
+    typer.echo(f"written: {summary.written:,} records, {_PROMISES[summary.delivery]}")
+    for name, count in sorted(summary.sources.items()):
+        if count.bad:
+            say_each("bad records", [_became_of(job, name, count.bad)])
+            say_each("for example", [count.example] if count.example else [])
+    return EXIT_INTERRUPTED if summary.was_stopped and until_caught_up else EXIT_DONE
+
+
+def _became_of(job: EtlJob, name: str, bad: int) -> str:
+    source = job.sources[name]
+    if source.on_bad_record == "dead-letter":
+        return f"{bad:,} of {name} were sent to {source.dead_letter_topic}"
+    return f"{bad:,} of {name} were dropped"
