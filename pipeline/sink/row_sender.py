@@ -30,6 +30,10 @@ _FENCED = frozenset(
 )
 
 
+# Said of what was in the way of another error, which made the producer stop.
+_CONSEQUENCES = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+
 class FencedError(WriteError):
     """Another producer writes under the same transactional id now."""
 
@@ -38,14 +42,14 @@ class RowSender:
     """Raises WriteError, and FencedError."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._first_error: KafkaError | None = None
+        self._refusals = _Refusals()
         self.producer = Producer(
             {
                 **_TUNED,
                 **config,
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
-                "on_delivery": self._refused,
+                "on_delivery": self._refusals,
             }
         )
 
@@ -85,10 +89,10 @@ class RowSender:
         with suppress(KafkaException, SystemError):
             self.producer.poll(0)
         found = error if isinstance(error, KafkaException) else error.__cause__
-        reason = self._first_error or (found.args[0] if found is not None else None)
+        reason = self._refusals.first or (found.args[0] if found is not None else None)
         if not isinstance(reason, KafkaError):
             raise error
-        if reason.code() == KafkaError._FATAL:
+        if reason.code() in _CONSEQUENCES:
             reason = self._fatal_reason() or reason
         kind = FencedError if reason.code() in _FENCED else WriteError
         raise kind(f"{reason.name()}: {reason.str()}") from error
@@ -114,9 +118,19 @@ class RowSender:
         except (KafkaException, SystemError) as error:
             # A SystemError: the client raised a fatal error, and called back nevertheless.
             self.give_up(error)
-        if self._first_error is not None:
-            self.give_up(KafkaException(self._first_error))
+        if self._refusals.first is not None:
+            self.give_up(KafkaException(self._refusals.first))
 
-    def _refused(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None and self._first_error is None:
-            self._first_error = error
+
+class _Refusals:
+    """The reason of the first row that was refused.
+
+    It does not know the sender: a producer that is part of a cycle would live until it is found.
+    """
+
+    def __init__(self) -> None:
+        self.first: KafkaError | None = None
+
+    def __call__(self, error: KafkaError | None, _message: Message) -> None:
+        if self.first is None:
+            self.first = error

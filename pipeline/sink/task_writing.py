@@ -25,6 +25,11 @@ class TaskName(NamedTuple):
     batch_id: int
 
 
+def names_of(options: WriteOptions, query: str) -> str:
+    """What the names of a query's tasks begin with; the task's number follows."""
+    return f"{options.prefix}-{query}-"
+
+
 class TaskWritten(NamedTuple):
     """How many rows are there, whichever attempt has written them, and what was promised."""
 

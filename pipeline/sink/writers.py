@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 
 from .batch_marks import delete_marks
 from .rows import WriteError, check_columns
-from .task_writing import TaskName, TaskWritten, write_rows
+from .task_writing import TaskName, TaskWritten, names_of, write_rows
 from .whole_input import whole
 from .write_options import Delivery, WriteOptions
 
@@ -48,7 +48,7 @@ class OdradekWriter(DataSourceArrowWriter):
         self.query = str(uuid.uuid4())
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskDone:
-        task = TaskName(f"{self.options.prefix}-{self.query}-{_context().partitionId()}", 0)
+        task = TaskName(f"{names_of(self.options, self.query)}{_context().partitionId()}", 0)
         return TaskDone(task.name, write_rows(self.options, task, whole(iterator)))
 
     def commit(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
@@ -82,7 +82,7 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
         query, batch_id = (context.getLocalProperty(name) for name in (_QUERY_ID, _BATCH_ID))
         if query is None or batch_id is None:
             raise WriteError(f"Spark does not say which batch this is ({_QUERY_ID}, {_BATCH_ID})")
-        name = f"{self.options.prefix}-{query}-{context.partitionId()}"
+        name = f"{names_of(self.options, query)}{context.partitionId()}"
         return TaskDone(
             name, write_rows(self.options, TaskName(name, int(batch_id)), whole(iterator))
         )

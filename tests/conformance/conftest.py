@@ -6,7 +6,13 @@ import pytest
 
 from tests.conformance.clients import CLIENTS
 from tests.conformance.clients.client import Client
-from tests.support.broker_process import BrokerProcess, running_broker, why_no_broker
+from tests.support.broker_process import (
+    ApacheKafkaProcess,
+    BrokerProcess,
+    running_broker,
+    why_no_broker,
+)
+from tests.support.java_tools import why_no_java
 from tests.support.topics import create_topic
 
 
@@ -14,6 +20,18 @@ from tests.support.topics import create_topic
 def client(request: pytest.FixtureRequest) -> Client:
     """Each of the Python clients in turn."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProcess]:
+    """Apache Kafka, whatever broker is tested: for what odradek's clients need of a broker."""
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
+    process.start()
+    yield process
+    process.stop()
 
 
 @pytest.fixture

@@ -1,17 +1,17 @@
 """format("odradek") writes to Apache Kafka: a reader of committed records sees each row once."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyspark")
+
 from confluent_kafka.admin import AdminClient
 
-from odradek.pipeline.session import why_no_spark
 from tests.conformance import sink_jobs as jobs
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
-from tests.support.java_tools import why_no_java
 from tests.support.killed_stream import LIMIT_SECONDS, Job, Producing, let_it_run
 from tests.support.lengths import SEED, by_length
 from tests.support.quick_spark import quick_java_options
@@ -40,18 +40,6 @@ SPECULATING = {
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.5",
 }
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProcess]:
-    """The broker that has transactions."""
-    reason = why_no_java() or why_no_spark()
-    if reason:
-        pytest.skip(reason)
-    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
-    process.start()
-    yield process
-    process.stop()
 
 
 def spark_on(master: str, scratch: Path, **more: str) -> SparkProcess:

@@ -21,6 +21,7 @@ from tests.conformance.kafkas_files.spark_reads import read
 from tests.support.archives import logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
+from tests.support.lengths import LONG
 from tests.support.log_box import NOW_MS, LogBox, put
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_cluster import SparkCluster, recording, tasks_of_executors
@@ -91,6 +92,7 @@ def check_both_worked(events: Path, application: str) -> None:
     assert set(tasks) == {"0", "1"}, tasks
 
 
+@pytest.mark.skipif(not LONG, reason="long only: a job reads on both below")
 def test_both_workers_read_and_the_rows_are_those_of_one_process(
     cluster: SparkCluster, spark: "SparkSession", small_log: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ own, `<prefix>-<query>-<task>`.
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from ...sink.task_writing import names_of
 from ...sink.write_options import Delivery, WriteOptions
 
 _TIMEOUT_S = 30.0
@@ -22,7 +23,7 @@ def delivery_seen(sink: WriteOptions, query: str, written: int) -> Delivery:
         listed = admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S)
     except (KafkaException, TimeoutError):
         return Delivery.AUTO
-    own = f"{sink.prefix}-{query}-"
+    own = names_of(sink, query)
     found = any(group.group_id.startswith(own) for group in listed.valid)
     if not found and listed.errors:
         return Delivery.AUTO

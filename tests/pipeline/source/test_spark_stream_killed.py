@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from odradek.pipeline.session import why_no_spark
 from tests.support.broker_process import BrokerProcess
 from tests.support.killed_stream import LIMIT_SECONDS, Job, Producing, let_it_run
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import LONG, SEED, by_length
 from tests.support.streaming_program import Seen
 from tests.support.topics import create_topic
 
@@ -26,6 +26,7 @@ MODES = by_length(("files",), ("files", "broker"))
 SMALL = {"internal.segment.bytes": "20000", "index.interval.bytes": "500"}
 
 
+@pytest.mark.skipif(not LONG, reason="long only: test_spark_sink.py has a shorter one")
 def test_killed_at_any_moment_it_reads_each_record_once(
     broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
