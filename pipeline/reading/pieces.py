@@ -25,7 +25,8 @@ from ..decoding.batch_table import BatchTable, find_batches, read_table
 from ..decoding.old_messages import whole_messages
 from .segments import OpenSegment
 
-_PIECE_BYTES = 16 << 20
+# Larger ones are read slower: what numpy makes of them does not fit into a processor's caches.
+_PIECE_BYTES = 8 << 20
 
 
 class Piece(NamedTuple):

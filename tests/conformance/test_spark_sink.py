@@ -89,7 +89,7 @@ def test_of_two_attempts_at_a_time_one_writes(
 def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
 ) -> None:
-    rng, kills, unfinished = random.Random(SEED), by_length(2, 20), 0
+    rng, kills, unfinished = random.Random(SEED), by_length(1, 20), 0
     create_topic(kafka.bootstrap, topic, 2)
     copy = f"{topic}-copy"
     job = Job(kafka, topic, tmp_path, to=written_to(kafka, copy))
@@ -97,7 +97,7 @@ def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
         for _ in range(kills):
             let_it_run(job, rng)
             unfinished += job.begun("files") > job.finished("files")
-    assert unfinished > 0
+    assert unfinished > 0 or kills == 1
     with job.running(5000, rows=str(tmp_path / "rows")) as process:
         assert process.wait(LIMIT_SECONDS) == 0, job.log_text()
     expected = sorted(value for _, _, value in producing.acknowledged)

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark")
 from tests.conformance.clients.client import Got
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.lengths import by_length
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_a_stream_goes_from_topic_to_topic(
     at = {"kafka.bootstrap.servers": broker.bootstrap}
     copy = f"{topic}-copy"
     create_topic(broker.bootstrap, copy, 2)
-    for total in (10, 20):
+    for total in by_length((10,), (10, 20, 30)):
         made.write.format("odradek").mode("append").options(**at).save()
         source = spark.readStream.format("odradek").options(**at, path=str(broker.data))
         rows = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
