@@ -9,6 +9,8 @@ import logging
 import re
 from collections.abc import Mapping
 
+from .option_values import OptionError
+
 _logger = logging.getLogger(__name__)
 
 PREFIX = "kafka."
@@ -42,11 +44,19 @@ _WITHOUT_COUNTERPART = frozenset(
         "ssl.trustmanager.algorithm",
     }
 )
+# Of a producer that sends much. How large a record may be is for the broker to say.
+PRODUCER_SETTINGS: Mapping[str, str | int] = {
+    "linger.ms": 20,
+    "log_level": 3,
+    "message.max.bytes": 1_000_000_000,
+    "queue.buffering.max.kbytes": 64 << 10,
+    "queue.buffering.max.messages": 200_000,
+}
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
 _SSL_STORES = ("ssl.truststore.", "ssl.keystore.")
 
 
-class ClientConfigError(ValueError):
+class ClientConfigError(OptionError):
     """A setting that librdkafka cannot take; the message says what to use instead."""
 
 

@@ -9,17 +9,9 @@ from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from ..client_config import PRODUCER_SETTINGS
 from .rows import OutgoingRow, WriteError
 
-_TUNED: Mapping[str, Any] = {
-    "linger.ms": 20,
-    "log_level": 3,
-    # How large a record may be is for the broker to say.
-    "message.max.bytes": 1_000_000_000,
-    "partitioner": "murmur2_random",
-    "queue.buffering.max.kbytes": 64 << 10,
-    "queue.buffering.max.messages": 200_000,
-}
 _POLL_EVERY = 5000
 _FENCED = frozenset(
     {
@@ -28,8 +20,6 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
     }
 )
-
-
 # Said of what was in the way of another error, which made the producer stop.
 _CONSEQUENCES = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
@@ -45,7 +35,8 @@ class RowSender:
         self._refusals = _Refusals()
         self.producer = Producer(
             {
-                **_TUNED,
+                **PRODUCER_SETTINGS,
+                "partitioner": "murmur2_random",
                 **config,
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,

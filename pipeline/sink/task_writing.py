@@ -141,7 +141,7 @@ class _TaskRows:
 
     def __init__(self, options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> None:
         self._options = options
-        self._rest: Iterator[pa.RecordBatch] = iter(batch for batch in batches if batch.num_rows)
+        self._rest: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
         first = next(self._rest, None)
         self.any = first is not None
         self.count = 0

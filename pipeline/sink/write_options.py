@@ -15,16 +15,14 @@ from enum import StrEnum
 from typing import Final
 
 from .. import option_values as values
-from ..client_config import PREFIX, ClientConfigError, client_config
+from ..client_config import client_config
+from ..option_names import texts_by_name
 from ..option_values import OptionError
 
 _BOOTSTRAP = "kafka.bootstrap.servers"
 # Options of reading, or of Spark itself, that have no meaning here.
 _IGNORED = frozenset({"includeheaders", "checkpointlocation", "queryname"})
-_KNOWN: Final = {
-    name.lower(): name
-    for name in ("topic", "delivery", "transactionalIdPrefix", "includeTimestamp")
-}
+_NAMES: Final = ("topic", "delivery", "transactionalIdPrefix", "includeTimestamp")
 _REFUSED = {
     "kafka.key.serializer": "keys are written as they are: bytes, or text as UTF-8",
     "kafka.value.serializer": "values are written as they are: bytes, or text as UTF-8",
@@ -54,32 +52,16 @@ class WriteOptions:
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
     """What these options ask for. Raises OptionError."""
-    _check_names(given)
-    texts = {_KNOWN.get(name.lower(), name.lower()): text for name, text in given.items()}
+    if "path" in map(str.lower, given):
+        raise OptionError("Option 'path' is for reading: records are written to a broker")
+    texts = texts_by_name(given, _NAMES, _REFUSED, passed_over=_IGNORED, purpose=" for writing")
     if not texts.get(_BOOTSTRAP):
         raise OptionError(f"Option '{_BOOTSTRAP}' must be specified: the broker to write to")
-    try:
-        client = client_config(texts)
-    except ClientConfigError as error:
-        raise OptionError(str(error)) from None
     delivery = values.one_of("delivery", texts.get("delivery", "auto"), tuple(Delivery))
     return WriteOptions(
-        client=client,
+        client=client_config(texts),
         topic=texts.get("topic"),
         delivery=Delivery(delivery),
         prefix=texts.get("transactionalIdPrefix", "odradek"),
         with_timestamp=values.boolean("includeTimestamp", texts.get("includeTimestamp", "false")),
     )
-
-
-def _check_names(given: Mapping[str, str]) -> None:
-    for name in map(str.lower, given):
-        if name in _REFUSED:
-            raise OptionError(f"Option '{name}' is not supported: {_REFUSED[name]}")
-        if name == "path":
-            raise OptionError("Option 'path' is for reading: records are written to a broker")
-        if not name.startswith(PREFIX) and name not in _KNOWN and name not in _IGNORED:
-            raise OptionError(
-                f"There is no option '{name}' for writing; there are {', '.join(_KNOWN.values())}"
-                f" and the client's own, which begin with '{PREFIX}'"
-            )

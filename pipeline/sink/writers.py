@@ -48,8 +48,7 @@ class OdradekWriter(DataSourceArrowWriter):
         self.query = str(uuid.uuid4())
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskDone:
-        task = TaskName(f"{names_of(self.options, self.query)}{_context().partitionId()}", 0)
-        return TaskDone(task.name, write_rows(self.options, task, whole(iterator)))
+        return _write(self.options, _context(), self.query, 0, iterator)
 
     def commit(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
         _say_what_is_not_promised(self.options, messages)
@@ -82,13 +81,21 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
         query, batch_id = (context.getLocalProperty(name) for name in (_QUERY_ID, _BATCH_ID))
         if query is None or batch_id is None:
             raise WriteError(f"Spark does not say which batch this is ({_QUERY_ID}, {_BATCH_ID})")
-        name = f"{names_of(self.options, query)}{context.partitionId()}"
-        return TaskDone(
-            name, write_rows(self.options, TaskName(name, int(batch_id)), whole(iterator))
-        )
+        return _write(self.options, context, query, int(batch_id), iterator)
 
     def commit(self, messages: "Sequence[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         _say_what_is_not_promised(self.options, messages)
+
+
+def _write(
+    options: WriteOptions,
+    context: TaskContext,
+    query: str,
+    batch_id: int,
+    rows: "Iterator[pa.RecordBatch]",
+) -> TaskDone:
+    task = TaskName(f"{names_of(options, query)}{context.partitionId()}", batch_id)
+    return TaskDone(task.name, write_rows(options, task, whole(rows)))
 
 
 @functools.cache

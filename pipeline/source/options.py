@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from .. import option_values as values
-from ..client_config import PREFIX, ClientConfigError, client_config
+from ..client_config import client_config
+from ..option_names import texts_by_name
 from ..option_values import OptionError
 from .positions import (
     EARLIEST,
@@ -55,21 +56,18 @@ _SIMPLE: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
     "maxSplitBytes": ("max_split_bytes", values.size_bytes),
     "kafkaConsumer.pollTimeoutMs": ("poll_timeout_ms", values.positive),
 }
-_KNOWN: Final = {
-    name.lower(): name
-    for name in (
-        *_CHOICES,
-        *_STARTING,
-        *_ENDING,
-        *_IGNORED,
-        *_SIMPLE,
-        "startingOffsetsByTimestampStrategy",
-        "isolationLevel",
-        "path",
-        "mode",
-        "view",
-    )
-}
+_NAMES: Final = (
+    *_CHOICES,
+    *_STARTING,
+    *_ENDING,
+    *_IGNORED,
+    *_SIMPLE,
+    "startingOffsetsByTimestampStrategy",
+    "isolationLevel",
+    "path",
+    "mode",
+    "view",
+)
 # Of a stream; a task more costs some 50 ms.
 _RECORDS_PER_TASK = 1_000_000
 _REFUSED = {
@@ -110,8 +108,9 @@ class ReadOptions:
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """What these options ask for; None: it is not known yet for what. Raises OptionError."""
-    _check_names(given)
-    texts = {_KNOWN.get(name.lower(), name.lower()): text for name, text in given.items()}
+    if "bootstrap.servers" in map(str.lower, given):
+        raise OptionError(f"Option 'bootstrap.servers' is called '{_BOOTSTRAP}'")
+    texts = texts_by_name(given, _NAMES, _REFUSED)
     mode, directories = _place(texts)
     options = ReadOptions(
         topics=_topics(texts),
@@ -119,7 +118,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
         ending=_position(texts, _ENDING, default=LATEST),
         directories=directories,
         mode=mode,
-        client=_client(texts),
+        client=client_config(texts),
         read_committed=_is_read_committed(texts),
         of_batches=values.one_of("view", texts.get("view", "records"), ("records", "batches"))
         == "batches",
@@ -140,19 +139,6 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
     if options.of_batches and options.mode == "broker":
         raise OptionError("view=batches reads the files: it needs 'path', and not mode=broker")
     return options
-
-
-def _check_names(given: Mapping[str, str]) -> None:
-    for name in map(str.lower, given):
-        if name in _REFUSED:
-            raise OptionError(f"Option '{name}' is not supported: {_REFUSED[name]}")
-        if name == "bootstrap.servers":
-            raise OptionError(f"Option 'bootstrap.servers' is called '{_BOOTSTRAP}'")
-        if not name.startswith(PREFIX) and name not in _KNOWN:
-            raise OptionError(
-                f"There is no option '{name}'; there are {', '.join(_KNOWN.values())}"
-                f" and the client's own, which begin with '{PREFIX}'"
-            )
 
 
 def _topics(texts: Mapping[str, str]) -> Topics:
@@ -224,13 +210,6 @@ def _is_read_committed(texts: Mapping[str, str]) -> bool:
     if len(chosen) > 1:
         raise OptionError(f"{_ISOLATION} and isolationLevel contradict each other")
     return chosen == {"read_committed"}
-
-
-def _client(texts: Mapping[str, str]) -> Mapping[str, str]:
-    try:
-        return client_config(texts)
-    except ClientConfigError as error:
-        raise OptionError(str(error)) from None
 
 
 def _simple(texts: Mapping[str, str]) -> dict[str, Any]:

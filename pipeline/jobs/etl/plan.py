@@ -9,16 +9,16 @@ from pyspark.sql import functions as sf
 from ..job_error import JobError
 from .failures import first_line
 from .job_file import EtlJob
+from .progress import SINK, SOURCE
 from .sink_rows import sink_rows
-from .source_view import METRICS, SourceView, source_view
+from .source_view import SourceView, source_view
 from .statements import last_of, views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-WRITTEN = "odradek.sink"
-_OBSERVED = re.compile(rf"CollectMetrics {re.escape(METRICS)}(\w+)")
+_OBSERVED = re.compile(rf"CollectMetrics {re.escape(SOURCE)}(\w+)")
 
 
 class EtlPlan(NamedTuple):
@@ -51,7 +51,7 @@ def plan_job(spark: "SparkSession", job: EtlJob) -> EtlPlan:
                 spark.catalog.dropTempView(name)
     reads = _sources_read(selected, job)
     rows = sink_rows(selected, job.sink)
-    rows = rows.observe(WRITTEN, sf.count(sf.lit(1)).alias("records"))
+    rows = rows.observe(SINK, sf.count(sf.lit(1)).alias("records"))
     _check_output_mode(spark, rows, job)
     return EtlPlan(
         rows=_with_dead_letters(rows, found, job),

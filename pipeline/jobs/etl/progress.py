@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ...sink.write_options import Delivery
 
+# What is observed of a query: of each source by its name, and of what is written.
 SOURCE = "odradek.source."
 SINK = "odradek.sink"
 

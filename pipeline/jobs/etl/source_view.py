@@ -10,12 +10,12 @@ from ..job_error import JobError
 from .decoding import INTERNAL, decode, decoded_column, error_column
 from .failures import first_line, readable
 from .job_file import EtlJob, Source
+from .progress import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 EVENT_TIME = "event_time"
-METRICS = "odradek.source."
 HEADER = "odradek.error."
 _ERROR = f"{INTERNAL}error"
 _HEADERS = "array<struct<key:string,value:binary>>"
@@ -74,7 +74,7 @@ def _counted(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
         advice = " (on_bad_record: drop or dead-letter would go on)"
         seen = sf.raise_error(sf.concat(told, sf.lit(advice)))
     return frame.observe(
-        METRICS + name,
+        SOURCE + name,
         sf.count(sf.lit(1)).alias("records"),
         sf.count(sf.when(is_bad, seen)).alias("bad"),
         sf.min(sf.when(is_bad, told)).alias("example"),

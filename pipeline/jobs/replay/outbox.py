@@ -13,18 +13,12 @@ from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from ...client_config import PRODUCER_SETTINGS
 from ..job_error import JobError
 from .outgoing import OutgoingRecord
 
 _STALLED_S = 120.0
 _POLL_EVERY = 500
-_TUNED: Mapping[str, Any] = {
-    "linger.ms": 20,
-    "log_level": 3,
-    "message.max.bytes": 1_000_000_000,
-    "queue.buffering.max.kbytes": 64 << 10,
-    "queue.buffering.max.messages": 200_000,
-}
 _REQUIRED: Mapping[str, Any] = {
     "enable.idempotence": True,
     "enable.gapless.guarantee": True,
@@ -40,7 +34,7 @@ class Outbox:
     """
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int) -> None:
-        self._producer = Producer({**_TUNED, **config, **_REQUIRED})
+        self._producer = Producer({**PRODUCER_SETTINGS, **config, **_REQUIRED})
         self._topic = topic
         self._partition = partition
         self._sent = 0
