@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import NamedTuple
+from contextlib import closing
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from .batch_marks import BatchMark, MarkedGroup
+from .collected_rows import CollectedRows
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingRow, WriteError, outgoing
 from .task_transaction import NoTransactionsError, TaskTransaction
@@ -30,6 +31,15 @@ def names_of(options: WriteOptions, query: str) -> str:
     return f"{options.prefix}-{query}-"
 
 
+class AllRows(Protocol):
+    """The rows of a task, none missing: how many, and the batches of them."""
+
+    @property
+    def count(self) -> int: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+
 class TaskWritten(NamedTuple):
     """How many rows are there, whichever attempt has written them, and what was promised."""
 
@@ -40,23 +50,33 @@ class TaskWritten(NamedTuple):
 def write_rows(
     options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]
 ) -> TaskWritten:
-    """Write all of them. Raises WriteError."""
-    rows = _TaskRows(options, batches)
-    if not rows.any:
+    """Write all of them. Raises WriteError, and whatever their source raises."""
+    if not _may_be_once(options):
+        return TaskWritten(_send(options, batches), Delivery.AT_LEAST_ONCE)
+    with CollectedRows(batches) as rows:
+        return write_all(options, task, rows)
+
+
+def write_all(options: WriteOptions, task: TaskName, rows: AllRows) -> TaskWritten:
+    """The same, given that nothing is missing. Raises WriteError.
+
+    The attempt that begins ends what the others have begun; so none may begin that cannot go on to
+    the end, as one whose rows have not all come.
+    """
+    if not rows.count:
         return TaskWritten(0, options.delivery)
-    if _may_be_once(options):
-        try:
-            _write_once(options, task, rows)
-            return TaskWritten(rows.count, Delivery.EXACTLY_ONCE)
-        except NoTransactionsError as error:
-            if options.delivery is Delivery.EXACTLY_ONCE:
-                raise WriteError(
-                    f"the broker gives no transactions ({error}); delivery=at-least-once does "
-                    "without them"
-                ) from error
-            _without_transactions.add(options.client["bootstrap.servers"])
-    _write_at_least_once(options, rows)
-    return TaskWritten(rows.count, Delivery.AT_LEAST_ONCE)
+    try:
+        mark = _written_by_anybody(options, task, rows)
+    except NoTransactionsError as error:
+        if options.delivery is Delivery.EXACTLY_ONCE:
+            raise WriteError(
+                f"the broker gives no transactions ({error}); delivery=at-least-once does "
+                "without them"
+            ) from error
+        _without_transactions.add(options.client["bootstrap.servers"])
+        return TaskWritten(_send(options, rows), Delivery.AT_LEAST_ONCE)
+    _check_same(mark, task, rows.count)
+    return TaskWritten(rows.count, Delivery.EXACTLY_ONCE)
 
 
 def _may_be_once(options: WriteOptions) -> bool:
@@ -65,37 +85,26 @@ def _may_be_once(options: WriteOptions) -> bool:
     return options.delivery is Delivery.EXACTLY_ONCE
 
 
-def _write_once(options: WriteOptions, task: TaskName, rows: "_TaskRows") -> None:
-    group = MarkedGroup(options.client, task.name)
-    try:
-        mark = _written_by_anybody(options, task, rows, group)
-    finally:
-        group.close()
-    rows.pass_over()
-    _check_same(mark, task, rows.count)
-
-
-def _written_by_anybody(
-    options: WriteOptions, task: TaskName, rows: "_TaskRows", group: MarkedGroup
-) -> BatchMark:
+def _written_by_anybody(options: WriteOptions, task: TaskName, rows: AllRows) -> BatchMark:
     """By this attempt, an earlier one, or another that has taken over."""
-    transaction = TaskTransaction(options.client, task.name, group)
-    try:
-        transaction.begin()
-        mark = group.newest()
-        if mark is None or mark.batch_id < task.batch_id:
-            for some in rows:
-                transaction.send(some)
-            mark = BatchMark(task.batch_id, rows.count)
-            transaction.commit(mark)
-    except FencedError as error:
-        transaction.check_in_time()
-        mark = _await_other(task, group, transaction.timeout_s, error)
-    except BaseException:
-        transaction.abort()
-        raise
-    finally:
-        transaction.close()
+    with closing(MarkedGroup(options.client, task.name)) as group:
+        transaction = TaskTransaction(options.client, task.name, group)
+        try:
+            transaction.begin()
+            mark = group.newest()
+            if mark is None or mark.batch_id < task.batch_id:
+                for some in rows:
+                    transaction.send(_outgoing(options, some))
+                mark = BatchMark(task.batch_id, rows.count)
+                transaction.commit(mark)
+        except FencedError as error:
+            transaction.check_in_time()
+            mark = _await_other(task, group, transaction.timeout_s, error)
+        except BaseException:
+            transaction.abort()
+            raise
+        finally:
+            transaction.close()
     return mark
 
 
@@ -126,35 +135,16 @@ def _check_same(mark: BatchMark, task: TaskName, rows: int) -> None:
         )
 
 
-def _write_at_least_once(options: WriteOptions, rows: "_TaskRows") -> None:
-    sender = RowSender(options.client)
-    try:
-        for some in rows:
-            sender.send(some)
+def _send(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
+    """How many rows there were; all are acknowledged."""
+    count = 0
+    with closing(RowSender(options.client)) as sender:
+        for batch in batches:
+            sender.send(_outgoing(options, batch))
+            count += batch.num_rows
         sender.flush()
-    finally:
-        sender.close()
+    return count
 
 
-class _TaskRows:
-    """The rows of a task, counted as they go by."""
-
-    def __init__(self, options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> None:
-        self._options = options
-        self._rest: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
-        first = next(self._rest, None)
-        self.any = first is not None
-        self.count = 0
-        if first is not None:
-            self._rest = chain([first], self._rest)
-
-    def __iter__(self) -> Iterator[Iterator[OutgoingRow]]:
-        for batch in self._rest:
-            self.count += batch.num_rows
-            options = self._options
-            yield outgoing(batch, options.topic, with_timestamp=options.with_timestamp)
-
-    def pass_over(self) -> None:
-        """Those that are left."""
-        for batch in self._rest:
-            self.count += batch.num_rows
+def _outgoing(options: WriteOptions, batch: pa.RecordBatch) -> Iterator[OutgoingRow]:
+    return outgoing(batch, options.topic, with_timestamp=options.with_timestamp)

@@ -3,7 +3,7 @@
 When that fails which makes the rows (a function in Python, a fetch from another machine), or when a
 task is killed, Spark closes the stream to its Python worker. Arrow takes the end of a stream for
 the end of the data, and so does `for batch in batches`. Most writers need not care, for Spark does
-not commit what they answer; but a transaction is committed before there is an answer.
+not commit what they answer; but the sink's transaction is over before there is an answer.
 
 A stream that ends well is followed by a word of Spark's, which the worker reads when the writer has
 returned (pyspark.worker, SpecialLengths.END_OF_STREAM). So it is looked at here, and left there.
@@ -27,7 +27,9 @@ _GOOD_END = struct.pack(">i", SpecialLengths.END_OF_STREAM)
 def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same. Raises WriteError behind the last where Spark has not sent all."""
     yield from batches
-    if _worker_stream().peek(len(_GOOD_END))[: len(_GOOD_END)] != _GOOD_END:
+    # All that is buffered, or else what the next read brings: perhaps not yet the whole word.
+    seen = _worker_stream().peek()[: len(_GOOD_END)]
+    if not seen or not _GOOD_END.startswith(seen):
         raise WriteError("Spark has ended the task before all of its rows were made")
 
 

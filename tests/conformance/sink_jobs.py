@@ -13,7 +13,7 @@ SLOW_SECONDS = 60.0
 
 
 def write_failing(spark: "SparkSession", rows: int, options: Mapping[str, str], seen: str) -> None:
-    """Each task's first attempt fails when most of its rows are on their way."""
+    """What makes a task's rows fails in its first attempt, when most of them are made."""
 
     def failing(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         attempt = note_attempt(seen)

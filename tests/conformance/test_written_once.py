@@ -16,7 +16,7 @@ from odradek.pipeline.sink.batch_marks import BatchMark, MarkedGroup, delete_mar
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, TaskWritten, write_rows
+from odradek.pipeline.sink.task_writing import TaskName, TaskWritten, write_all, write_rows
 from odradek.pipeline.sink.write_options import Delivery, WriteOptions, write_options
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
@@ -25,6 +25,16 @@ from tests.support.topics import create_topic
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 Batches = Iterator[pa.RecordBatch]
+
+
+class InSteps:
+    """Rows of a task, between which a test does something: in the middle of the transaction."""
+
+    def __init__(self, batches: Batches, count: int) -> None:
+        self._batches, self.count = batches, count
+
+    def __iter__(self) -> Batches:
+        return self._batches
 
 
 @pytest.fixture
@@ -87,7 +97,7 @@ def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
         raise OSError("the executor is gone")
 
     with pytest.raises(OSError, match="the executor is gone"):
-        write_rows(to, task, dying())
+        write_all(to, task, InSteps(dying(), 3))
     assert mark_of(to, task.name) is None
     write_rows(to, task, [rows("a", "b")])
     assert committed(to) == ["a", "b"]
@@ -106,8 +116,27 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
         assert write_rows(to, task, [first, rest]) == TaskWritten(3, ONCE)
         yield rest
 
-    assert write_rows(to, task, slow()) == TaskWritten(3, ONCE)
+    assert write_all(to, task, InSteps(slow(), 3)) == TaskWritten(3, ONCE)
     assert committed(to) == ["a", "b", "c"]
+
+
+def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, task = options(), TaskName("late-0", 0)
+
+    def failing() -> Batches:
+        yield rows("a")
+        raise OSError("what makes the rows has failed")
+
+    def slow() -> Batches:
+        yield rows("a")
+        with pytest.raises(OSError, match="has failed"):
+            write_rows(to, task, failing())
+        yield rows("b")
+
+    assert write_all(to, task, InSteps(slow(), 2)) == TaskWritten(2, ONCE)
+    assert committed(to) == ["a", "b"]
 
 
 def test_an_attempt_that_is_overtaken_by_one_that_dies_fails(
@@ -123,11 +152,11 @@ def test_an_attempt_that_is_overtaken_by_one_that_dies_fails(
     def slow() -> Batches:
         yield rows("a")
         with pytest.raises(OSError, match="gone"):
-            write_rows(to, task, dying())
+            write_all(to, task, InSteps(dying(), 2))
         yield rows("b")
 
     with pytest.raises(FencedError):
-        write_rows(to, task, slow())
+        write_all(to, task, InSteps(slow(), 2))
     assert committed(to) == []
     write_rows(to, task, [rows("a"), rows("b")])
     assert committed(to) == ["a", "b"]
@@ -231,7 +260,7 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
         yield rows("b")
 
     with pytest.raises(WriteError, match="has not ended within"):
-        write_rows(to, TaskName("slow-0", 0), slow())
+        write_all(to, TaskName("slow-0", 0), InSteps(slow(), 2))
     assert committed(to) == []
 
 
@@ -246,5 +275,5 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
         write_rows(to, task, [many, many])
         yield many
 
-    assert write_rows(to, task, slow()) == TaskWritten(300_000, ONCE)
+    assert write_all(to, task, InSteps(slow(), 300_000)) == TaskWritten(300_000, ONCE)
     assert len(committed(to)) == 300_000

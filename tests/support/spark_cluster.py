@@ -98,8 +98,8 @@ class SparkCluster:
         try:
             with urlopen(page, timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
-        except (URLError, ConnectionError, TimeoutError):
-            return 0
+        except (URLError, ConnectionError, TimeoutError, json.JSONDecodeError):
+            return 0  # in HTML: the page for people is there before the one for programs
 
     def _stop(self) -> None:
         below = [pid for process in self._processes for pid in children_of(process.pid)]

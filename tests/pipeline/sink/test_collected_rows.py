@@ -1,0 +1,64 @@
+"""The rows of a task are there again, in memory or in a file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
+from odradek.pipeline.sink.collected_rows import CollectedRows
+
+
+def batch(*values: str | None) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array(values, pa.string()), "n": range(len(values))})
+
+
+def open_files(directory: Path) -> int:
+    """How many files of a directory this process has open; they have no name there."""
+    own = Path("/proc/self/fd")
+    targets = (path.readlink() for path in own.iterdir() if path.is_symlink())
+    return sum(str(directory) in str(target) for target in targets)
+
+
+@pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
+def test_all_rows_come_again_as_often_as_they_are_asked_for(in_memory_bytes: int) -> None:
+    given = [batch("a", None), batch(), batch("c" * 10_000), batch("d", "e", "f")]
+    with CollectedRows(given, in_memory_bytes=in_memory_bytes) as rows:
+        assert rows.count == 6
+        for _ in range(2):
+            assert list(rows) == [given[0], given[2], given[3]]
+
+
+@pytest.mark.parametrize("given", [[], [batch()]])
+def test_there_may_be_none(given: list[pa.RecordBatch]) -> None:
+    with CollectedRows(given) as rows:
+        assert (rows.count, list(rows)) == (0, [])
+
+
+def test_many_rows_are_kept_where_spark_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    with CollectedRows([batch("a" * 1000)], in_memory_bytes=100) as rows:
+        assert open_files(tmp_path) == 1
+        assert list(rows) == [batch("a" * 1000)]
+        assert list(tmp_path.iterdir()) == []
+    assert open_files(tmp_path) == 0
+
+
+def test_nothing_is_left_of_rows_that_do_not_all_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield batch("a" * 1000)
+        assert open_files(tmp_path) == 1
+        raise OSError("what makes the rows has failed")
+
+    with pytest.raises(OSError, match="has failed"):
+        CollectedRows(failing(), in_memory_bytes=100)
+    assert open_files(tmp_path) == 0
