@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..client_values import NOW_MS, Headers, headers_of, times_ms
 from ..option_values import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ANY_PARTITION = -1
-NOW_MS = 0  # what librdkafka takes for it
 _TYPES = {
     "key": ("binary", "string"),
     "value": ("binary", "string"),
@@ -22,10 +22,6 @@ _TYPES = {
     "headers": ("array<struct<key:string,value:binary>>",),
     "timestamp": ("timestamp",),
 }
-_US_PER_MS = 1000
-_INSTEAD_OF_0_MS = 1
-
-Headers = list[tuple[str, str | bytes | None]]  # as librdkafka's client types them
 
 
 class WriteError(RuntimeError):
@@ -77,7 +73,7 @@ def outgoing(
         _bytes(columns["key"]) if "key" in columns else repeat(None),
         _partitions(columns["partition"]) if "partition" in columns else repeat(ANY_PARTITION),
         _timestamps_ms(columns["timestamp"]) if with_timestamp else repeat(NOW_MS),
-        _headers(columns["headers"]) if "headers" in columns else repeat(None),
+        headers_of(columns["headers"]) if "headers" in columns else repeat(None),
     )
 
 
@@ -109,19 +105,8 @@ def _partitions(column: pa.Array) -> Sequence[int]:
 
 
 def _timestamps_ms(column: pa.Array) -> Sequence[int]:
-    """librdkafka takes 0 for "now": the first millisecond of 1970 becomes the second."""
-    numbers = column.cast(pa.int64()).fill_null(0).to_numpy() // _US_PER_MS
+    numbers = times_ms(column)
     if (numbers < 0).any():
         raise WriteError(f"Invalid timestamp: {numbers.min()} ms. It should be 0 or more")
-    numbers[(numbers == 0) & column.is_valid().to_numpy(zero_copy_only=False)] = _INSTEAD_OF_0_MS
     found: list[int] = numbers.tolist()
     return found
-
-
-def _headers(column: pa.Array) -> Iterator[Headers | None]:
-    if column.null_count == len(column):
-        return iter([None] * len(column))
-    return (
-        [(each["key"], each["value"]) for each in pairs] if pairs else None
-        for pairs in column.to_pylist()
-    )

@@ -14,6 +14,8 @@ from .rows import OutgoingRow, WriteError
 # The longest that a broker allows by default: a task may take so long.
 _TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 120.0
+# librdkafka that is asked to begin before it has found a broker looks again half a second later.
+_CONNECTING_S = 0.05
 # The last is what odradek says; Kafka says it to those who may not use transactions.
 _NO_TRANSACTIONS = frozenset(
     {
@@ -44,6 +46,7 @@ class TaskTransaction:
     def begin(self) -> None:
         """What was begun under the name is ended. Raises NoTransactionsError."""
         producer = self._sender.producer
+        producer.poll(_CONNECTING_S)
         self._do(lambda: producer.init_transactions(_TIMEOUT_S))
         self._do(producer.begin_transaction)
         self._began_at = time.monotonic()

@@ -20,6 +20,7 @@ from tests.bench import (
     over_the_wire,
     spark_archiving,
     spark_reading,
+    spark_writing,
     starting,
 )
 from tests.support.broker_process import make_broker, running_broker
@@ -47,6 +48,7 @@ def main() -> None:
             **groups.WORKLOADS,
             **spark_reading.WORKLOADS,
             **spark_archiving.WORKLOADS,
+            **spark_writing.WORKLOADS,
         }
         for name, compare in compared.items():
             if name in wanted:  # they take minutes

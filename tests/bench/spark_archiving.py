@@ -104,7 +104,7 @@ class _Bench:
     def _once(self, source: str, files: int) -> tuple[Cost, Written]:
         work = self._connector(files) if source == "kafka" else self._job()
         try:
-            cost, _ = costs_of(self._kafka, self._spark, source, work)
+            cost, _ = costs_of(self._kafka, self._spark, work, with_broker=source == "kafka")
             return cost, written_in(self._archive)
         finally:
             shutil.rmtree(self._archive, ignore_errors=True)

@@ -1,6 +1,6 @@
 """What Spark needs for a piece of work, with its connector and with odradek.
 
-The CPU is that of Spark and all its Python workers, and for the connector also that of the broker.
+The CPU is that of Spark and all its Python workers, and of the broker where it has a part in it.
 `_x` is how many times better odradek is.
 """
 
@@ -32,15 +32,16 @@ class Cost(NamedTuple):
 def costs_of(
     kafka: BrokerProcess,
     spark: SparkProcess,
-    source: str,
     work: Callable[[], tuple[float, Answer]],
+    *,
+    with_broker: bool,
 ) -> tuple[Cost, Answer]:
     """`work` tells its seconds, and what else there is to know."""
     of_broker = kafka.cpu_seconds()
     meter = CpuMeter(spark.pid)
     seconds, answer = work()
     used = meter.end()
-    if source == "kafka":
+    if with_broker:
         used += kafka.cpu_seconds() - of_broker
     return Cost(seconds, used), answer
 

@@ -4,6 +4,7 @@ Both in one run, in turns, in the same JVM: the connector asks Kafka, `format("o
 files of that same Kafka's directory (spark_topics.py, spark_costs.py).
 """
 
+import functools
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,7 +69,8 @@ def read_once(
         "odradek": {"path": str(kafka.data), "mode": "files"},
     }
     options = {**where[source], "subscribe": topic}
-    return costs_of(kafka, spark, source, lambda: spark.do(run, source, options, query))
+    work = functools.partial(spark.do, run, source, options, query)
+    return costs_of(kafka, spark, work, with_broker=source == "kafka")
 
 
 WORKLOADS = {"spark_reading": spark_reading}

@@ -1,17 +1,15 @@
 """Records of an archive as a producer takes them, and as a consumer gives them back."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from ...client_values import Headers, headers_of, times_ms
 from ..job_error import JobError
 
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 _US_PER_MS = 1000
-_INSTEAD_OF_0_MS = 1
-
-Headers = list[tuple[str, str | bytes | None]]  # as librdkafka's client types them
 
 
 class OutgoingRecord(NamedTuple):
@@ -30,17 +28,15 @@ class OutgoingRecord(NamedTuple):
 
 def outgoing(table: pa.Table) -> Iterator[OutgoingRecord]:
     """Each of the records."""
-    stamps = table["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_MS
-    stamps[stamps == 0] = _INSTEAD_OF_0_MS
-    columns = (table["offset"].to_pylist(), table["key"].to_pylist(), table["value"].to_pylist())
-    no_headers: Headers = []
-    headers: Iterable[Headers] = [no_headers] * table.num_rows
-    if table["headers"].null_count < table.num_rows:
-        headers = [
-            [(each["key"], each["value"]) for each in pairs] if pairs else no_headers
-            for pairs in table["headers"].to_pylist()
-        ]
-    return map(OutgoingRecord, *columns, stamps.tolist(), headers)
+    none: Headers = []
+    return map(
+        OutgoingRecord,
+        table["offset"].to_pylist(),
+        table["key"].to_pylist(),
+        table["value"].to_pylist(),
+        times_ms(table["timestamp"]).tolist(),
+        (headers or none for headers in headers_of(table["headers"])),
+    )
 
 
 def without_time(table: pa.Table) -> int:

@@ -17,10 +17,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from odradek.pipeline.client_values import NOW_MS
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.rows import (
     ANY_PARTITION,
-    NOW_MS,
     OutgoingRow,
     WriteError,
     check_columns,
