@@ -13,6 +13,7 @@ from tests.conformance.members.events import (
 from tests.support.java_tools import JAVA_TOOLS
 
 CLASSIC, CONSUMER = "classic", "consumer"
+PATIENT_SESSION_TIMEOUT_MS = 60_000
 
 _MODULES = {
     "kafka-python": "kafka_python_member",
@@ -38,6 +39,7 @@ class MemberKind:
     client: str
     protocol: str = CLASSIC
     assignor: str | None = None
+    session_timeout_ms: int = SESSION_TIMEOUT_MS
 
     def __str__(self) -> str:
         said = [self.client]
@@ -54,6 +56,10 @@ class MemberKind:
         """The same client with another assignor."""
         return dataclasses.replace(self, assignor=assignor)
 
+    def patient(self) -> "MemberKind":
+        """The same client, which comes back in time however long it takes to start."""
+        return dataclasses.replace(self, session_timeout_ms=PATIENT_SESSION_TIMEOUT_MS)
+
     def command(
         self, bootstrap: str, topic: str, group: str, instance: str | None, scratch: Path
     ) -> list[str]:
@@ -68,6 +74,7 @@ def _python_member(
     module = f"tests.conformance.members.{_MODULES[kind.client]}"
     command = [sys.executable, "-W", "ignore", "-m", module, bootstrap, topic, group]
     command += ["--protocol", kind.protocol]
+    command += ["--session-timeout-ms", str(kind.session_timeout_ms)]
     command += ["--assignor", kind.assignor] if kind.assignor else []
     return [*command, "--instance", instance] if instance else command
 
@@ -82,7 +89,7 @@ def _java_member(
     if kind.protocol == CLASSIC:
         settings["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
         strategy = f"org.apache.kafka.clients.consumer.{_JAVA_ASSIGNORS[kind.assignor or 'range']}"
-        arguments += ["--session-timeout", str(SESSION_TIMEOUT_MS)]
+        arguments += ["--session-timeout", str(kind.session_timeout_ms)]
         arguments += ["--assignment-strategy", strategy]
     elif kind.assignor:
         arguments += ["--group-remote-assignor", kind.assignor]

@@ -60,7 +60,7 @@ def test_three_members_share_the_work_when_one_is_added_killed_or_leaves(
 def test_a_static_member_that_comes_back_in_time_causes_no_rebalance(
     kind: MemberKind, broker: BrokerProcess, topic: str, stream: Stream, group: str, tmp_path: Path
 ) -> None:
-    with Group(kind, broker.bootstrap, topic, group, tmp_path) as members:
+    with Group(kind.patient(), broker.bootstrap, topic, group, tmp_path) as members:
         first, second = members.add(instance="one"), members.add(instance="two")
         members.wait_until_shared(3, 3)
         owned = second.partitions

@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 GRACE_S = 10.0
 _LOOK_EVERY_S = 0.2
 _LOOK_FOR_END_EVERY_S = 0.02  # the next batch may begin at once
-# What is passed over by a filter that is always false is not read (see the package's docstring).
-_PRUNE = "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan"
+_SETTINGS = {
+    # What is passed over by a filter that is always false is not read (the package's docstring).
+    "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
+    # A kill leaves half of a checkpoint's first file, which Spark takes for another query's; whose
+    # a checkpoint is has been looked at before (checkpoint_note.py).
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,12 @@ def etl(
     plan = plan_job(spark, job)
     goes_on = claim_checkpoint(spark, job.checkpoint, job.name, plan.reads)
     summary = EtlSummary(goes_on=goes_on)
-    query = _started(spark, job, plan, once=once)
-    try:
-        _watch(query, job, summary, told, stop or Stop())
-    finally:
-        _stop(query)
+    with _with_settings(spark):
+        query = _started(job, plan, once=once)
+        try:
+            _watch(query, job, summary, told, stop or Stop())
+        finally:
+            _stop(query)
     summary.delivery = delivery_seen(sink, str(query.id), summary.written)
     return summary
 
@@ -74,7 +80,7 @@ def planned(spark: "SparkSession", job: EtlJob) -> tuple[EtlPlan, bool]:
     return plan, check_checkpoint(spark, job.checkpoint, job.name, plan.reads)
 
 
-def _started(spark: "SparkSession", job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
+def _started(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
     options = job.sink_options
     if plan.has_timestamp:
         options["includeTimestamp"] = "true"
@@ -89,25 +95,26 @@ def _started(spark: "SparkSession", job: EtlJob, plan: EtlPlan, *, once: bool) -
     writer = (
         writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)
     )
-    with _pruning(spark):
-        try:
-            return writer.start()
-        except (PySparkException, Py4JError) as error:
-            raise JobError(readable(error, job.checkpoint)) from error
+    try:
+        return writer.start()
+    except (PySparkException, Py4JError) as error:
+        raise JobError(readable(error, job.checkpoint)) from error
 
 
 @contextmanager
-def _pruning(spark: "SparkSession") -> "Iterator[None]":
-    """A query keeps the settings of its start."""
-    before = spark.conf.get(_PRUNE, None)
-    spark.conf.set(_PRUNE, "true")
+def _with_settings(spark: "SparkSession") -> "Iterator[None]":
+    """While the query runs: some of them are looked at when it has started already."""
+    before = {name: spark.conf.get(name, None) for name in _SETTINGS}
+    for name, value in _SETTINGS.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(_PRUNE)
-        else:
-            spark.conf.set(_PRUNE, before)
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def _watch(

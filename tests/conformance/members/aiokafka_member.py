@@ -34,7 +34,7 @@ async def main() -> None:
         group_instance_id=wanted.instance,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=events.SESSION_TIMEOUT_MS,
+        session_timeout_ms=wanted.session_timeout_ms,
         heartbeat_interval_ms=events.HEARTBEAT_INTERVAL_MS,
         metadata_max_age_ms=events.METADATA_MAX_AGE_MS,
         partition_assignment_strategy=(ASSIGNORS[wanted.assignor or "range"],),

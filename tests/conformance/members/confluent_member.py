@@ -23,7 +23,7 @@ def main() -> None:
         "reconnect.backoff.max.ms": 500,
     }
     if wanted.protocol == "classic":  # else they are the broker's affair
-        settings["session.timeout.ms"] = events.SESSION_TIMEOUT_MS
+        settings["session.timeout.ms"] = wanted.session_timeout_ms
         settings["heartbeat.interval.ms"] = events.HEARTBEAT_INTERVAL_MS
     if wanted.assignor:
         by = "partition.assignment.strategy" if wanted.protocol == "classic" else REMOTE_ASSIGNOR

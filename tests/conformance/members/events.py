@@ -30,6 +30,7 @@ class Arguments(NamedTuple):
     instance: str | None
     protocol: str
     assignor: str | None
+    session_timeout_ms: int
 
     @property
     def is_pattern(self) -> bool:
@@ -46,6 +47,7 @@ def arguments() -> Arguments:
     parser.add_argument("--instance", help="makes it a static member")
     parser.add_argument("--protocol", default="classic", help="or: consumer (KIP-848)")
     parser.add_argument("--assignor", help="a client's, or by the consumer protocol the broker's")
+    parser.add_argument("--session-timeout-ms", type=int, default=SESSION_TIMEOUT_MS)
     return Arguments(**vars(parser.parse_args()))
 
 

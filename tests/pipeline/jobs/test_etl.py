@@ -435,11 +435,19 @@ def test_windows_close_by_their_watermark_and_checkpoints_know_their_job(
         planned(spark, topics.job(tmp_path, STEPS))
 
 
+def leave_as_a_kill_in_its_first_batch(checkpoint: Path) -> None:
+    """It is known whose it is, and the first file of its own is not finished."""
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "odradek-etl.json").write_text('{"job": "totals", "reads": ["orders"]}')
+    (checkpoint / "offsets" / ".0.6f1c.tmp").write_text("v1")
+
+
 def test_a_job_that_is_told_to_stop_has_written_what_it_has_counted(
     spark: "SparkSession", topics: Topics, tmp_path: Path
 ) -> None:
     topics.create("orders", "large", "bad")
     topics.send("orders", values(range(100)))
+    leave_as_a_kill_in_its_first_batch(tmp_path / "checkpoint")
     stop = Stop()
     text = JOB.replace("startingOffsets", "maxOffsetsPerTrigger: 40, startingOffsets")
     job = topics.job(tmp_path, text + "trigger: {every: 1 hour}\n")
