@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipeline import register
 from odradek.pipeline.session import make_session
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def _start(
     to: dict[str, str] | None,
     ends: bool,
 ) -> "StreamingQuery":
+    # Queries of one registration share a map of Spark's, which the start of one writes while the
+    # start of the other may be serialising it.
+    register(spark)
     source = spark.readStream.format("odradek").options(**options, mode=mode).load()
     trigger: dict[str, Any] = {"availableNow": True} if ends else {"processingTime": "0 seconds"}
     checkpoint = str(root / mode / "checkpoint")

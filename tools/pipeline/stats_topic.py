@@ -6,7 +6,7 @@ from ...pipeline.jobs.stats.size_sketch import SizeSketch
 from .html_tables import facts, safe
 from .stats_json import instant
 from .stats_report import hour_text, percent
-from .svg_charts import Column, columns, shares
+from .svg_charts import Axis, Column, binary_end, columns, decimal_end, shares
 from .tables import number, size
 
 _MOST_COLUMNS = 120
@@ -23,10 +23,10 @@ def topic_section(anchor: str, topic: TopicStats, total: HourStats) -> str:
     parts = [f'<section class="topic" id="{anchor}"><h2>{name}</h2>', _facts(topic, total)]
     if hours:
         shown = [_column(at, stats.records, f"{stats.records:,}") for at, stats in hours]
-        parts += [f"<h3>Records per {per}</h3>", columns(f"{topic.topic}: records", shown, _amount)]
+        parts += [f"<h3>Records per {per}</h3>", columns(f"{topic.topic}: records", shown, _COUNTS)]
         shown = [_column(at, stats.stored_bytes, size(stats.stored_bytes)) for at, stats in hours]
         title = f"{topic.topic}: stored bytes"
-        parts += [f"<h3>Stored per {per}</h3>", columns(title, shown, lambda each: size(int(each)))]
+        parts += [f"<h3>Stored per {per}</h3>", columns(title, shown, _BYTES)]
     parts += ["<h3>Sizes of records</h3>", _sizes(f"{topic.topic}: sizes", total.sizes)]
     if len(total.codecs) > 1 or "none" not in total.codecs:
         parts += ["<h3>Compression</h3>", _codecs(f"{topic.topic}: compression", total)]
@@ -61,12 +61,16 @@ def _amount(value: float) -> str:
     return f"{value:g}"
 
 
+_COUNTS = Axis(decimal_end, _amount)
+_BYTES = Axis(binary_end, lambda value: size(int(value)))
+
+
 def _sizes(title: str, sketch: SizeSketch) -> str:
     shown = [
         Column(size(low), count, f"{low:,} to {high - 1:,} bytes: {count:,} records")
         for low, high, count in sketch.doublings()
     ]
-    return columns(title, shown, _amount)
+    return columns(title, shown, _COUNTS)
 
 
 def _codecs(title: str, total: HourStats) -> str:

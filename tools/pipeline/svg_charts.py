@@ -24,9 +24,16 @@ class Column(NamedTuple):
     told: str
 
 
-def columns(title: str, shown: Sequence[Column], amount: Callable[[float], str]) -> str:
-    """Columns side by side; `amount` writes the numbers of the axis."""
-    top = nice_top(max((each.value for each in shown), default=0))
+class Axis(NamedTuple):
+    """Where it ends, given the largest value, and how its numbers are written."""
+
+    end: Callable[[float], float]
+    amount: Callable[[float], str]
+
+
+def columns(title: str, shown: Sequence[Column], axis: Axis) -> str:
+    """Columns side by side."""
+    top = axis.end(max((each.value for each in shown), default=0))
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [_opened(title, _HEIGHT)]
     for step in range(5):
@@ -34,7 +41,7 @@ def columns(title: str, shown: Sequence[Column], amount: Callable[[float], str])
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:g}" y2="{y:g}"/>'
         )
-        text = safe(amount(top * step / 4))
+        text = safe(axis.amount(top * step / 4))
         parts.append(
             f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:g}" text-anchor="end">{text}</text>'
         )
@@ -85,9 +92,14 @@ def _opened(title: str, height: int) -> str:
     )
 
 
-def nice_top(largest: float) -> float:
-    """The end of an axis: 1, 2, 4 or 8 times a power of ten, at or above the largest value."""
+def decimal_end(largest: float) -> float:
+    """1, 2, 4 or 8 times a power of ten, at or above the largest value."""
     if largest <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(largest))
     return next(step * power for step in (1, 2, 4, 8, 10) if step * power >= largest * 0.999)
+
+
+def binary_end(largest: float) -> float:
+    """A power of two, at or above the largest value, and above 2, for the numbers are of bytes."""
+    return max(4.0, 2.0 ** math.ceil(math.log2(largest))) if largest > 0 else 4.0

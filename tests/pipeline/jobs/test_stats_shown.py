@@ -22,7 +22,14 @@ from odradek.tools.pipeline.stats_json import instant, show_json
 from odradek.tools.pipeline.stats_page import page
 from odradek.tools.pipeline.stats_report import show_report
 from odradek.tools.pipeline.stats_topic import topic_section
-from odradek.tools.pipeline.svg_charts import Column, columns, nice_top, shares
+from odradek.tools.pipeline.svg_charts import (
+    Axis,
+    Column,
+    binary_end,
+    columns,
+    decimal_end,
+    shares,
+)
 from odradek.tools.pipeline.verify_report import show_json as show_verify_json
 from odradek.tools.pipeline.verify_report import show_report as show_verify_report
 from tests.support.archives import InThisProcess
@@ -114,12 +121,22 @@ def test_many_hours_are_drawn_together(report: StatsReport) -> None:
 
 def test_charts_have_a_shape_for_each_value() -> None:
     shown = [Column("a", 3, "three"), Column("b", 0, "none"), Column("c", 1e-9, "little")]
-    drawn = ElementTree.fromstring(columns("c", shown, lambda value: f"{value:g}"))
+    axis = Axis(decimal_end, "{:g}".format)
+    drawn = ElementTree.fromstring(columns("c", shown, axis))
     heights = [float(each.get("height") or 0) for each in drawn.iter() if each.tag.endswith("rect")]
     assert heights[0] > heights[2] > heights[1] == 0
-    ElementTree.fromstring(columns("c", [], str))
+    ElementTree.fromstring(columns("c", [], axis))
     ElementTree.fromstring(shares("c", []))
-    assert [nice_top(each) for each in (0, 1, 3, 7, 9, 100, 0.3)] == [1, 1, 4, 8, 10, 100, 0.4]
+    ends = [decimal_end(each) for each in (0, 1, 3, 7, 9, 100, 0.3)]
+    assert ends == [1, 1, 4, 8, 10, 100, 0.4]
+    assert [binary_end(each) for each in (0, 1, 4, 5, 3 << 20, 4 << 20)] == [
+        4,
+        4,
+        4,
+        8,
+        4 << 20,
+        4 << 20,
+    ]
 
 
 def test_json_tells_all_of_it(report: StatsReport, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_killed_at_any_moment_it_reads_each_record_once(
             if kill == 0:
                 producing.grow(4)
     assert unfinished > 0
-    with job.running(5000, rows=str(tmp_path / "rows")) as process:
+    with job.running(50_000, rows=str(tmp_path / "rows")) as process:
         assert process.wait(LIMIT_SECONDS) == 0, job.log_text()
     found = pickle.loads((tmp_path / "rows").read_bytes())
     assert sum(map(job.finished, MODES)) >= kills
