@@ -1,5 +1,6 @@
 """A Spark session can be made, and what is missing is said."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipeline.session import _java, _version_of
+from odradek.pipeline.session import _java, _version_of, why_no_spark
+from tests.support.dirty_logs import Writer
+from tests.support.log_box import NOW_MS, LogBox
+from tests.support.quick_spark import quick_java_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,3 +42,34 @@ def test_the_version_of_java_is_what_it_says(said: str, version: int, tmp_path: 
 
 def test_a_session_runs_python_in_its_workers(spark: "SparkSession") -> None:
     assert spark.range(3).rdd.map(lambda row: row.id + 1).collect() == [1, 2, 3]
+
+
+IN_ANOTHERS_SESSION = """
+import sys
+from pyspark.sql import SparkSession
+from odradek.pipeline import register
+
+path, java_options = sys.argv[1:]
+settings = {"spark.driver.extraJavaOptions": java_options, "spark.ui.enabled": "false"}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+register(spark)
+assert spark.read.format("odradek").options(path=path, subscribe="orders").load().count()
+assert spark.sparkContext.pythonExec == "python3"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
+def test_where_python_is_another_one_a_local_session_finds_odradek(tmp_path: Path) -> None:
+    log = LogBox(tmp_path / "data").open()
+    Writer(1).write(log, 10)
+    log.close(NOW_MS)
+    another = tmp_path / "python3"
+    another.write_text("#!/bin/sh\necho there is no odradek here >&2\nexit 1\n")
+    another.chmod(0o755)
+    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    program = [sys.executable, "-c", IN_ANOTHERS_SESSION, str(tmp_path / "data")]
+    program.append(quick_java_options())
+    done = subprocess.run(program, check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
