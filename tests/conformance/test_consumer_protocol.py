@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from tests.conformance.group_member import Partition
 from tests.conformance.group_verdict import committed_in_the_end
@@ -40,10 +41,19 @@ def members(quick_broker: BrokerProcess, topic: str, group: str, tmp_path: Path)
         yield found
 
 
+def keep_for_a_minute(bootstrap: str, group: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    session = {"consumer.session.timeout.ms": "60000"}
+    answer = admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, session)])
+    assert answer == {"group": {group: "OK"}}
+    admin.close()
+
+
 @pytest.mark.parametrize("kind", each_client)
 def test_a_static_member_that_comes_back_in_time_gets_what_it_had(
-    kind: MemberKind, members: Group, stream: Stream
+    quick_broker: BrokerProcess, kind: MemberKind, members: Group, stream: Stream
 ) -> None:
+    keep_for_a_minute(quick_broker.bootstrap, members.name)  # however long a client takes to start
     first, second = members.add(instance="one"), members.add(kind, instance="two")
     members.wait_until_shared(3, 3)
     owned = second.partitions

@@ -31,7 +31,7 @@ def test_four_clients_share_the_work_when_they_come_die_leave_and_come_back(
     with Group(KAFKA_PYTHON, broker.bootstrap, topic, group, tmp_path) as members:
         stays = members.add()
         leaves = members.add(AIOKAFKA)
-        static = members.add(CONFLUENT, instance="the static one")
+        static = members.add(CONFLUENT.patient(), instance="the static one")
         dies = members.add(JAVA)
         members.wait_until_shared(2, 2, 2, 2)
         dies.kill()
@@ -40,7 +40,7 @@ def test_four_clients_share_the_work_when_they_come_die_leave_and_come_back(
         members.wait_until_shared(4, 4)
         owned, assignments = static.partitions, len(stays.heard("partitions_assigned"))
         static.kill()
-        again = members.add(CONFLUENT, instance="the static one")
+        again = members.add(CONFLUENT.patient(), instance="the static one")
         members.wait_until_shared(4, 4)
         assert again.partitions == owned
         assert len(stays.heard("partitions_assigned")) == assignments
