@@ -257,7 +257,8 @@ def test_deleted_records_are_missed_unless_that_is_allowed(
     create_topic(broker.bootstrap, topic)
     produce(broker, topic, ten(0))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_records([TopicPartition(topic, 0, 4)])
+    [answer] = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
+    assert answer.result(LIMIT_SECONDS).low_watermark == 4
     wanted = of(broker, topic, startingOffsets=json.dumps({topic: {"0": 2}}))
     with pytest.raises(SparkError, match="Some data may have been lost"):
         connector.do(jobs.read, wanted)
