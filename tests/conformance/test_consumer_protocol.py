@@ -10,7 +10,12 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from tests.conformance.group_member import Partition
 from tests.conformance.group_verdict import committed_in_the_end
 from tests.conformance.group_watch import Group
-from tests.conformance.member_kinds import CONFLUENT_CONSUMER, JAVA_CONSUMER, MemberKind
+from tests.conformance.member_kinds import (
+    CONFLUENT_CONSUMER,
+    JAVA_CONSUMER,
+    PATIENT_SESSION_TIMEOUT_MS,
+    MemberKind,
+)
 from tests.conformance.record_stream import Stream
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
@@ -41,9 +46,10 @@ def members(quick_broker: BrokerProcess, topic: str, group: str, tmp_path: Path)
         yield found
 
 
-def keep_for_a_minute(bootstrap: str, group: str) -> None:
+def be_patient(bootstrap: str, group: str) -> None:
+    """What `MemberKind.patient` is in a classic group; here the broker decides."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    session = {"consumer.session.timeout.ms": "60000"}
+    session = {"consumer.session.timeout.ms": str(PATIENT_SESSION_TIMEOUT_MS)}
     answer = admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, session)])
     assert answer == {"group": {group: "OK"}}
     admin.close()
@@ -53,7 +59,7 @@ def keep_for_a_minute(bootstrap: str, group: str) -> None:
 def test_a_static_member_that_comes_back_in_time_gets_what_it_had(
     quick_broker: BrokerProcess, kind: MemberKind, members: Group, stream: Stream
 ) -> None:
-    keep_for_a_minute(quick_broker.bootstrap, members.name)  # however long a client takes to start
+    be_patient(quick_broker.bootstrap, members.name)
     first, second = members.add(instance="one"), members.add(kind, instance="two")
     members.wait_until_shared(3, 3)
     owned = second.partitions

@@ -69,7 +69,7 @@ def test_where_python_is_another_one_a_local_session_finds_odradek(tmp_path: Pat
     another.chmod(0o755)
     environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
     environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
-    program = [sys.executable, "-c", IN_ANOTHERS_SESSION, str(tmp_path / "data")]
-    program.append(quick_java_options())
+    arguments = [str(tmp_path / "data"), quick_java_options()]
+    program = [sys.executable, "-c", IN_ANOTHERS_SESSION, *arguments]
     done = subprocess.run(program, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]

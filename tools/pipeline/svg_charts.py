@@ -101,5 +101,5 @@ def decimal_end(largest: float) -> float:
 
 
 def binary_end(largest: float) -> float:
-    """A power of two, at or above the largest value, and above 2, for the numbers are of bytes."""
-    return max(4.0, 2.0 ** math.ceil(math.log2(largest))) if largest > 0 else 4.0
+    """A power of two, at or above the largest value; at least 4: there are no parts of bytes."""
+    return 2.0 ** math.ceil(math.log2(max(largest, 4)))

@@ -129,14 +129,8 @@ def test_charts_have_a_shape_for_each_value() -> None:
     ElementTree.fromstring(shares("c", []))
     ends = [decimal_end(each) for each in (0, 1, 3, 7, 9, 100, 0.3)]
     assert ends == [1, 1, 4, 8, 10, 100, 0.4]
-    assert [binary_end(each) for each in (0, 1, 4, 5, 3 << 20, 4 << 20)] == [
-        4,
-        4,
-        4,
-        8,
-        4 << 20,
-        4 << 20,
-    ]
+    ends = [binary_end(each) for each in (0, 1, 4, 5, 3 << 20, 4 << 20)]
+    assert ends == [4, 4, 4, 8, 4 << 20, 4 << 20]
 
 
 def test_json_tells_all_of_it(report: StatsReport, capsys: pytest.CaptureFixture[str]) -> None:
