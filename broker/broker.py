@@ -36,26 +36,16 @@ from ..storage.files import Files
 from ..storage.log_manager import LogManager
 from ..storage.moving.log_moves import LogMoves
 from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from .chores import chores_of, flush_after_roll
-from .cleaner_pool import CleanerPool
-from .config_admin import ConfigAdmin
-from .config_in_force import ConfigInForce
-from .directory_failure import directory_failed
-from .disk_executor import DiskExecutor
-from .disk_space import DiskSpace
-from .dispatch import request_class
-from .down_conversion import DownConverter
-from .fetch_sessions import FetchSessions
-from .fetch_waiters import FetchWaiters
+from .admin.config_admin import ConfigAdmin
+from .admin.config_in_force import ConfigInForce
+from .admin.topic_admin import TopicAdmin
+from .disk.disk_executor import DiskExecutor
+from .disk.disk_space import DiskSpace
+from .disk.log_sync import LogSync, LogSyncs
 from .handlers import HANDLERS
-from .housekeeping import Housekeeping
-from .log_cleaner import LogCleaner
-from .log_mover import LogMover
-from .log_recovery import LogRecovery
-from .log_sync import LogSync, LogSyncs
-from .metadata_snapshots import MetadataSnapshots
-from .server import BoundListener, Server, bind_listeners
-from .startup import (
+from .lifecycle.directory_failure import directory_failed
+from .lifecycle.preflight import Survey
+from .lifecycle.startup import (
     directories_of,
     had_clean_shutdown,
     lead_log,
@@ -64,8 +54,18 @@ from .startup import (
     open_metadata,
     settle_moves,
 )
-from .survey import Survey
-from .topic_admin import TopicAdmin
+from .maintenance.cleaning.cleaner_pool import CleanerPool
+from .maintenance.cleaning.log_cleaner import LogCleaner
+from .maintenance.housekeeping import Housekeeping
+from .maintenance.log_mover import LogMover
+from .maintenance.log_recovery import LogRecovery
+from .maintenance.metadata_snapshots import MetadataSnapshots
+from .maintenance.periodic_tasks import chores_of, flush_after_roll
+from .network.server import BoundListener, Server, bind_listeners
+from .requests.dispatch import request_class
+from .requests.down_conversion import DownConverter
+from .requests.fetch_sessions import FetchSessions
+from .requests.fetch_waiters import FetchWaiters
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig

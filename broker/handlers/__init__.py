@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ...protocol.api_keys import ApiKey
-from ..dispatch import Handler
+from ..requests.dispatch import Handler
 from . import (
     add_raft_voter,
     alter_configs,

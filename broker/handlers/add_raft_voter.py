@@ -5,7 +5,7 @@ Another node would vote on the metadata log. It cannot: see coordinator/voter_ch
 from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_add
 from ...protocol.errors import ApiError
 from ...protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:

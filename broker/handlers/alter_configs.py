@@ -18,7 +18,7 @@ from ...protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:

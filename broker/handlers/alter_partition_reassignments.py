@@ -13,7 +13,7 @@ from ...protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     AlterPartitionReassignmentsTopicResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(

@@ -11,7 +11,7 @@ from ...protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(

@@ -16,7 +16,7 @@ from ...protocol.messages.api_versions import (
     ApiVersionsResponse,
     ApiVersionsSupportedFeature,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -11,8 +11,8 @@ from ...protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from ..authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from ..context import RequestContext
+from ..requests.context import RequestContext
+from ..security.operations import GROUP_OPERATIONS, NOT_ASKED
 
 
 def handle(

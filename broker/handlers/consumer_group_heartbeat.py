@@ -9,7 +9,7 @@ from ...protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(

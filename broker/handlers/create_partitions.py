@@ -11,7 +11,7 @@ from ...protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 async def handle(

@@ -17,7 +17,7 @@ from ...protocol.messages.create_topics import (
     CreateTopicsResultConfig,
     CreateTopicsTopic,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_VERSION_WITH_CONFIGS = 5
 

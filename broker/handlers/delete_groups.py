@@ -5,7 +5,7 @@ v3 messages.  Not done: share groups that have read something, which is known to
 is not served (coordinator/other_group.py)."""
 
 from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

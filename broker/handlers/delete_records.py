@@ -14,7 +14,7 @@ from ...protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ...storage.topic_names import is_internal
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

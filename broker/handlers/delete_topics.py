@@ -12,7 +12,7 @@ from ...protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_VERSION_WITH_DISABLED = 3
 

@@ -4,7 +4,7 @@ There is no authorizer, and the answer is what Kafka says then."""
 
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:  # noqa: ARG001 # a handler's signature

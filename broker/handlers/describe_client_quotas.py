@@ -9,7 +9,7 @@ from ...protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2  # match_type

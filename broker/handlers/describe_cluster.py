@@ -9,8 +9,8 @@ from ...protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from ..authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from ..context import RequestContext
+from ..requests.context import RequestContext
+from ..security.operations import CLUSTER_OPERATIONS, NOT_ASKED
 
 BROKERS = 1
 CONTROLLERS = 2

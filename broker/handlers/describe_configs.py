@@ -25,9 +25,9 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from ...storage.topic_names import why_illegal
-from ..config_admin import node_id_of
-from ..context import RequestContext
-from ..log_levels import levels
+from ..admin.config_admin import node_id_of
+from ..admin.log_levels import levels
+from ..requests.context import RequestContext
 
 KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 

@@ -12,8 +12,8 @@ from ...protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from ..authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from ..context import RequestContext
+from ..requests.context import RequestContext
+from ..security.operations import GROUP_OPERATIONS, NOT_ASKED
 
 FIRST_WITH_NOT_FOUND = 6
 

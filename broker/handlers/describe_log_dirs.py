@@ -19,7 +19,7 @@ from ...protocol.messages.describe_log_dirs import (
 )
 from ...storage.checkpoints import TopicPartition
 from ...storage.log_manager import LogManager
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 UNKNOWN_LAG = -1
 

@@ -13,7 +13,7 @@ from ...protocol.messages.describe_producers import (
 )
 from ...storage.producer_entry import ProducerEntry
 from ...storage.topic_names import why_illegal
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:

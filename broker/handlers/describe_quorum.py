@@ -16,7 +16,7 @@ from ...protocol.messages.describe_quorum import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...storage.topic_names import CLUSTER_METADATA_TOPIC
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_VERSION_WITH_DIRECTORIES = 2
 UNKNOWN_TEXT = "This server does not host this topic-partition."

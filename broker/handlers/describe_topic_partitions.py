@@ -15,8 +15,8 @@ from ...protocol.messages.describe_topic_partitions import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...storage.topic_names import why_illegal
-from ..authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
-from ..context import RequestContext
+from ..requests.context import RequestContext
+from ..security.operations import NOT_ASKED, TOPIC_OPERATIONS
 
 
 def handle(

@@ -14,7 +14,7 @@ from ...protocol.messages.elect_leaders import (
     ElectLeadersResponse,
     ElectLeadersTopicResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -21,14 +21,14 @@ from ...protocol.messages.fetch import (
 )
 from ...storage.log import PartitionLog, RecordsSlice
 from ...storage.txn_index import AbortedTransaction
-from ..context import RequestContext
-from ..down_conversion import (
+from ..requests.context import RequestContext
+from ..requests.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
     LAST_VERSION_WITH_MESSAGE_SETS,
     MAX_BYTES,
     TOO_LARGE,
 )
-from ..fetch_sessions import FetchPlan, PartitionKey, split_key
+from ..requests.fetch_sessions import FetchPlan, PartitionKey, split_key
 
 UNKNOWN_OFFSET = -1
 READ_COMMITTED = 1

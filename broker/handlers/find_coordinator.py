@@ -14,8 +14,8 @@ from ...protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResult,
 )
-from ..context import RequestContext
-from ..offsets_topic import respond_with_topic
+from ..requests.context import RequestContext
+from ..requests.offsets_topic import respond_with_topic
 
 GROUP, TRANSACTION = 0, 1
 KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", 2: "share"}

@@ -4,7 +4,7 @@ Keeps a member of a classic group alive; the answer is how it learns that the gr
 v3 static members (KIP-345)."""
 
 from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:

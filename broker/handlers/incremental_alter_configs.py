@@ -13,7 +13,7 @@ from ...protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 async def handle(

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 
 from ...protocol.errors import ApiError, ErrorCode
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 logger = logging.getLogger("odradek.producers")
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ...coordinator.classic_groups.member import Caller
 from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_WITH_NULL_PROTOCOL = 7
 

@@ -9,7 +9,7 @@ from ...protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_WITH_SEVERAL_MEMBERS = 3
 

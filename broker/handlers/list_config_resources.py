@@ -11,7 +11,7 @@ from ...protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 OF_FIRST_VERSION = (ConfigResourceType.CLIENT_METRICS,)
 OF_LATER_VERSIONS = (

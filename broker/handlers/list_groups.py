@@ -11,7 +11,7 @@ from ...protocol.messages.list_groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:

@@ -19,7 +19,7 @@ from ...protocol.messages.list_offsets import (
 )
 from ...storage.log import PartitionLog
 from ...storage.offset_lookup import OffsetAtTime
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 LATEST = -1
 EARLIEST = -2

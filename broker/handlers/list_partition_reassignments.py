@@ -7,7 +7,7 @@ from ...protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(

@@ -17,8 +17,8 @@ from ...protocol.messages.metadata import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...storage.topic_names import is_internal, why_illegal
-from ..authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from ..context import RequestContext
+from ..requests.context import RequestContext
+from ..security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 
 FIRST_VERSION_BY_ID = 12
 

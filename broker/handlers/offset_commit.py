@@ -16,8 +16,8 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ..context import RequestContext
-from ..offsets_topic import respond_with_topic
+from ..requests.context import RequestContext
+from ..requests.offsets_topic import respond_with_topic
 
 FIRST_WITH_TOPIC_IDS = 10
 

@@ -14,7 +14,7 @@ from ...protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:

@@ -18,8 +18,8 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from ..context import RequestContext
-from ..offsets_topic import respond_with_topic
+from ..requests.context import RequestContext
+from ..requests.offsets_topic import respond_with_topic
 
 FIRST_WITH_GROUP_ERRORS = 2
 FIRST_WITH_SEVERAL_GROUPS = 8

@@ -11,7 +11,7 @@ from ...protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartitionResult,
     OffsetForLeaderTopicResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(

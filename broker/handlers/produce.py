@@ -36,8 +36,8 @@ from ...protocol.schema import SplicedRecords
 from ...storage.batch_validator import RecordsRefusedError
 from ...storage.log import PartitionLog
 from ...storage.topic_names import is_internal
-from ..context import RequestContext
-from ..dispatch import Refusal
+from ..requests.context import RequestContext
+from ..requests.dispatch import Refusal
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1

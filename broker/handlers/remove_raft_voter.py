@@ -6,7 +6,7 @@ coordinator/voter_changes.py."""
 from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
 from ...protocol.errors import ApiError
 from ...protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:

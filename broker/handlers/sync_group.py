@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 from ...protocol.errors import ErrorCode
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 FIRST_WITH_PROTOCOL = 5
 

@@ -8,7 +8,7 @@ from ...protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:

@@ -11,7 +11,7 @@ from ...protocol.messages.update_features import (
     UpdateFeaturesResponse,
     UpdateFeaturesResult,
 )
-from ..context import RequestContext
+from ..requests.context import RequestContext
 
 LAST_VERSION_WITH_RESULTS = 1
 

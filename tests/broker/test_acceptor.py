@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from odradek.broker import acceptor as module
-from odradek.broker.acceptor import ACCEPTED_PER_TURN, Acceptor
+from odradek.broker.network import acceptor as module
+from odradek.broker.network.acceptor import ACCEPTED_PER_TURN, Acceptor
 
 LIMIT_SECONDS = 20.0
 

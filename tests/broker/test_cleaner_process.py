@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.cleaner_pool import CleanerPool
+from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.config.broker_config import BrokerConfig
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
@@ -31,8 +31,8 @@ cleaner_process.main()
 """
 WORKER_OF_A_BROKER = """
 import asyncio, sys
-from odradek.broker.cleaner_messages import CleanerSettings
-from odradek.broker.cleaner_worker import CleanerWorker
+from odradek.broker.maintenance.workers.cleaner_messages import CleanerSettings
+from odradek.broker.maintenance.cleaning.cleaner_worker import CleanerWorker
 async def main():
     worker = await CleanerWorker.start(CleanerSettings(1 << 20, 0.9, 4096))
     print(worker.pid, flush=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.admin.log_levels import levels
 from odradek.broker.broker import Broker
-from odradek.broker.log_levels import levels
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.config_changes import (

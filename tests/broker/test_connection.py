@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 import pytest_asyncio
 
-from odradek.broker.connection import Connection
-from odradek.broker.dispatch import Refusal
-from odradek.broker.frame_memory import FrameMemory
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.frame_memory import FrameMemory
+from odradek.broker.requests.dispatch import Refusal
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.connection import START_BYTES, WAITING_BYTES, Connection
+from odradek.broker.network.connection import START_BYTES, WAITING_BYTES, Connection
 from odradek.protocol.api_keys import ApiKey
 from tests.support.fake_server import FakeAnswer, FakeServer
 from tests.support.lengths import by_length

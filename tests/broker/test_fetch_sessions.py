@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from odradek.broker.fetch_sessions import (
+from odradek.broker.requests.fetch_sessions import (
     EVICTION_MS,
     FetchSessions,
     PartitionKey,

@@ -1,6 +1,6 @@
 """The account of the connections' buffers: who may grow, who waits, who is woken."""
 
-from odradek.broker.frame_memory import NEVER_WAITS_BYTES, FrameMemory
+from odradek.broker.network.frame_memory import NEVER_WAITS_BYTES, FrameMemory
 
 MIB = 1024 * 1024
 

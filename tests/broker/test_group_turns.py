@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from odradek.broker.group_turns import TURN_S, UNWATCHED, GroupTurns
+from odradek.broker.network.group_turns import TURN_S, UNWATCHED, GroupTurns
 
 A_TURN = 50  # so many requests are served in the time that a turn has for them
 

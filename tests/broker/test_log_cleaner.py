@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.cleaner_messages import CleaningFailed, Ending
+from odradek.broker.maintenance.workers.cleaner_messages import CleaningFailed, Ending
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.task import CleaningTask

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker import log_mover
+from odradek.broker.admin.config_in_force import MOVE_RATE
 from odradek.broker.broker import Broker
-from odradek.broker.config_in_force import MOVE_RATE
+from odradek.broker.maintenance import log_mover
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import (
     Alteration,

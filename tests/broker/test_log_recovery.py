@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from odradek.broker import recovery_worker
 from odradek.broker.broker import Broker
-from odradek.broker.context import RequestContext
 from odradek.broker.handlers import describe_log_dirs
+from odradek.broker.maintenance.workers import recovery_worker
+from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.context import RequestContext
 from odradek.broker.handlers import fetch, list_offsets
+from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -2,9 +2,9 @@
 
 import pytest
 
-from odradek.broker.cleaner_messages import FromProcess, Moved
-from odradek.broker.cleaner_process import Telling
-from odradek.broker.throttle import Pace, Throttle
+from odradek.broker.maintenance.throttle import Pace, Throttle
+from odradek.broker.maintenance.workers.cleaner_messages import FromProcess, Moved
+from odradek.broker.maintenance.workers.cleaner_process import Telling
 
 
 class Clock:

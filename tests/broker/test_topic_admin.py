@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk_executor import DiskExecutor
-from odradek.broker.fetch_waiters import FetchWaiters
-from odradek.broker.log_sync import LogSync
-from odradek.broker.topic_admin import TopicAdmin
+from odradek.broker.admin.topic_admin import TopicAdmin
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.requests.fetch_waiters import FetchWaiters
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller

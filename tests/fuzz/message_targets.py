@@ -14,7 +14,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from odradek.broker.dispatch import Dispatcher, Refusal
+from odradek.broker.requests.dispatch import Dispatcher, Refusal
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import (
     CoordinatorRecordCodec,

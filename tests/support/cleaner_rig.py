@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from odradek.broker.cleaner_messages import Ending, FromProcess, Rate, ToProcess
-from odradek.broker.cleaner_pool import CleanerPool
-from odradek.broker.cleaner_process import work_on
-from odradek.broker.cleaner_worker import WorkerLostError
-from odradek.broker.disk_executor import DiskExecutor
-from odradek.broker.log_cleaner import LogCleaner
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
+from odradek.broker.maintenance.cleaning.cleaner_worker import WorkerLostError
+from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.broker.maintenance.workers.cleaner_messages import Ending, FromProcess, Rate, ToProcess
+from odradek.broker.maintenance.workers.cleaner_process import work_on
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.record import Record

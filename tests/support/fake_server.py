@@ -4,10 +4,10 @@ import asyncio
 import struct
 from types import SimpleNamespace
 
-from odradek.broker.connection import START_BYTES, Connection
-from odradek.broker.disk_executor import DiskExecutor
-from odradek.broker.frame_memory import FrameMemory
-from odradek.broker.group_turns import GroupTurns
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.network.connection import START_BYTES, Connection
+from odradek.broker.network.frame_memory import FrameMemory
+from odradek.broker.network.group_turns import GroupTurns
 from odradek.storage.files import Files
 
 LIMIT = 8 * 1024 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...broker.config_in_force import ConfigInForce
+from ...broker.admin.config_in_force import ConfigInForce
 from ...config.broker_config import BrokerConfig
 from ...config.topic_config import TopicConfig
 from ...coordinator.journal import CorruptJournalError

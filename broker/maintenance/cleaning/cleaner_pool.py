@@ -1,0 +1,111 @@
+"""The cleaning processes: started when there is work, kept a little while, ended.
+
+An idle one takes 20 MB, so it is ended before the log cleaner looks for work the next time; but one
+that is wanted again at once is there. A change of settings reaches those that wait at once and
+those that work when they are done (Kafka ends what they do); a change of the rate reaches all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..workers.cleaner_messages import CleanerSettings, Rate
+from .cleaner_worker import COMMAND, CleanerWorker
+
+if TYPE_CHECKING:
+    from ....config.broker_config import BrokerConfig
+
+IDLE_SECONDS = 10.0
+LARGEST_DEDUPE_BUFFER_BYTES = (1 << 31) - 1  # of one process, as in Kafka
+
+
+class CleanerPool:
+    """`config` gives the configuration in force."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        *,
+        command: Sequence[str] = COMMAND,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._config = config
+        self._command = command
+        self._idle_seconds = idle_seconds
+        self._working: set[CleanerWorker] = set()
+        self._idle: dict[CleanerWorker, asyncio.TimerHandle] = {}
+        self._endings: set[asyncio.Task[None]] = set()
+
+    @property
+    def most(self) -> int:
+        """So many processes may work at once: one processor stays for the broker."""
+        return min(self._config().log_cleaner_threads, max((os.cpu_count() or 1) - 1, 1))
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes there are."""
+        return [worker.pid for worker in (*self._working, *self._idle) if worker.is_alive]
+
+    async def take(self) -> CleanerWorker:
+        """A process to work with, to be given back. Raises WorkerLostError."""
+        self.update()
+        worker = self._take_idle() or await CleanerWorker.start(self._settings(), self._command)
+        worker.send(self._rate())
+        self._working.add(worker)
+        return worker
+
+    def _take_idle(self) -> CleanerWorker | None:
+        while self._idle:
+            worker, timer = self._idle.popitem()
+            timer.cancel()
+            if worker.is_alive:
+                return worker
+            self._end(worker)
+        return None
+
+    def give_back(self, worker: CleanerWorker, *, is_idle: bool) -> None:
+        """It is no longer used; unless it waits for a task, it is ended."""
+        self._working.discard(worker)
+        if is_idle and worker.settings == self._settings():
+            loop = asyncio.get_running_loop()
+            self._idle[worker] = loop.call_later(self._idle_seconds, self._end, worker)
+        else:
+            self._end(worker)
+
+    def update(self) -> None:
+        """The settings may have changed."""
+        for worker in self._working:
+            worker.send(self._rate())
+        for worker in list(self._idle):
+            if worker.settings != self._settings():
+                self._end(worker)
+
+    def _settings(self) -> CleanerSettings:
+        config, parts = self._config(), max(self.most, 1)
+        buffer_bytes = config.log_cleaner_dedupe_buffer_size // parts
+        return CleanerSettings(
+            dedupe_buffer_bytes=min(buffer_bytes, LARGEST_DEDUPE_BUFFER_BYTES),
+            load_factor=config.log_cleaner_io_buffer_load_factor,
+            io_buffer_bytes=config.log_cleaner_io_buffer_size // parts // 2,
+        )
+
+    def _rate(self) -> Rate:
+        return Rate(self._config().log_cleaner_io_max_bytes_per_second / max(self.most, 1))
+
+    def _end(self, worker: CleanerWorker) -> None:
+        timer = self._idle.pop(worker, None)
+        if timer is not None:
+            timer.cancel()
+        ending = asyncio.ensure_future(worker.end())
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def close(self) -> None:
+        """End those that wait; nobody works any more."""
+        for worker in list(self._idle):
+            self._end(worker)
+        if self._endings:
+            await asyncio.wait(self._endings)

@@ -1,0 +1,107 @@
+"""One round of cleaning: a log, and the process that cleans it.
+
+The process writes `.cleaned` files and says when a group of them is finished; the broker lets each
+take the place of the old segments, in the order in which they come. What needs no disk happens on
+the loop, the sync in a disk thread. Meanwhile nobody else may delete segments of this log: see
+LogCleaner. A round that is cancelled ends behind the swap it is at; what it has swapped stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ....protocol.errors import ApiError
+from ....storage.cleaning.plan import task_for
+from ....storage.cleaning.task import CleanedGroup
+from ..workers.cleaner_messages import Ending, Moved, Ready, Unusable
+from .cleaner_worker import WorkerLostError
+
+if TYPE_CHECKING:
+    from ....storage.cleaning.plan import LogToClean
+    from ....storage.log import PartitionLog
+    from ....storage.log_manager import LogManager
+    from ...disk.disk_executor import DiskExecutor
+    from .cleaner_worker import CleanerWorker
+
+# A process that works says something every second, unless it waits for the disk.
+PATIENCE_SECONDS = 300.0
+
+
+class RoundCancelledError(Exception):
+    """Somebody needs the log for himself, or the broker stops."""
+
+
+class CleaningRound:
+    """See the module. `moved_bytes` have been read and written so far."""
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        to_clean: LogToClean,
+        *,
+        manager: LogManager,
+        disk: DiskExecutor,
+        now_ms: Callable[[], int],
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.log = log
+        self.to_clean = to_clean
+        self.began_ms = now_ms()
+        self.moved_bytes = 0
+        self._manager = manager
+        self._disk = disk
+        self._now_ms = now_ms
+        self._patience_seconds = patience_seconds
+        self._worker: CleanerWorker | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Have it end soon."""
+        self._is_cancelled = True
+        if self._worker is not None:
+            self._worker.kill()
+
+    async def run(self, worker: CleanerWorker) -> Ending:
+        """How the process says it ended.
+
+        Raises RoundCancelledError, WorkerLostError, and ApiError for a log that went offline. What
+        is left of it in the log's directory is to be removed once the process rests.
+        """
+        self._worker = worker
+        self._check()
+        worker.send(task_for(self.log, self.to_clean, self._now_ms()))
+        try:
+            while True:
+                message = await worker.receive(self._patience_seconds)
+                self._check()
+                if isinstance(message, CleanedGroup):
+                    await self._swap(message)
+                elif isinstance(message, Moved):
+                    self.moved_bytes += message.size_bytes
+                elif not isinstance(message, Ready | Unusable):
+                    return message
+        except WorkerLostError:
+            self._check()  # that is why it is lost
+            raise
+
+    def _check(self) -> None:
+        if self._is_cancelled:
+            raise RoundCancelledError
+
+    async def _swap(self, group: CleanedGroup) -> None:
+        log = self.log
+        swap = log.stage_replacement(group.segments, self._now_ms())
+        try:
+            await self._disk.run(swap.sync)
+        except OSError as error:
+            self._manager.sync_failed(log, error)
+        log.complete_replacement(swap, group.replaced, self._now_ms())
+
+    async def tidy_up(self) -> None:
+        """Remove what the process has left; it does not write any more."""
+        if self.log.is_online:
+            try:
+                await self._disk.run(self.log.discard_cleaned)
+            except ApiError:
+                return  # logged by the log, whose directory is offline now

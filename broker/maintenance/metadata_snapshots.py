@@ -1,0 +1,79 @@
+"""Writes snapshots of the metadata log while the broker goes on.
+
+The image is taken at once; its records are encoded on the loop a hundred at a time, and the file is
+written and synced by a disk thread. A snapshot only tells what is on the disk for sure: the log is
+synced up to its offset before. One that fails is logged, and tried again when the next one is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ...coordinator.metadata.metadata_image import MetadataImage
+from ...coordinator.metadata.metadata_snapshot import snapshot_pieces
+from ...coordinator.metadata.quorum import voter_records
+from ...coordinator.record_codec import MetadataRecordCodec
+from ...storage.filenames import MetadataSnapshotName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...coordinator.metadata.controller import Controller
+    from ...coordinator.metadata.snapshot_keeping import SnapshotKeeper
+    from ..disk.disk_executor import DiskExecutor
+    from ..disk.log_sync import LogSync
+
+logger = logging.getLogger("odradek.metadata")
+
+
+class MetadataSnapshots:
+    """Looks whether a snapshot is due, writes it, and drops old ones."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        keeper: SnapshotKeeper,
+        sync: LogSync,
+        disk: DiskExecutor,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._controller = controller
+        self._keeper = keeper
+        self._sync = sync
+        self._disk = disk
+        self._now_ms = now_ms
+
+    async def write_if_due(self) -> None:
+        """Write one if it is time. Raises OSError."""
+        reason = self._keeper.why_due(self._now_ms())
+        if reason is not None and not self._controller.metadata.in_transaction:
+            await self.write(reason)
+
+    async def write(self, reason: str) -> MetadataSnapshotName:
+        """Write a snapshot of the metadata as it is now. Raises OSError."""
+        now_ms = self._now_ms()
+        log = self._controller.log
+        image = MetadataImage.of(self._controller.metadata, log.log_end_offset)
+        name = MetadataSnapshotName(image.end_offset, log.leader_epoch)
+        self._keeper.begin(image.end_offset, now_ms)
+        await self._sync.sync()
+        pieces = []
+        for piece in snapshot_pieces(
+            voter_records(self._controller.quorum),
+            image.records(),
+            MetadataRecordCodec.of_cluster(),
+            last_contained_ms=image.last_contained_ms,
+            now_ms=now_ms,
+            epoch=name.epoch,
+        ):
+            pieces.append(piece)
+            await asyncio.sleep(0)
+        path = await self._disk.run(self._keeper.store, name, pieces)
+        logger.info("wrote %s: %s", path, reason)
+        return name
+
+    def clean(self) -> None:
+        """Drop old snapshots, and the log before those that stay. Raises OSError, ApiError."""
+        self._keeper.clean(self._now_ms())

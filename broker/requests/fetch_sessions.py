@@ -1,0 +1,236 @@
+"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer fetches.
+
+A consumer of 500 partitions then names only what changed, and is answered only for partitions that
+have something to say: new records, an error, another high watermark or log start. A session is
+known by an id and an epoch that both sides count; a request of the wrong epoch is refused, and the
+client starts anew with a full one (epoch 0). Epoch -1 ends the session.
+
+The number of sessions is bounded (`max.incremental.fetch.session.cache.slots`). A new one takes
+the place of the one unused longest, if that is two minutes stale, or else of an older one that is
+not larger; if there is none, the client goes on without a session.
+Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ...protocol.errors import ErrorCode
+from ...protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
+from ...protocol.primitives import ZERO_UUID
+from ...protocol.schema import SplicedRecords
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EVICTION_MS = 120_000
+
+# A partition as the client names it: by topic id since v13, by name before.
+PartitionKey = tuple[str | bytes, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """Epochs count up to 2**31 - 1 and begin again at 1."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == 0x7FFFFFFF else epoch + 1
+
+
+@dataclass(slots=True)
+class CachedPartition:
+    """What the client asked of a partition, and what it was last told."""
+
+    wanted: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    def has_news(self, answer: FetchPartitionData) -> bool:
+        """Whether the client must be told; remembers what it is told."""
+        news = has_records(answer)
+        if self.high_watermark != answer.high_watermark:
+            news = True
+            self.high_watermark = answer.high_watermark
+        if self.log_start_offset != answer.log_start_offset:
+            news = True
+            self.log_start_offset = answer.log_start_offset
+        if answer.error_code != ErrorCode.NONE:
+            # No log has this one, so the partition is told again when the error goes.
+            self.high_watermark = -1
+            news = True
+        return news or answer.diverging_epoch.end_offset >= 0
+
+
+def has_records(answer: FetchPartitionData) -> bool:
+    """Whether the answer carries any bytes of records."""
+    records = answer.records
+    if isinstance(records, SplicedRecords):
+        return records.size_bytes > 0
+    return bool(records)
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """One client's row of partitions, in the order in which they are served."""
+
+    id: int
+    uses_topic_ids: bool
+    partitions: dict[PartitionKey, CachedPartition]
+    created_ms: int
+    used_ms: int
+    epoch: int = 1
+
+
+class FetchPlan:
+    """The partitions one Fetch reads, and how its answer is made."""
+
+    def __init__(
+        self,
+        wanted: dict[PartitionKey, FetchPartition],
+        *,
+        session: FetchSession | None = None,
+        error: ErrorCode = ErrorCode.NONE,
+        remember: Callable[[dict[PartitionKey, FetchPartitionData]], int] | None = None,
+    ) -> None:
+        self.wanted = wanted
+        self.error = error
+        self._session = session
+        self._epoch = session.epoch if session else 0
+        self._remember = remember
+
+    def conclude(
+        self, answers: dict[PartitionKey, FetchPartitionData]
+    ) -> tuple[ErrorCode, int, dict[PartitionKey, FetchPartitionData]]:
+        """The error and session id of the response, and the partitions that go into it."""
+        if self._remember is not None:
+            return ErrorCode.NONE, self._remember(answers), answers
+        session = self._session
+        if session is None:
+            return self.error, NO_SESSION, answers
+        if session.epoch != self._epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, {}
+        told = {}
+        for key, answer in answers.items():
+            cached = session.partitions.get(key)
+            if cached is None or not cached.has_news(answer):
+                continue
+            told[key] = answer
+            if has_records(answer):
+                # To the end of the row, so that full partitions do not starve the ones behind them.
+                session.partitions[key] = session.partitions.pop(key)
+        return ErrorCode.NONE, session.id, told
+
+
+class FetchSessions:
+    """All sessions of the broker."""
+
+    def __init__(self, max_sessions: int, new_id: Callable[[], int]) -> None:
+        self._max_sessions = max_sessions
+        self._new_id = new_id
+        # In the order of last use: the first one is the stalest.
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def plan(self, request: FetchRequest, version: int, now_ms: int) -> FetchPlan:
+        """What a request asks for, by its session where it has one."""
+        uses_topic_ids = version >= 13
+        wanted = _wanted(request, uses_topic_ids)
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            if request.session_epoch == FINAL_EPOCH:
+                return FetchPlan(wanted)
+            return FetchPlan(
+                wanted,
+                remember=lambda answers: self._create(wanted, answers, uses_topic_ids, now_ms),
+            )
+        return self._continue(request, wanted, uses_topic_ids, now_ms)
+
+    def _continue(
+        self,
+        request: FetchRequest,
+        wanted: dict[PartitionKey, FetchPartition],
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> FetchPlan:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchPlan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return FetchPlan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        for key, partition in wanted.items():
+            cached = session.partitions.get(key)
+            if cached is None:
+                session.partitions[key] = CachedPartition(partition)
+            else:
+                cached.wanted = partition
+        for key in _forgotten(request, uses_topic_ids):
+            session.partitions.pop(key, None)
+        if not session.partitions:
+            del self._sessions[session.id]
+            return FetchPlan({})
+        session.epoch = next_epoch(session.epoch)
+        session.used_ms = now_ms
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        everything = {key: cached.wanted for key, cached in session.partitions.items()}
+        return FetchPlan(everything, session=session)
+
+    def _create(
+        self,
+        wanted: dict[PartitionKey, FetchPartition],
+        answers: dict[PartitionKey, FetchPartitionData],
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> int:
+        if len(self._sessions) >= self._max_sessions and not self._evict(len(wanted), now_ms):
+            return NO_SESSION
+        session_id = self._new_id()
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._new_id()
+        partitions = {
+            key: CachedPartition(wanted[key], answer.high_watermark, answer.log_start_offset)
+            for key, answer in answers.items()
+        }
+        self._sessions[session_id] = FetchSession(
+            session_id, uses_topic_ids, partitions, now_ms, now_ms
+        )
+        return session_id
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        """Give up one session for a new one of `size` partitions, if there is one to give up."""
+        stalest = next(iter(self._sessions.values()), None)
+        if stalest is None:
+            return False
+        if now_ms - stalest.used_ms > EVICTION_MS:
+            del self._sessions[stalest.id]
+            return True
+        old = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTION_MS]
+        smallest = min(old, key=lambda one: (len(one.partitions), one.id), default=None)
+        if smallest is None or size < len(smallest.partitions):
+            return False
+        del self._sessions[smallest.id]
+        return True
+
+
+def _wanted(request: FetchRequest, uses_topic_ids: bool) -> dict[PartitionKey, FetchPartition]:
+    if uses_topic_ids:
+        return {(t.topic_id, p.partition): p for t in request.topics for p in t.partitions}
+    return {(t.topic, p.partition): p for t in request.topics for p in t.partitions}
+
+
+def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterable[PartitionKey]:
+    for topic in request.forgotten_topics_data:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for partition in topic.partitions:
+            yield name, partition
+
+
+def split_key(key: PartitionKey) -> tuple[str, bytes, int]:
+    """Name, topic id and partition of a key; the one that it does not carry is empty."""
+    topic, partition = key
+    if isinstance(topic, bytes):
+        return "", topic, partition
+    return topic, ZERO_UUID, partition
