@@ -27,10 +27,8 @@ from ..coordinator.metadata.controller import Controller
 from ..coordinator.metadata.features import GROUP_VERSION
 from ..coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from ..coordinator.metadata.topic_settings import topic_rules
-from ..protocol.api_keys import ApiKey
 from ..protocol.errors import ApiError, ErrorCode
 from ..protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
-from ..protocol.schema import VersionRange
 from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from ..storage.files import Files
 from ..storage.log_manager import LogManager
@@ -42,8 +40,6 @@ from .admin.topic_admin import TopicAdmin
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
 from .disk.log_sync import LogSync, LogSyncs
-from .handlers import HANDLERS
-from .lifecycle.directory_failure import directory_failed
 from .lifecycle.preflight import Survey
 from .lifecycle.startup import (
     directories_of,
@@ -56,16 +52,14 @@ from .lifecycle.startup import (
 )
 from .maintenance.cleaning.cleaner_pool import CleanerPool
 from .maintenance.cleaning.log_cleaner import LogCleaner
-from .maintenance.housekeeping import Housekeeping
 from .maintenance.log_mover import LogMover
 from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
-from .maintenance.periodic_tasks import chores_of, flush_after_roll
-from .network.server import BoundListener, Server, bind_listeners
-from .requests.dispatch import request_class
+from .maintenance.periodic_tasks import flush_after_roll
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
+from .security.authorizer import Authorizer
 
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
@@ -127,7 +121,7 @@ class Broker:
         self.config_in_force = ConfigInForce(config, self.metadata.configs, self.node_id)
         self.config_in_force.on_change.append(self._config_changed)
         self._config_changed(self.config_in_force.current)
-        registered = self._open_logs()
+        self.registered_directories = self._open_logs()
         self.log_recovery = LogRecovery(
             self.log_manager,
             topic_config=self._topic_config,
@@ -139,7 +133,7 @@ class Broker:
         )
         self.fetch_waiters = FetchWaiters(loop)
         self.down_converter = DownConverter(self.files, self.disk)
-        self.advertised_versions, self.spoken_versions = _versions()
+        self.authorizer = Authorizer()
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),
@@ -199,15 +193,9 @@ class Broker:
             self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
             self.groups.forget_lost_topics(self.metadata.topics.by_id)
         self.log_mover.resume()
-        self.log_manager.on_offline = lambda directory: loop.call_soon_threadsafe(
-            directory_failed, self, directory
-        )
         self.config_in_force.on_change.append(self._cordon)
         self.disk_space.on_space = self._space_again
         self.config_in_force.on_change.append(self._group_settings_changed)
-        for directory in registered:
-            if not directory.is_online:  # it has failed since it was registered
-                directory_failed(self, directory)
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         now_ms = self.now_ms()
@@ -269,28 +257,14 @@ class Broker:
 
     # -- life -------------------------------------------------------------------------------------
 
-    @classmethod
-    async def start(cls, config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
-        """A broker that serves. Raises ListenError, DirectoryError, RefusedToStartError."""
-        loop = asyncio.get_running_loop()
-        bound = bind_listeners(config.open_listeners)
-        try:
-            ports = {one.listener.name: one.port for one in bound}
-            broker = cls(config, loop, ports, files=files)
-        except BaseException:
-            for one in bound:
-                one.close()
-            raise
-        return await RunningBroker.of(broker, bound)
-
     def in_background(self, work: Coroutine[None, None, None]) -> None:
         """Run something nobody waits for; `close` waits for it."""
         task = self.loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def answer_who_waits(self) -> None:
-        """The broker stops: what is parked is answered, with what there is or a refusal."""
+    def answer_parked_requests(self) -> None:
+        """Answer the requests that wait, with what there is or a refusal: the broker stops."""
         self.fetch_waiters.release_all()
         self.groups.close()
 
@@ -417,56 +391,3 @@ class Broker:
             )
             for listener in self.config.open_listeners
         ]
-
-
-class RunningBroker:
-    """A broker that serves its listeners and keeps house."""
-
-    def __init__(self, broker: Broker, server: Server, housekeeping: Housekeeping) -> None:
-        self.broker = broker
-        self._server = server
-        self._housekeeping = housekeeping
-
-    @classmethod
-    async def of(cls, broker: Broker, bound: list[BoundListener]) -> RunningBroker:
-        """Begin to listen."""
-        server = Server(broker, broker.loop)
-        server.listen(bound)
-        for one in bound:
-            host, port = broker.advertised(one.listener, "the address they reached us by")
-            logger.info(
-                "%s listens on %s:%d; clients will be told %s:%d",
-                one.listener.name,
-                one.listener.host or "*",
-                one.port,
-                host,
-                port,
-            )
-        broker.log_cleaner.start()
-        logger.info(
-            "started: node %d of cluster %s, %d topics",
-            broker.node_id,
-            broker.cluster_id,
-            len(broker.metadata.topics),
-        )
-        broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
-        return cls(broker, server, Housekeeping(chores_of(broker)))
-
-    async def stop(self) -> None:
-        """Stop accepting, answer what is in flight, flush, write the checkpoints."""
-        logger.info("stopping")
-        await self._housekeeping.close()
-        self._server.finish()
-        self.broker.answer_who_waits()
-        await self._server.drain()
-        await self.broker.close()
-        logger.info("stopped")
-
-
-def _versions() -> tuple[Mapping[ApiKey, VersionRange], Mapping[ApiKey, VersionRange]]:
-    """Of each API served, the versions that are announced, and all that are spoken."""
-    specs = {key: request_class(handle).SPEC for key, handle in HANDLERS.items()}
-    return (
-        {key: spec.advertised for key, spec in specs.items()},
-        {key: spec.versions for key, spec in specs.items()},
-    )

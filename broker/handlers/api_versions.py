@@ -68,20 +68,20 @@ def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) 
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
-    """What Kafka announces, but to the clients of 0.10, the last to ask in v0, all that is spoken.
+    """The versions that Kafka announces; in v0 all that are decoded.
 
-    They refuse a broker whose Fetch begins at v4.
+    Clients of Kafka 0.10 are the last to ask in v0, and refuse a broker whose Fetch begins at v4.
     """
-    broker = context.broker
-    lowest = broker.spoken_versions if context.api_version == 0 else broker.advertised_versions
+    served = context.served
+    lowest = served.spoken if context.api_version == 0 else served.advertised
     return [
         ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)
-        for key, versions in broker.advertised_versions.items()
+        for key, versions in served.advertised.items()
     ]
 
 
 def unsupported_version(context: RequestContext) -> ApiVersionsResponse:
-    versions = context.broker.advertised_versions[ApiKey.API_VERSIONS]
+    versions = context.served.advertised[ApiKey.API_VERSIONS]
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[

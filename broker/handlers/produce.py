@@ -37,7 +37,7 @@ from ...storage.batch_validator import RecordsRefusedError
 from ...storage.log import PartitionLog
 from ...storage.topic_names import is_internal
 from ..requests.context import RequestContext
-from ..requests.dispatch import Refusal
+from ..requests.dispatch import RefusedRequestError
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
@@ -235,7 +235,7 @@ def close_on_error(topics: list[ProduceTopicResponse]) -> None:
         for partition in topic.partition_responses:
             if partition.error_code != ErrorCode.NONE:
                 code = ErrorCode(partition.error_code)
-                raise Refusal(
+                raise RefusedRequestError(
                     f"Produce with acks=0 to {topic.name}-{partition.index} failed:"
                     f" {code.name}: {partition.error_message}"
                 )

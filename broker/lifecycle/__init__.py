@@ -1,4 +1,4 @@
 """Start, run and stop of a broker process, and the failures that end it.
 
-Reading order: run, preflight, startup, directory_failure, log_lines.
+Reading order: run, running, preflight, startup, directory_failure, log_lines.
 """

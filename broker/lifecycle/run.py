@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from ...storage.directories.data_directory import DirectoryError
-from ..broker import Broker
-from ..network.server import ListenError
+from ..network.listeners import ListenError
 from .preflight import RefusedToStartError
+from .running import start_broker
 
 if TYPE_CHECKING:
     from ...config.broker_config import BrokerConfig
@@ -46,7 +46,7 @@ async def _serve(config: BrokerConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        running = await Broker.start(config)
+        running = await start_broker(config)
     except RefusedToStartError as error:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:

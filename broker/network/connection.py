@@ -1,25 +1,25 @@
 """One client connection: frames in, answers out, in order.
 
-Requests are cut out of the buffer that the socket was read into, in place. They are served one
-after another, as Kafka's muted channels do: while one waits (a Fetch below min_bytes, a JoinGroup)
-or its answer is still leaving, the next ones stay in a buffer. We go on reading up to 16 KiB then,
-for a paused uvloop connection does not notice the client's close; and when the client goes, what it
-waited for is cancelled.
+Requests are cut out of the receive buffer in place. They are served one after another, as Kafka
+does by muting channels. While a request waits (a Fetch below min_bytes, a JoinGroup) or its answer
+is still being sent, the next requests stay in a buffer. The connection goes on reading up to 16 KiB
+meanwhile, because a paused uvloop connection does not notice that the client has closed. When the
+client closes, the work that its request waits for is cancelled.
 
-All connections are read into one buffer of the server's, for what a read brings is most often whole
-requests, served before anybody else is read. Only what is left over then is moved to a buffer of
-the connection's own, which it is read into until nothing is left over: thousands of clients that
-say something now and then take no memory for what they might say. So a request's bytes are dead at
-the first await, whoever sends next. An own buffer doubles as bytes arrive, never on the promise of
-a length prefix; one for large frames is kept until they have stopped coming. What the buffers of
-all connections may hold together is the server's to say (frame_memory).
+All connections are read into one shared buffer, because a read usually brings whole requests, which
+are served before anybody else is read. Only what is left over moves to a buffer of the connection's
+own, which is used until it is empty again. So thousands of clients that send a request now and then
+take no buffer memory. A request's bytes are therefore dead at the first await: the next read, of
+any connection, overwrites them. An own buffer doubles as bytes arrive, never on the promise of a
+length prefix; a large one is kept until large frames stop coming. frame_memory.py limits what all
+buffers hold together.
 
-Answers go to the socket directly, through a duplicate of the transport's descriptor: uvloop forbids
-writing to its own, and its transport would copy what sendfile need not touch. An answer is a row of
-pieces, bytes and slices of log files. A slice is sent by sendfile as the socket takes it, so a
-stalled consumer costs no memory; pages that are not in the page cache are read by a disk thread
-first, for the loop must not wait for a disk. The first byte of an answer promises its length: when
-a slice can't be read any more, all that is left is to cut the connection.
+Answers are written to the socket directly, through a duplicate of the transport's descriptor:
+uvloop forbids writing to its own, and its transport would copy what sendfile need not touch. An
+answer is a list of pieces: bytes and slices of log files. A slice is sent by sendfile as the socket
+takes it, so a stalled consumer costs no memory. Pages that are not in the page cache are read by a
+disk thread first, because the loop must not wait for a disk. The first byte of an answer promises
+its length: if a slice can no longer be read, the connection has to be cut.
 """
 
 from __future__ import annotations
@@ -29,33 +29,36 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
-from ...protocol.schema import DecodeError, Splices
-from ...storage.log import RecordsSlice
-from ..requests.dispatch import Refusal
-from .group_turns import GIVES_WAY
+from odradek.config.listeners import Listener
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
+from odradek.protocol.schema import DecodeError, Splices
+from odradek.storage.files import Files
+from odradek.storage.log import RecordsSlice
 
-if TYPE_CHECKING:
-    from ...config.listeners import Listener
-    from ..requests.dispatch import Answer
-    from .server import Server
+from ..disk.disk_executor import DiskExecutor
+from ..requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from ..requests.session import Session
+from .frame_memory import FrameMemory
+from .group_turns import GROUP_APIS, GroupTurns
 
 logger = logging.getLogger("odradek.connection")
 
-# The size of the shared buffer, and of an own one that has room for more than what waits in it.
+# The size of the shared buffer, and of an own one that can hold more than what waits in it.
 START_BYTES = 16 * 1024
 WAITING_BYTES = 1024
-# A large buffer is given back after so many frames in a row that needed at most a quarter of it.
+# A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
 _SIZE = struct.Struct(">i")
 
-# How much of a file is looked at, and sent, at once.
+# How much of a file is checked for cached pages, and sent, at once.
 FILE_CHUNK_BYTES = 1024 * 1024
+UNKNOWN_ADDRESS = ("unknown", 0)
 
 
 class _FileRun:
@@ -72,27 +75,45 @@ class _FileRun:
 Piece = memoryview | _FileRun
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSupport:
+    """What all connections of a server share.
+
+    `opened` and `closed` are called when a connection is made and lost. `now_ms` is the wall clock.
+    `receive_view` is the shared receive buffer of START_BYTES.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    now_ms: Callable[[], int]
+    max_request_bytes: int
+    dispatcher: Dispatcher
+    frame_memory: FrameMemory
+    group_turns: GroupTurns
+    files: Files
+    disk: DiskExecutor
+    receive_view: memoryview
+    opened: Callable[[Connection], object]
+    closed: Callable[[Connection], object]
+
+
 class Connection(asyncio.BufferedProtocol):
     """The protocol object of one accepted socket."""
 
-    def __init__(self, server: Server, listener: Listener) -> None:
-        self.listener = listener
-        self.peer_host = ""
-        self.peer_port = 0
-        self.local_host = ""
-        self.last_active_ms = server.now_ms()
-        self._server = server
-        self._loop = server.loop
+    def __init__(self, support: ConnectionSupport, listener: Listener) -> None:
+        self.session = Session(listener, UNKNOWN_ADDRESS)
+        self.last_active_ms = support.now_ms()
+        self._support = support
+        self._loop = support.loop
         self._transport: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
-        self._shared = server.receive_view
+        self._shared = support.receive_view
         self._view = self._shared
         self._start = 0  # of the first byte that is not served yet
         self._end = 0  # of the bytes that have arrived
         self._small_frames = 0
         self._waiting: asyncio.Future[object] | None = None
-        self._gave_way = False
-        self._outgoing: list[Piece] = []  # of the answer under way, the last piece first
+        self._waits_for_turn = False
+        self._outgoing: list[Piece] = []  # of the answer being sent, the last piece first
         self._paused = False
         self._watching = False  # for room in the socket
         self._finishing = False
@@ -106,13 +127,14 @@ class Connection(asyncio.BufferedProtocol):
         descriptor = transport.get_extra_info("socket").fileno()
         try:
             self._socket = socket.socket(fileno=os.dup(descriptor))
-        except OSError as error:  # it was let in with the last descriptor there was
-            logger.error("a connection is closed again: %s", error.strerror)
+        except OSError as error:  # accepting it took the last descriptor
+            logger.error("closed a new connection: %s", error.strerror)
             self._transport.abort()
             return
-        self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
-        self.local_host, _ = _address(transport.get_extra_info("sockname"))
-        self._server.opened(self)
+        peer = _address(transport.get_extra_info("peername"))
+        local_host, _ = _address(transport.get_extra_info("sockname"))
+        self.session = Session(self.session.listener, peer, local_host)
+        self._support.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 # asyncio's signature
         if self._end == 0:
@@ -123,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
-        self.last_active_ms = self._server.now_ms()
+        self.last_active_ms = self._support.now_ms()
         self._serve()
 
     def eof_received(self) -> bool:
@@ -134,24 +156,24 @@ class Connection(asyncio.BufferedProtocol):
             return  # it was never open
         partial = self.partial_frame
         if partial is not None and not self._closed_by_us:
-            logger.warning("%s went away after %d of %d bytes of a request", self.peer, *partial)
+            logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)
         if self._waiting is not None:
             self._waiting.cancel()
         self._watch(False)
         self._socket.close()
         self._outgoing = []
-        self._server.closed(self)
+        self._support.closed(self)
 
     # -- reading ----------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Whether a request waits or an answer is still leaving: the next one must not start."""
-        return self._waiting is not None or self._gave_way or bool(self._outgoing)
+        """Whether a request waits or an answer is being sent: the next one must not start."""
+        return self._waiting is not None or self._waits_for_turn or bool(self._outgoing)
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:
-        """Bytes that have come of the frame under way, and of how many; None: there is none."""
+        """(bytes received, bytes announced) of a partly received frame; None: there is none."""
         have = self._end - self._start
         if self.busy or have < _SIZE.size:
             return None if self.busy or have == 0 else (have, _SIZE.size)
@@ -163,13 +185,13 @@ class Connection(asyncio.BufferedProtocol):
         return 0 if self._view is self._shared else len(self._view)
 
     def _make_room(self) -> None:
-        """Move what has arrived to the front, over what has been served."""
+        """Move the bytes that are not served yet to the front of the buffer."""
         have = self._end - self._start
         self._view[:have] = self._view[self._start : self._end]
         self._start, self._end = 0, have
 
     def _frame_bytes(self) -> int:
-        """Size of the frame under way, its prefix included."""
+        """Size of the partly received frame, its length prefix included."""
         return _SIZE.size + int(_SIZE.unpack_from(self._view, self._start)[0])
 
     def _replace_buffer(self, size_bytes: int) -> None:
@@ -180,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, have
 
     def _serve(self) -> None:
-        """Serve every whole request that has arrived, until one has to wait."""
+        """Serve the whole requests that have arrived, until one has to wait."""
         if self._finishing and not self.busy:
             self.close(None)
             return
@@ -190,15 +212,15 @@ class Connection(asyncio.BufferedProtocol):
                 break
             start = self._start + _SIZE.size
             size = _SIZE.unpack_from(view, self._start)[0]
-            if not 0 <= size <= self._server.max_request_bytes:
+            if not 0 <= size <= self._support.max_request_bytes:
                 self._refuse_frame(size)
                 return
             end = start + size
             if end > self._end:
                 break
-            if size > 1 and view[start + 1] in GIVES_WAY and view[start] == 0:
-                self._gave_way = not self._server.group_turns.has_room_for(self)
-                if self._gave_way:
+            if size > 1 and view[start + 1] in GROUP_APIS and view[start] == 0:
+                self._waits_for_turn = not self._support.group_turns.has_room_for(self)
+                if self._waits_for_turn:
                     break
             self._start = end
             self._request(view[start:end])
@@ -209,8 +231,8 @@ class Connection(asyncio.BufferedProtocol):
         self._after_serving()
 
     def take_turn(self) -> None:
-        """Called by group_turns when the request that gave way may be served."""
-        self._gave_way = False
+        """Serve the request that waited for a turn (GroupTurns)."""
+        self._waits_for_turn = False
         self._serve()
 
     def _after_serving(self) -> None:
@@ -226,23 +248,23 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_or_resume()
 
     def _keep_what_is_left(self) -> None:
-        """Move it out of the shared buffer; a client whose request waits seldom says more."""
+        """Move what is left to an own buffer: a small one while a request waits."""
         have = self._end - self._start
         waiting_bytes = min(max(2 * have, WAITING_BYTES), START_BYTES)
         self._replace_buffer(waiting_bytes if self.busy else START_BYTES)
 
     def shrink(self) -> None:
-        """Give the connection's own buffer back, if there is nothing in it."""
+        """Free the connection's own buffer, if it is empty."""
         if self._start == self._end and self._view is not self._shared:
             was_large = len(self._view) > START_BYTES
             self._small_frames = 0
             self._view = self._shared
             self._start = self._end = 0
             if was_large:
-                self._server.frame_memory.release(self)
+                self._support.frame_memory.release(self)
 
     def _pause_or_resume(self) -> None:
-        """Stop reading where the buffer is full and may not grow; go on when it may again."""
+        """Stop reading while the buffer is full and may not grow."""
         full = self._start == 0 and self._end == len(self._view)
         hold = full and not self._grow()
         if hold == self._paused or self._transport is None or self._transport.is_closing():
@@ -254,29 +276,29 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _grow(self) -> bool:
-        """Take a larger buffer, if memory is granted: twice as much, up to the frame's size."""
+        """Double the buffer, up to the frame's size, if the memory is granted."""
         if len(self._view) < START_BYTES:
             self._replace_buffer(START_BYTES)
             return True
         if self.busy:
             return False
         frame_bytes = self._frame_bytes()
-        self.starving = not self._server.frame_memory.grants(self, frame_bytes)
+        self.starving = not self._support.frame_memory.grants(self, frame_bytes)
         if not self.starving:
             self._replace_buffer(min(len(self._view) * 2, frame_bytes))
         return not self.starving
 
     def memory_is_free(self) -> None:
-        """Called by frame_memory when a connection that starves may try again."""
+        """Ask for memory again (FrameMemory)."""
         if self.starving:
-            self.last_active_ms = self._server.now_ms()
+            self.last_active_ms = self._support.now_ms()
             self._pause_or_resume()
 
     def _refuse_frame(self, size: int) -> None:
         first = bytes(self._view[self._start : min(self._end, self._start + 16)])
         guess = describe_foreign_bytes(first)
         try:
-            check_frame_size(size, self._server.max_request_bytes)
+            check_frame_size(size, self._support.max_request_bytes)
         except FrameError as error:
             self.close(f"{error}; {guess}" if guess else str(error))
 
@@ -284,7 +306,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _request(self, frame: memoryview) -> None:
         try:
-            answer = self._server.dispatcher.dispatch(self, frame)
+            answer = self._support.dispatcher.dispatch(self.session, frame)
             if answer is None:
                 return
             if answer.pending is not None:
@@ -306,12 +328,12 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if done.cancelled():
             return
-        self.last_active_ms = self._server.now_ms()
+        self.last_active_ms = self._support.now_ms()
         try:
             answer.response = done.result()
-            covering = self._server.dispatcher.cover(answer)
-            if covering is not None:
-                self._wait_for(answer, covering)
+            pending = self._support.dispatcher.wait_for_coordinators(answer)
+            if pending is not None:
+                self._wait_for(answer, pending)
                 return
             if answer.response is not None:
                 self._send_answer(answer)
@@ -322,15 +344,15 @@ class Connection(asyncio.BufferedProtocol):
             self._serve()
 
     def _failed(self, error: Exception) -> None:
-        """End the connection: what no handler foresaw must not hurt any other."""
-        is_foreseen = isinstance(error, (DecodeError, Refusal)) or (
-            # A disk died under a change that is journaled: there is no answer to that.
+        """Close the connection: an unforeseen error must not hurt any other."""
+        is_expected = isinstance(error, (DecodeError, RefusedRequestError)) or (
+            # A disk failed while a journaled change was written: no response can say so.
             isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
         )
-        if is_foreseen:
+        if is_expected:
             self.close(str(error))
             return
-        logger.error("request of %s failed", self.peer, exc_info=error)
+        logger.error("request of %s failed", self.session, exc_info=error)
         self.close("the request failed inside the broker")
 
     # -- answers ----------------------------------------------------------------------------------
@@ -356,7 +378,7 @@ class Connection(asyncio.BufferedProtocol):
         self._push()
 
     def _send_small(self, answer: bytearray) -> None:
-        """The common case, an answer of bytes alone: one call, nothing queued."""
+        """Send an answer without file slices: the common case, one system call."""
         assert self._socket is not None
         try:
             sent = self._socket.send(answer)
@@ -370,7 +392,7 @@ class Connection(asyncio.BufferedProtocol):
             self._watch(True)
 
     def _push(self) -> bool:
-        """Send what the socket takes. True when all has left, False when something must wait."""
+        """Send what the socket takes. Returns whether the whole answer was sent."""
         assert self._socket is not None
         outgoing = self._outgoing
         try:
@@ -395,7 +417,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _watch(self, watch: bool) -> None:
-        """Be called when the socket takes bytes again, or no more."""
+        """Start or stop waiting for the socket to take bytes."""
         if watch == self._watching or self._socket is None:
             return
         self._watching = watch
@@ -407,14 +429,12 @@ class Connection(asyncio.BufferedProtocol):
     def _push_file(self, run: _FileRun) -> bool:
         """Send a slice of a file; False when its pages must be read from the disk first."""
         assert self._socket is not None
-        files = self._server.broker.files
+        files = self._support.files
         while run.left_bytes:
             chunk = min(run.left_bytes, FILE_CHUNK_BYTES)
             if not files.is_cached(run.file, chunk, run.position):
                 self._watch(False)
-                reading = self._server.broker.disk.run(
-                    files.read_ahead, run.file, chunk, run.position
-                )
+                reading = self._support.disk.run(files.read_ahead, run.file, chunk, run.position)
                 reading.add_done_callback(self._warmed)
                 return False
             sent = os.sendfile(self._socket.fileno(), run.file.fd, run.position, chunk)
@@ -434,38 +454,33 @@ class Connection(asyncio.BufferedProtocol):
         self._writable()
 
     def _writable(self) -> None:
-        self.last_active_ms = self._server.now_ms()
+        self.last_active_ms = self._support.now_ms()
         if self._push():
             self._watch(False)
             self._serve()
 
     # -- the end ----------------------------------------------------------------------------------
 
-    @property
-    def peer(self) -> str:
-        """The client's address, for log lines."""
-        return f"{self.peer_host}:{self.peer_port}"
-
     def finish(self) -> None:
-        """Serve nothing new, and close when what is under way has been answered."""
+        """Serve no new request, and close once the current one is answered."""
         self._finishing = True
         self._serve()
 
     def close(self, reason: str | None) -> None:
-        """Close the connection, with one log line when there is a reason to tell."""
+        """Close the connection; a `reason` is logged."""
         if self._transport is None or self._transport.is_closing():
             return
         if reason is not None:
-            logger.warning("closed %s: %s", self.peer, reason)
+            logger.warning("closed %s: %s", self.session, reason)
         self._closed_by_us = True
         self._transport.close()
 
     def _abort(self, error: BaseException | None = None) -> None:
-        """Cut the connection in the middle of an answer: its length was promised."""
+        """Cut the connection in the middle of an answer."""
         if self._transport is None or self._transport.is_closing():
             return
         if error is not None and not isinstance(error, ConnectionError):
-            logger.error("cut %s in the middle of an answer: %s", self.peer, error)
+            logger.error("cut %s in the middle of an answer: %s", self.session, error)
         self._closed_by_us = True
         self._transport.abort()
 
@@ -473,6 +488,6 @@ class Connection(asyncio.BufferedProtocol):
 def _address(name: object) -> tuple[str, int]:
     """Host and port of a socket name; an IPv4 client on a dual-stack socket shows as IPv4."""
     if not isinstance(name, tuple):
-        return "unknown", 0
+        return UNKNOWN_ADDRESS
     host, port = name[0], name[1]
     return str(host).removeprefix("::ffff:"), int(port)

@@ -1,88 +1,93 @@
-"""How much memory the frames under way may take, over all connections.
+"""Limits the memory of partly received requests, over all connections.
 
-A frame of up to 2 MiB never waits: that is more than clients send unless told to. A larger one is
-received only after it has been granted all the memory it announced, out of
-`queued.max.request.bytes`; until then its connection is paused and queued. (All of it at once: two
-frames that each had half of what they need would wait for each other for ever.) The memory itself
-is still taken as bytes arrive. So 100 clients that announce 50 MB each cost what the limit says,
-and everybody else's requests go on.
+A frame of up to 2 MiB never waits: clients send more only when told to. A larger frame is received
+only after all the memory it announced has been granted, out of `queued.max.request.bytes`. Until
+then its connection is paused and queued. All of the frame is granted at once, because two frames
+that each hold half of what they need would wait for each other for ever. The memory itself is
+allocated as bytes arrive. So 100 clients that announce 50 MB each cost at most the limit, and the
+requests of other clients are served meanwhile.
 
-Who holds a grant without sending, while others wait for it, is closed by the server's sweep.
+A connection that holds a grant and sends nothing, while others wait, is closed by the server's
+sweep.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from .connection import Connection
+from typing import Protocol
 
 NEVER_WAITS_BYTES = 2 * 1024 * 1024
 
 
+class FrameOwner(Protocol):
+    """A connection that receives frames."""
+
+    def memory_is_free(self) -> None:
+        """Called when memory was released: ask `FrameMemory.grants` again."""
+
+
 class FrameMemory:
-    """The account of large frames; without a limit (None) everybody may grow."""
+    """The memory granted to large frames. A limit of None grants everything."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int | None) -> None:
         self._loop = loop
         self._limit_bytes = limit_bytes
-        self._granted: dict[Connection, int] = {}
+        self._granted: dict[FrameOwner, int] = {}
         self._granted_bytes = 0
-        self._queue: deque[Connection] = deque()
+        self._queue: deque[FrameOwner] = deque()
 
     @property
     def granted_bytes(self) -> int:
-        """What all large frames may take together."""
+        """Total size of the frames that hold a grant."""
         return self._granted_bytes
 
     @property
     def is_short(self) -> bool:
-        """Whether some connection waits for memory."""
+        """Whether a connection waits for memory."""
         return bool(self._queue)
 
-    def holds_grant(self, connection: Connection) -> bool:
+    def holds_grant(self, owner: FrameOwner) -> bool:
         """Whether the connection has been granted memory for a large frame."""
-        return connection in self._granted
+        return owner in self._granted
 
-    def grants(self, connection: Connection, frame_bytes: int) -> bool:
-        """Whether a frame may be received; if not, the connection is called when it may try again.
+    def grants(self, owner: FrameOwner, frame_bytes: int) -> bool:
+        """Whether a frame of `frame_bytes` may be received now.
 
-        What is granted stays so until `release`.
+        If not, the owner is queued and its `memory_is_free` is called later. A grant lasts until
+        `release`.
         """
         if frame_bytes <= NEVER_WAITS_BYTES or self._limit_bytes is None:
             return True
-        more_bytes = frame_bytes - self._granted.get(connection, 0)
+        more_bytes = frame_bytes - self._granted.get(owner, 0)
         if more_bytes <= 0:
             return True
         if self._granted_bytes + more_bytes <= self._limit_bytes:
-            self._granted[connection] = frame_bytes
+            self._granted[owner] = frame_bytes
             self._granted_bytes += more_bytes
             return True
-        if connection not in self._queue:
-            self._queue.append(connection)
+        if owner not in self._queue:
+            self._queue.append(owner)
         return False
 
-    def release(self, connection: Connection) -> None:
-        """The connection has given its large buffer back."""
-        self._granted_bytes -= self._granted.pop(connection, 0)
+    def release(self, owner: FrameOwner) -> None:
+        """Take back the grant of a connection that has freed its large buffer."""
+        self._granted_bytes -= self._granted.pop(owner, 0)
         if self._queue:
             self._loop.call_soon(self._wake_next)
 
-    def forget(self, connection: Connection) -> None:
-        """The connection is gone, whatever it held or waited for."""
-        if connection in self._queue:
-            self._queue.remove(connection)
-        self.release(connection)
+    def forget(self, owner: FrameOwner) -> None:
+        """Remove a closed connection: its grant and its place in the queue."""
+        if owner in self._queue:
+            self._queue.remove(owner)
+        self.release(owner)
 
     def _wake_next(self) -> None:
-        """Let those that wait try again, in order, until one must go on waiting."""
+        """Let queued connections try again, in order, until one has to keep waiting."""
         for _ in range(len(self._queue)):
-            connection = self._queue.popleft()
-            connection.memory_is_free()
-            if connection in self._queue:
-                self._queue.remove(connection)
-                self._queue.appendleft(connection)
+            owner = self._queue.popleft()
+            owner.memory_is_free()
+            if owner in self._queue:
+                self._queue.remove(owner)
+                self._queue.appendleft(owner)
                 return

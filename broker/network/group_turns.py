@@ -1,30 +1,27 @@
-"""The requests by which groups are kept give way to all others.
+"""Limits how long one turn of the event loop serves the requests of group members.
 
-A thousand members that learn of a rebalance answer it at once, and their requests arrive together:
-served in one turn of the loop they would keep a producer's waiting for 50 ms and more. So a turn
-gives them a millisecond, and the rest stay in their connections' buffers; the next turn begins
-with those that wait longest, goes on with what else has arrived, and so forth. Nobody loses by
-that: who waits here would have waited for those before it anyway.
+A thousand members that learn of a rebalance send their next requests at once. Served in one turn of
+the loop, they would delay a producer by 50 ms and more. So each turn serves them for one
+millisecond; the others stay in their connections' buffers. The next turn begins with those that
+have waited longest, then serves what else has arrived. The members lose nothing: each would have
+waited for those before it anyway.
 
-The loop does not say when a turn begins; it is asked to call us in the next one as soon as some
-requests were served, which for the odd heartbeat is not worth it.
+The loop does not announce its turns. GroupTurns asks to be called in the next one as soon as
+several group requests have been served, which is not worth it for a single heartbeat.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ...protocol.api_keys import ApiKey
+from odradek.protocol.api_keys import ApiKey
 
-if TYPE_CHECKING:
-    import asyncio
-
-    from .connection import Connection
-
-GIVES_WAY = frozenset(
+# The APIs whose requests wait for a turn.
+GROUP_APIS = frozenset(
     {
         ApiKey.JOIN_GROUP,
         ApiKey.HEARTBEAT,
@@ -36,11 +33,19 @@ GIVES_WAY = frozenset(
     }
 )
 TURN_S = 0.001
-UNWATCHED = 16
+# So many requests are served in a turn before the clock is read.
+UNTIMED_REQUESTS = 16
+
+
+class TurnTaker(Protocol):
+    """A connection whose next request is one of GROUP_APIS."""
+
+    def take_turn(self) -> None:
+        """Called when the request that had to wait may be served."""
 
 
 class GroupTurns:
-    """What this turn has left for them, and the connections whose requests wait for another."""
+    """The time that is left in this turn, and the connections that wait for a later one."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic
@@ -49,35 +54,35 @@ class GroupTurns:
         self._clock = clock
         self._served = 0
         self._until = 0.0
-        self._is_called = False
-        self._waiting: deque[Connection] = deque()
+        self._is_scheduled = False
+        self._waiting: deque[TurnTaker] = deque()
 
-    def has_room_for(self, connection: Connection) -> bool:
-        """Whether its request may be served in this turn; if not, its `take_turn` is called."""
+    def has_room_for(self, connection: TurnTaker) -> bool:
+        """Whether its request may be served in this turn. If not, `take_turn` is called later."""
         self._served += 1
-        if self._served <= UNWATCHED and not self._waiting:
+        if self._served <= UNTIMED_REQUESTS and not self._waiting:
             return True
         now = self._clock()
-        if not self._is_called:
+        if not self._is_scheduled:
             self._until = now + TURN_S
-            self._call()
+            self._schedule()
         if now < self._until:
             return True
         self._waiting.append(connection)
         return False
 
-    def _call(self) -> None:
-        self._is_called = True
+    def _schedule(self) -> None:
+        self._is_scheduled = True
         self._loop.call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
-        self._is_called = False
+        self._is_scheduled = False
         self._served = 0
         if not self._waiting:
             return
         now = self._clock()
         self._until = now + TURN_S
-        self._call()
+        self._schedule()
         for _ in range(len(self._waiting)):
             self._waiting.popleft().take_turn()
             if self._clock() >= self._until:

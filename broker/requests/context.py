@@ -1,38 +1,71 @@
-"""What a handler is told about the request it serves."""
+"""What a handler knows about the request it serves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..network.connection import Connection
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import VersionRange
+
+from ..broker import Broker
+from ..security.authorizer import CLUSTER_NAME, ResourceType
+from ..security.operations import AclOperation
+from ..security.principal import ANONYMOUS, Principal
+from .session import Session
+
+
+class ServedVersions(NamedTuple):
+    """Of each API that has a handler: the versions that ApiVersions announces, and all decoded."""
+
+    advertised: Mapping[ApiKey, VersionRange]
+    spoken: Mapping[ApiKey, VersionRange]
 
 
 class RequestContext:
-    """One request: who sent it, in which version, and when it came."""
+    """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock)."""
 
-    __slots__ = ("api_version", "broker", "client_id", "connection", "now_ms")
+    __slots__ = ("api_version", "broker", "client_id", "now_ms", "served", "session")
 
     def __init__(
         self,
         broker: Broker,
-        connection: Connection,
+        session: Session,
+        served: ServedVersions,
         api_version: int,
         client_id: str | None,
         now_ms: int,
     ) -> None:
         self.broker = broker
-        self.connection = connection
+        self.session = session
+        self.served = served
         self.api_version = api_version
         self.client_id = client_id
         self.now_ms = now_ms
 
     @property
+    def principal(self) -> Principal:
+        """Who the client is."""
+        return self.session.principal or ANONYMOUS
+
+    @property
     def client_host(self) -> str:
-        """The peer's address, as Kafka prints it in group descriptions: with a leading slash."""
-        return f"/{self.connection.peer_host}"
+        """The client's address as Kafka prints it in group descriptions: with a leading slash."""
+        return f"/{self.session.peer_host}"
 
     def advertised(self) -> tuple[str, int]:
         """Host and port that this client is told to connect to."""
-        return self.broker.advertised(self.connection.listener, self.connection.local_host)
+        return self.broker.advertised(self.session.listener, self.session.local_host)
+
+    def authorize(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the client may perform `operation` on a resource.
+
+        The handler answers a refusal, because each API has a response of its own for it.
+        """
+        return self.broker.authorizer.allows(
+            self.principal, self.session.peer_host, operation, resource_type, name
+        )
+
+    def authorize_cluster(self, operation: AclOperation) -> bool:
+        """Whether the client may perform `operation` on the cluster."""
+        return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,12 +1,12 @@
-"""From the bytes of a request to the handler of its API, and back to the bytes of an answer.
+"""Decodes requests, calls the handler of their API, and encodes the responses.
 
-Everything that depends only on (API, version) is looked up once and kept in a route: the compiled
-reader, the handler, and whether the response header is flexible. The writer is found by the class
-of the response, so that a handler that answers is all there is to know.
+What depends only on (API, version) is looked up once and kept in a Route: the compiled reader, the
+handler, and whether the response header is flexible. The writer is found by the class of the
+response.
 
-A request that can't be decoded, or of an API or version that is not served, closes the connection,
-as Kafka does: there is no way to answer in a form that the client would understand. The one
-exception is ApiVersions, by which a client finds out: an unknown version of it is answered in v0
+A request that cannot be decoded, or whose API or version is not served, closes the connection, as
+in Kafka: there is no response that the client would understand. ApiVersions is the exception,
+because clients use it to find out what is served: an unknown version of it is answered in v0
 (KIP-511).
 """
 
@@ -17,40 +17,43 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 
-from ...protocol.api_keys import ApiKey
-from ...protocol.headers import has_flexible_response_header, read_request_header
-from ...protocol.schema import DecodeError, Message, Splices, codec_for
-from .context import RequestContext
-from .lost_writes import answer_again
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.headers import has_flexible_response_header, read_request_header
+from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
+from odradek.storage.log import PartitionLog
 
-if TYPE_CHECKING:
-    from ...storage.log import PartitionLog
-    from ..broker import Broker
-    from ..disk.log_sync import Sync
-    from ..network.connection import Connection
+from ..broker import Broker
+from ..disk.log_sync import Sync
+from .context import RequestContext, ServedVersions
+from .lost_writes import retry_after_lost_write
+from .session import Session
 
-Again = Callable[[Message], Awaitable[Message]]
+Retry = Callable[[Message], Awaitable[Message]]
 Handler = Callable[[RequestContext, Any], Any]
 
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
 _KEY_AND_VERSION = struct.Struct(">hh")
-# Whose answers are no coordinator's: what they wait for, they know themselves.
-_WAIT_FOR_THEIR_OWN = (ApiKey.PRODUCE, ApiKey.FETCH)
+# These responses never depend on a coordinator's writes. Their handlers wait for fsyncs themselves.
+_INDEPENDENT_OF_COORDINATORS = (ApiKey.PRODUCE, ApiKey.FETCH)
+# All that a client may send before it is authenticated.
+_BEFORE_AUTHENTICATION = frozenset(
+    {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+)
 
 
-class Refusal(Exception):  # noqa: N818 # it is what the broker does, not what went wrong in it
-    """A request that is not answered: its connection is closed, with this as the reason."""
+class RefusedRequestError(Exception):
+    """A request that gets no response: its connection is closed, and the message says why."""
 
 
 class Route(NamedTuple):
-    """What is known of all requests of one API and version."""
+    """What is the same for all requests of one API and version."""
 
-    name: str
+    key: ApiKey
     version: int
     decode: Callable[[memoryview, int], tuple[Any, int]]
     handle: Handler
@@ -58,33 +61,34 @@ class Route(NamedTuple):
 
 
 class Answer:
-    """A response and what is needed to write it; `pending` where it is still to come.
+    """A response and what is needed to encode it.
 
-    `may_tell_of_writes`: a coordinator may have written what it tells, see Dispatcher.cover; then
-    `again` is what to do if that is lost.
+    `pending` is set while the response is still to come. `awaits_coordinator` says that the
+    response may reveal what a coordinator has written, see Dispatcher.wait_for_coordinators;
+    `retry` then gives the response to send if that write is lost.
     """
 
     __slots__ = (
         "_correlation_id",
         "_flexible_header",
         "_version",
-        "again",
-        "may_tell_of_writes",
+        "awaits_coordinator",
         "pending",
         "response",
+        "retry",
     )
 
     def __init__(self, correlation_id: int, version: int, flexible_header: bool) -> None:
         self.pending: Awaitable[Message | None] | None = None
         self.response: Any = None
-        self.may_tell_of_writes = False
-        self.again: Again | None = None
+        self.awaits_coordinator = False
+        self.retry: Retry | None = None
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header
 
     def write(self, out: bytearray, splices: Splices) -> None:
-        """Append the framed response; `splices` says where file slices belong."""
+        """Append the framed response to `out`; `splices` gets the places of file slices."""
         out += _RESPONSE_HEADER.pack(0, self._correlation_id)
         if self._flexible_header:
             out.append(0)
@@ -96,107 +100,125 @@ class Answer:
 
 
 class Dispatcher:
-    """Serves the requests of all connections, by the table of handlers."""
+    """Serves the requests of all connections by the table of handlers."""
 
     def __init__(self, broker: Broker, handlers: Mapping[ApiKey, Handler]) -> None:
         self._broker = broker
         self._handlers = handlers
+        self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
         self._now_ms = broker.now_ms
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> Answer | None:
-        """Serve one request. None when it wants no answer (Produce with acks=0).
+    def dispatch(self, session: Session, frame: memoryview) -> Answer | None:
+        """Serve one request. Returns None when it wants no response (Produce with acks=0).
 
-        Raises DecodeError and Refusal: the connection must be closed.
+        Raises DecodeError and RefusedRequestError: the connection must be closed.
         """
         try:
             header, position = read_request_header(frame)
         except DecodeError:
             if len(frame) >= _KEY_AND_VERSION.size:
-                # Where nobody serves it, that says more than what is wrong with the header.
+                # An API that is not served explains more than the header's own error.
                 self._route(*_KEY_AND_VERSION.unpack_from(frame))
             raise
         route = self._routes.get((header.api_key, header.api_version))
         if route is None:
             route = self._route(header.api_key, header.api_version)
+        if session.principal is None and route.key not in _BEFORE_AUTHENTICATION:
+            raise RefusedRequestError(f"{route.key.name} came before authentication")
         request, _ = route.decode(frame, position)
-        if self._broker.log_syncs.due:  # a timer's: no request waits for them
+        if self._broker.log_syncs.due:  # begun by a timer: this request does not wait for them
             self._broker.log_syncs.due.clear()
         context = RequestContext(
-            self._broker, connection, header.api_version, header.client_id, self._now_ms()
+            self._broker,
+            session,
+            self._served,
+            header.api_version,
+            header.client_id,
+            self._now_ms(),
         )
         result = route.handle(context, request)
         if result is None:
             return None
         answer = Answer(header.correlation_id, route.version, route.flexible_header)
-        if isinstance(result, Struct):  # to ask Message itself takes twice as long
+        if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
             if self._broker.log_syncs.due:
                 due = self._broker.log_syncs.take_due()
-                answer.again = partial(answer_again, route.handle, context, request)
+                answer.retry = partial(retry_after_lost_write, route.handle, context, request)
                 answer.pending = self._when_synced(answer, {due[log]: log for log in due})
         else:
             answer.pending = result
-            answer.may_tell_of_writes = header.api_key not in _WAIT_FOR_THEIR_OWN
-            if answer.may_tell_of_writes:
-                answer.again = partial(answer_again, route.handle, context, request)
+            answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
+            if answer.awaits_coordinator:
+                answer.retry = partial(retry_after_lost_write, route.handle, context, request)
         return answer
 
-    def cover(self, answer: Answer) -> Awaitable[Message] | None:
-        """What an answer that has come late must wait for besides; None: it may leave.
+    def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:
+        """What a response that had to wait must also wait for; None: it can be sent.
 
-        It may tell of what a coordinator has written just now, on whosever behalf, to a log whose
-        flush.messages was reached by that.
+        The response may reveal what a coordinator has just written for another request, to a log
+        that has reached its flush.messages. It is sent once that write is synced.
         """
         syncs = self._broker.log_syncs.coordinators
-        if not syncs or not answer.may_tell_of_writes:
+        if not syncs or not answer.awaits_coordinator:
             return None
-        answer.may_tell_of_writes = False
+        answer.awaits_coordinator = False
         return self._when_synced(answer, dict(syncs))
 
     async def _when_synced(self, answer: Answer, syncs: Mapping[Sync, PartitionLog]) -> Message:
-        """The answer that tells of writes to logs whose flush.messages is reached, once it is true.
+        """The response, once the logs are synced; the retried one if a coordinator's sync failed.
 
-        Where a coordinator's records could not be synced, they count for nothing any more, and the
-        coordinator is gone with its log.
+        A coordinator whose records could not be synced loses its log.
         """
         await asyncio.wait(syncs)
         lost = [log for sync, log in syncs.items() if sync.exception() is not None]
         for log in lost:
             self._broker.coordinator_lost(log)
         response: Message = answer.response
-        if lost and answer.again is not None:
-            response = await answer.again(response)
+        if lost and answer.retry is not None:
+            response = await answer.retry(response)
         return response
 
     def _route(self, api_key: int, version: int) -> Route:
         handle = self._handlers.get(api_key)  # type: ignore[call-overload] # an int finds its IntEnum
         if handle is None:
-            raise Refusal(f"API key {api_key} is not served")
+            raise RefusedRequestError(f"API key {api_key} is not served")
         key = ApiKey(api_key)
         spec = request_class(handle).SPEC
         if version not in spec.versions:
             if key is not ApiKey.API_VERSIONS:
-                raise Refusal(f"{key.name} v{version} is not served, only {spec.versions}")
-            route = Route(key.name, 0, _no_request, handle, flexible_header=False)
+                raise RefusedRequestError(
+                    f"{key.name} v{version} is not served, only {spec.versions}"
+                )
+            route = Route(key, 0, _no_request, handle, flexible_header=False)
         else:
             codec = codec_for(request_class(handle), version)
             flexible = has_flexible_response_header(key, version in spec.flexible)
-            route = Route(key.name, version, codec.decode, handle, flexible)
+            route = Route(key, version, codec.decode, handle, flexible)
         self._routes[api_key, version] = route
         return route
 
 
 def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature
-    """The body of an ApiVersions request of a version we do not know: not ours to read."""
+    """Skip the body of an ApiVersions request whose version is unknown."""
     return None, position
 
 
 def request_class(handle: Handler) -> type[Message]:
-    """The message that a handler takes, as its annotation says."""
+    """The message class that a handler takes, by its annotation."""
     annotation = handle.__annotations__["request"]
     if isinstance(annotation, str):
         annotation = handle.__globals__[annotation]
     if isinstance(annotation, UnionType):  # ApiVersions: None where the version is unknown
         annotation = get_args(annotation)[0]
     return annotation  # type: ignore[no-any-return] # handlers annotate their request
+
+
+def served_versions(handlers: Mapping[ApiKey, Handler]) -> ServedVersions:
+    """The versions of each API that has a handler."""
+    specs = {key: request_class(handle).SPEC for key, handle in handlers.items()}
+    return ServedVersions(
+        advertised={key: spec.advertised for key, spec in specs.items()},
+        spoken={key: spec.versions for key, spec in specs.items()},
+    )

@@ -1,6 +1,7 @@
-"""Answers that need `__consumer_offsets` to be there: the first client to ask has it made.
+"""Creates `__consumer_offsets` for the first request that needs it.
 
-Where it cannot be, the answer is given all the same: the coordinator is then not available.
+The request is answered once the topic exists. If the topic cannot be created, the request is
+answered as well: it finds no coordinator.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from ...protocol.errors import ApiError
-from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.protocol.errors import ApiError
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .context import RequestContext
 
 logger = logging.getLogger("odradek.groups")
@@ -23,21 +25,21 @@ Respond = Callable[[RequestContext, Request], Response]
 def respond_with_topic(
     context: RequestContext, request: Request, respond: Respond[Request, Response]
 ) -> Response | Awaitable[Response]:
-    """What `respond` gives, once the topic is there."""
-    waiting = context.broker.groups.ensure_topic()
-    if waiting is None:
+    """Call `respond` when the topic exists; an awaitable if it must be created first."""
+    creation = context.broker.groups.ensure_topic()
+    if creation is None:
         return respond(context, request)
-    return _wait_and_respond(context, request, respond, waiting)
+    return _respond_after(creation, context, request, respond)
 
 
-async def _wait_and_respond(
+async def _respond_after(
+    creation: Awaitable[None],
     context: RequestContext,
     request: Request,
     respond: Respond[Request, Response],
-    topic_creation: Awaitable[None],
 ) -> Response:
     try:
-        await topic_creation
+        await creation
     except ApiError as error:
         logger.error("%s cannot be created: %s", CONSUMER_OFFSETS_TOPIC, error.message)
     return respond(context, request)

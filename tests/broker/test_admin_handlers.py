@@ -9,14 +9,12 @@ import inspect
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -62,6 +60,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import ConfigRecord, PartitionChangeRecord
 from odradek.protocol.schema import Message
+from tests.support.contexts import request_context
 
 NOW_MS = 1_700_000_000_000
 
@@ -79,10 +78,6 @@ class Rig:
             }
         )
         self.broker = self.opened()
-        listener = self.config.open_listeners[0]
-        self._connection: Any = SimpleNamespace(
-            listener=listener, local_host="127.0.0.1", peer_host="127.0.0.1"
-        )
 
     def opened(self) -> Broker:
         loop = asyncio.get_running_loop()
@@ -91,7 +86,7 @@ class Rig:
     async def ask(self, request: Message, version: int) -> Any:
         spec = type(request).SPEC
         assert spec.key is not None
-        context = RequestContext(self.broker, self._connection, version, "test", NOW_MS)
+        context = request_context(self.broker, version, NOW_MS)
         answer = HANDLERS[spec.key](context, request)
         if inspect.isawaitable(answer):
             answer = await answer

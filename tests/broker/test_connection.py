@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
-from odradek.broker.requests.dispatch import Refusal
+from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice
@@ -49,7 +49,7 @@ async def server() -> AsyncIterator[FakeServer]:
     yield made
     for connection in made.connections:
         connection.close(None)
-    made.broker.disk.close()
+    made.disk.close()
 
 
 @pytest_asyncio.fixture
@@ -180,7 +180,7 @@ async def test_a_length_that_can_not_be_closes_the_connection_with_one_line(
 async def test_a_refused_request_closes_the_connection_with_its_reason(
     server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.answers[b"bad"] = Refusal("API key 99 is not served")
+    server.answers[b"bad"] = RefusedRequestError("API key 99 is not served")
     with caplog.at_level(logging.WARNING, "odradek"):
         client.send(b"bad", b"next")
         assert await client.ended()

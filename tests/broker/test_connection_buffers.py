@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.broker.network.connection import START_BYTES, WAITING_BYTES, Connection
+from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
 from tests.support.fake_server import FakeAnswer, FakeServer
 from tests.support.lengths import by_length
@@ -107,9 +108,9 @@ class House(FakeServer):
         self.parked: list[asyncio.Future[bytes]] = []
         self.wires = [Wire(self, one) for one in requests]
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer:
+    def dispatch(self, session: Session, frame: memoryview) -> FakeAnswer:
         request = bytes(frame)
-        wire = next(wire for wire in self.wires if wire.connection is connection)
+        wire = next(wire for wire in self.wires if wire.connection.session is session)
         wire.served.append(request)
         kind = HEADER.unpack_from(request)[1]
         if kind != WAITS:
@@ -144,7 +145,7 @@ def house(*requests: list[bytes]) -> Iterator[House]:
     finally:
         for wire in made.wires:
             wire.close()
-        made.broker.disk.close()
+        made.disk.close()
 
 
 def request(kind: int, size_bytes: int = 0, number: int = 0) -> bytes:

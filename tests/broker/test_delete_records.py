@@ -4,14 +4,12 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
@@ -24,6 +22,7 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
+from tests.support.contexts import request_context
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
@@ -61,8 +60,7 @@ class Rig:
     async def ask(self, request: Message, version: int) -> Any:
         spec = type(request).SPEC
         assert spec.key is not None
-        connection: Any = SimpleNamespace()
-        context = RequestContext(self.broker, connection, version, "test", NOW_MS)
+        context = request_context(self.broker, version, NOW_MS)
         answer = HANDLERS[spec.key](context, request)
         return await answer if inspect.isawaitable(answer) else answer
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from odradek.broker.network.group_turns import TURN_S, UNWATCHED, GroupTurns
+from odradek.broker.network.group_turns import TURN_S, UNTIMED_REQUESTS, GroupTurns
 
 A_TURN = 50  # so many requests are served in the time that a turn has for them
 
@@ -61,15 +61,15 @@ class FakeConnection:
 
 def test_the_odd_request_is_served_and_costs_the_loop_nothing() -> None:
     house = House()
-    house.requests(UNWATCHED)
-    assert len(house.served) == UNWATCHED
+    house.requests(UNTIMED_REQUESTS)
+    assert len(house.served) == UNTIMED_REQUESTS
     assert not house.loop.soon
 
 
 def test_a_turn_serves_its_part_and_the_next_ones_the_rest_in_order() -> None:
     house = House()
     house.requests(1000)
-    assert len(house.served) == UNWATCHED + A_TURN
+    assert len(house.served) == UNTIMED_REQUESTS + A_TURN
     assert all(house.turn() in (A_TURN, A_TURN + 1) for _ in range(10))  # by a rounding
     while house.loop.soon:
         house.turn()
@@ -99,7 +99,7 @@ def test_a_turn_begins_anew_when_the_loop_has_gone_on() -> None:
 
 def test_a_turn_serves_one_request_even_if_that_takes_all_its_time() -> None:
     house = House()
-    house.requests(UNWATCHED + A_TURN)
+    house.requests(UNTIMED_REQUESTS + A_TURN)
     house.cost = 10 * A_TURN
     house.requests(3)
     assert [house.turn() for _ in range(4)] == [1, 1, 1, 0]

@@ -14,8 +14,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
+from odradek.broker.lifecycle.directory_failure import watch_directories
 from odradek.broker.maintenance.workers import recovery_worker
-from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -26,6 +26,7 @@ from odradek.storage.checkpoints import read_offsets
 from odradek.storage.directories import found_log
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
 
@@ -189,6 +190,7 @@ async def test_checkpoints_do_not_forget_what_waits(root: Path, stuck: None) -> 
 
 async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuck: None) -> None:
     broker = open_broker(root)
+    watch_directories(broker)
     broker.log_recovery.begin(2)
     await at_work(broker)
     workers = list(broker.log_recovery.at_work.values())
@@ -207,7 +209,7 @@ async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuc
 
 async def described(broker: Broker) -> dict[int, tuple[int, int]]:
     """Size and lag of each partition of `t`, as DescribeLogDirs tells them."""
-    context = RequestContext(broker, None, 4, "test", NOW_MS)  # type: ignore[arg-type] # it does not look at its connection
+    context = request_context(broker, 4, NOW_MS)
     answer = describe_log_dirs.handle(context, DescribeLogDirsRequest(topics=None))
     [found] = [topic for topic in answer.results[0].topics if topic.name == "t"]
     return {one.partition_index: (one.partition_size, one.offset_lag) for one in found.partitions}

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.storage.log import PartitionLog
+from tests.support.contexts import request_context
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, batch_of
 
@@ -48,8 +48,7 @@ class Rig:
         self.log.append(batch_of(value), now_ms=NOW_MS)
 
     def context(self, version: int) -> RequestContext:
-        connection: Any = SimpleNamespace(local_host="127.0.0.1", peer_host="127.0.0.1")
-        return RequestContext(self.broker, connection, version, "test", self.broker.now_ms())
+        return request_context(self.broker, version, self.broker.now_ms())
 
     async def fetch(self, offset: int, level: int, *, max_wait_ms: int, min_bytes: int = 1) -> Any:
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
@@ -130,7 +129,7 @@ async def test_a_reader_that_waited_in_vain_is_answered_in_time(rig: Rig) -> Non
 async def test_a_broker_that_stops_does_not_keep_its_readers(rig: Rig) -> None:
     waiting = asyncio.ensure_future(rig.fetch(1, COMMITTED, max_wait_ms=LONG_MS))
     await asyncio.sleep(0)
-    rig.broker.answer_who_waits()
+    rig.broker.answer_parked_requests()
     await asyncio.wait_for(waiting, 5)
 
 

@@ -14,7 +14,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from odradek.broker.requests.dispatch import Dispatcher, Refusal
+from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError
+from odradek.broker.security.principal import ANONYMOUS
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import (
     CoordinatorRecordCodec,
@@ -157,10 +158,10 @@ def read_request(data: bytes) -> None:
     """A frame, through the broker's own dispatch, to a handler that only notes what it got."""
     dispatcher, served = _dispatcher()
     served.clear()
-    connection: Any = None
+    session: Any = SimpleNamespace(principal=ANONYMOUS)
     try:
-        assert dispatcher.dispatch(connection, memoryview(data)) is None
-    except (DecodeError, Refusal):
+        assert dispatcher.dispatch(session, memoryview(data)) is None
+    except (DecodeError, RefusedRequestError):
         assert not served
         return
     ((version, request),) = served

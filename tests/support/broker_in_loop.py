@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from odradek.broker.broker import Broker, RunningBroker
+from odradek.broker.lifecycle.running import RunningBroker, start_broker
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -108,7 +108,7 @@ async def broker_in_loop(
         }
         | {name.replace("_", "."): value for name, value in settings.items()}
     )
-    running = BrokerInLoop(await Broker.start(config, files=files), port)
+    running = BrokerInLoop(await start_broker(config, files=files), port)
     try:
         yield running
     finally:

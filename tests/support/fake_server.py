@@ -2,12 +2,12 @@
 
 import asyncio
 import struct
-from types import SimpleNamespace
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.network.connection import START_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.network.group_turns import GroupTurns
+from odradek.broker.requests.session import Session
 from odradek.storage.files import Files
 
 LIMIT = 8 * 1024 * 1024
@@ -33,7 +33,7 @@ class FakeAnswer:
 
 
 class FakeServer:
-    """What a connection asks of its server."""
+    """What a connection needs of its server (ConnectionSupport)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, memory_bytes: int = 4 * LIMIT) -> None:
         self.loop = loop
@@ -43,7 +43,8 @@ class FakeServer:
         self.group_turns = GroupTurns(loop, self.clock)
         self.ticks = 0
         self.dispatcher = self
-        self.broker = SimpleNamespace(disk=DiskExecutor(loop), files=Files())
+        self.disk = DiskExecutor(loop)
+        self.files = Files()
         self.lost: asyncio.Event = asyncio.Event()
         self.served: list[bytes] = []
         self.has_served = asyncio.Event()
@@ -65,10 +66,10 @@ class FakeServer:
         self.frame_memory.forget(connection)
         self.lost.set()
 
-    def cover(self, answer: FakeAnswer) -> None:
+    def wait_for_coordinators(self, answer: FakeAnswer) -> None:
         """Nothing is left to wait for."""
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> FakeAnswer | None:
+    def dispatch(self, session: Session, frame: memoryview) -> FakeAnswer | None:
         request = bytes(frame)
         self.served.append(request[:20])
         self.has_served.set()

@@ -1,0 +1,77 @@
+"""A broker that serves: its listeners are open and its periodic tasks run.
+
+Start: bind the ports, open the data (Broker), then listen. Once a client can connect, every topic
+and group is loaded. Stop is the reverse and ends with the mark of a clean shutdown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.storage.files import Files
+
+from ..broker import Broker
+from ..maintenance.housekeeping import Housekeeping
+from ..maintenance.periodic_tasks import chores_of
+from ..network.listeners import BoundListener, bind_listeners
+from ..network.server import Server
+from .directory_failure import watch_directories
+
+logger = logging.getLogger("odradek")
+
+
+async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
+    """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError."""
+    loop = asyncio.get_running_loop()
+    bound = bind_listeners(config.open_listeners)
+    try:
+        ports = {one.listener.name: one.port for one in bound}
+        broker = Broker(config, loop, ports, files=files)
+    except BaseException:
+        for one in bound:
+            one.close()
+        raise
+    watch_directories(broker)
+    return RunningBroker(broker, bound)
+
+
+class RunningBroker:
+    """A broker with its server and periodic tasks. `stop` ends all of them."""
+
+    def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
+        """Begin to listen on the bound ports."""
+        self.broker = broker
+        self._server = Server(broker, broker.loop)
+        self._server.listen(bound)
+        for one in bound:
+            host, port = broker.advertised(one.listener, "the address they reached us by")
+            logger.info(
+                "%s listens on %s:%d; clients will be told %s:%d",
+                one.listener.name,
+                one.listener.host or "*",
+                one.port,
+                host,
+                port,
+            )
+        broker.log_cleaner.start()
+        logger.info(
+            "started: node %d of cluster %s, %d topics",
+            broker.node_id,
+            broker.cluster_id,
+            len(broker.metadata.topics),
+        )
+        broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
+        self._housekeeping = Housekeeping(chores_of(broker))
+
+    async def stop(self) -> None:
+        """Stop accepting, answer the current requests, flush, and write the checkpoints."""
+        logger.info("stopping")
+        await self._housekeeping.close()
+        self._server.finish()
+        self.broker.answer_parked_requests()
+        await self._server.drain()
+        await self.broker.close()
+        logger.info("stopped")

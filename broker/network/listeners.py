@@ -1,0 +1,102 @@
+"""Binds the sockets of the listeners.
+
+The ports are taken before any data is touched, so that a start fails early if one is in use.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odradek.config.listeners import Listener
+
+
+class ListenError(Exception):
+    """A listener cannot be opened; the message names it and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """A listener whose port is bound, but which does not listen yet."""
+
+    listener: Listener
+    sockets: list[socket.socket]
+
+    @property
+    def port(self) -> int:
+        """The bound port; for port 0 in the configuration, the one the system chose."""
+        return int(self.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Release the port."""
+        for sock in self.sockets:
+            sock.close()
+
+
+def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:
+    """Bind the ports of all listeners, or none. Raises ListenError."""
+    bound: list[BoundListener] = []
+    try:
+        for listener in listeners:
+            sockets = _bind(listener.host or "", listener.port)
+            bound.append(BoundListener(listener, sockets))
+    except ListenError:
+        for one in bound:
+            one.close()
+        raise
+    return bound
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for a host and port, in every address family of the host.
+
+    `localhost` is 127.0.0.1 and ::1, because clients may try either first. No host means every
+    address. Port 0 picks a free port, the same for all sockets.
+    """
+    sockets: list[socket.socket] = []
+    where = f"{host or '*'}:{port}"
+    try:
+        for family, address in _addresses(host, port):
+            sock = _bound(family, address, port)
+            if sock is not None:
+                port = sock.getsockname()[1]
+                sockets.append(sock)
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
+    if not sockets:
+        raise ListenError(f"cannot listen on {where}: it has no address here")
+    return sockets
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+    if not host:
+        both = socket.has_dualstack_ipv6()
+        return [(socket.AF_INET6, "::")] if both else [(socket.AF_INET, "0.0.0.0")]  # asked for
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found)
+    # IPv4 first: with port 0 it is the family that picks the port.
+    return sorted(unique, key=lambda one: one[0] != socket.AF_INET)
+
+
+def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket | None:
+    """A bound socket; None if this machine does not have the address family."""
+    try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        return None
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == "::" else 1)
+    sock.setblocking(False)
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        if family == socket.AF_INET6 and error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise
+    return sock

@@ -1,0 +1,34 @@
+"""What the broker knows of the client at the other end of a connection.
+
+A session begins with the connection. Dispatch serves no request of a session without a principal,
+except those by which a client finds out what is served and authenticates itself.
+"""
+
+from __future__ import annotations
+
+from odradek.config.listeners import Listener
+
+from ..security.principal import ANONYMOUS, Principal
+
+
+class Session:
+    """One connection's addresses and principal.
+
+    `peer_host` and `peer_port` are the client's address. `local_host` is the address by which the
+    client reached the broker. `principal` is None until the client is authenticated; listeners
+    without authentication begin with ANONYMOUS.
+    """
+
+    __slots__ = ("listener", "local_host", "peer_host", "peer_port", "principal")
+
+    def __init__(
+        self, listener: Listener, peer: tuple[str, int], local_host: str = "unknown"
+    ) -> None:
+        self.listener = listener
+        self.peer_host, self.peer_port = peer
+        self.local_host = local_host
+        self.principal: Principal | None = ANONYMOUS
+
+    def __str__(self) -> str:
+        """The client's address, for log lines."""
+        return f"{self.peer_host}:{self.peer_port}"
