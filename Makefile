@@ -12,7 +12,7 @@ help:
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make bench  the benchmarks"
 
-# Two stamps: whoever only runs the broker does not install the tools we test with.
+# Two stamps: running the broker does not install the tools for tests.
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 	$(BIN)/pytest -q -n 2 -m "not slow and not java"
 
 test: check
-	$(BIN)/pytest -q -ra -n 3 --dist loadfile -m "slow or java"
+	$(BIN)/pytest -q -ra -n 3 --dist loadgroup --durations=20 -m "slow or java"
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra
