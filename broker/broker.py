@@ -16,24 +16,25 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..coordinator.classic_groups.member import Now
-from ..coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
-from ..coordinator.consumer_groups.topics_view import ClusterTopics
-from ..coordinator.group_coordinator import GroupCoordinator
-from ..coordinator.group_settings import ConsumerGroupSettings, GroupSettings
-from ..coordinator.metadata.broker_registration import Endpoint
-from ..coordinator.metadata.configs import ConfigResourceType
-from ..coordinator.metadata.controller import Controller
-from ..coordinator.metadata.features import GROUP_VERSION
-from ..coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
-from ..coordinator.metadata.topic_settings import topic_rules
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
-from ..storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from ..storage.files import Files
-from ..storage.log_manager import LogManager
-from ..storage.moving.log_moves import LogMoves
-from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.coordinator.classic_groups.member import Now
+from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
+from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.metadata.broker_registration import Endpoint
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.features import GROUP_VERSION
+from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
+from odradek.coordinator.metadata.topic_settings import topic_rules
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+from odradek.storage.moving.log_moves import LogMoves
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .admin.config_admin import ConfigAdmin
 from .admin.config_in_force import ConfigInForce
 from .admin.topic_admin import TopicAdmin
@@ -62,13 +63,13 @@ from .requests.fetch_waiters import FetchWaiters
 from .security.authorizer import Authorizer
 
 if TYPE_CHECKING:
-    from ..config.broker_config import BrokerConfig
-    from ..config.listeners import Listener
-    from ..config.topic_config import TopicConfig
-    from ..coordinator.metadata.metadata_reading import MetadataReading
-    from ..coordinator.metadata.topics import Topic
-    from ..storage.directories.data_directory import DataDirectory
-    from ..storage.log import PartitionLog
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.config.listeners import Listener
+    from odradek.config.topic_config import TopicConfig
+    from odradek.coordinator.metadata.metadata_reading import MetadataReading
+    from odradek.coordinator.metadata.topics import Topic
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.log import PartitionLog
 
 logger = logging.getLogger("odradek")
 

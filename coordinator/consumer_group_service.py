@@ -17,12 +17,13 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from typing import TypeVar
 
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.messages.consumer_group_heartbeat import (
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.join_group import JoinGroupResponse
+
 from .assignors import configured_assignors
 from .classic_groups.join import JoinCall
 from .classic_groups.member import Caller, Expiry, ExpiryKind, Now

@@ -2,7 +2,8 @@
 
 from typing import TypeVar
 
-from ..protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .classic_groups.member import Now
 from .group_shards import GroupShard
 from .outcome import Outcome

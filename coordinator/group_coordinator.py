@@ -20,33 +20,37 @@ import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.messages.consumer_group_heartbeat import (
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..protocol.messages.delete_groups import DeleteGroupsResult
-from ..protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ..protocol.messages.leave_group import (
+from odradek.protocol.messages.delete_groups import DeleteGroupsResult
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupMemberResponse,
     LeaveGroupResponse,
 )
-from ..protocol.messages.offset_commit import (
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponseTopic,
 )
-from ..protocol.messages.offset_delete import OffsetDeleteRequestTopic, OffsetDeleteResponseTopic
-from ..protocol.messages.offset_fetch import (
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponseTopic,
+)
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponseTopic,
 )
-from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ..storage.log import PartitionLog
-from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .classic_groups.group import ClassicGroup
 from .classic_groups.join import ClassicJoin, JoinCall
 from .classic_groups.member import (

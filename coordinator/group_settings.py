@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config.keys_consumer_group import assignor_name
-from ..protocol.compression import CompressionType
+from odradek.config.keys_consumer_group import assignor_name
+from odradek.protocol.compression import CompressionType
 
 if TYPE_CHECKING:
-    from ..config.broker_config import BrokerConfig
+    from odradek.config.broker_config import BrokerConfig
 
 MINUTE_MS = 60_000
 

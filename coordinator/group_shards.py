@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.records.consumer_offsets import RECORD_TYPES
-from ..storage.log import PartitionLog
-from ..storage.topic_names import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_offsets import RECORD_TYPES
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
+
 from .classic_groups.group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState

@@ -12,16 +12,16 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import chain
 from typing import Any, ClassVar
 
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.messages.delete_groups import DeleteGroupsResult
-from ..protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
-from ..protocol.messages.offset_delete import OffsetDeleteRequestTopic
-from ..protocol.messages.offset_fetch import (
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.delete_groups import DeleteGroupsResult
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from odradek.protocol.messages.offset_delete import OffsetDeleteRequestTopic
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponseTopic,
 )
-from ..protocol.records.consumer_offsets import (
+from odradek.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
@@ -29,7 +29,8 @@ from ..protocol.records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ..protocol.schema import Message
+from odradek.protocol.schema import Message
+
 from .classic_groups.group import ClassicGroup
 from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup

@@ -21,19 +21,20 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from ..protocol.any_batch import read_any_header, read_any_records
-from ..protocol.batch_header import MAGIC_V2
-from ..protocol.record import Record, read_records
-from ..protocol.record_batch import (
+from odradek.protocol.any_batch import read_any_header, read_any_records
+from odradek.protocol.batch_header import MAGIC_V2
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import (
     HEADER_BYTES,
     BatchHeader,
     CompressionType,
     CorruptRecordError,
     build_batch,
 )
-from ..protocol.records.control import ControlRecordType, control_type
-from ..protocol.schema import DecodeError
-from ..storage.log import AppendOrigin, PartitionLog
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.schema import DecodeError
+from odradek.storage.log import AppendOrigin, PartitionLog
+
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
 from .record_codec import RecordCodec
 

@@ -10,25 +10,26 @@ Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, delete
 
 from collections.abc import Sequence
 
-from ..protocol.errors import ErrorCode
-from ..protocol.messages.offset_commit import (
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ..protocol.messages.offset_delete import (
+from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from ..protocol.messages.offset_fetch import (
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from ..protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+
 from .group import Group, PartitionCheck
 from .java_hash import utf16_units
 from .offset_expiry import NO_EXPIRY

@@ -13,8 +13,9 @@ Kafka: OffsetMetadataManager.
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..protocol.primitives import ZERO_UUID
-from ..protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+
 from .outcome import JournalRecord, ReplayContext
 
 NO_PRODUCER = -1

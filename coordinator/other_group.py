@@ -15,14 +15,15 @@ not be let near that.
 Kafka: ShareGroup, StreamsGroup.
 """
 
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.records.share_group import (
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.share_group import (
     SHARE_GROUP_TYPES,
     ShareGroupMetadataKey,
     ShareGroupStatePartitionMetadataKey,
 )
-from ..protocol.records.streams_group import STREAMS_GROUP_TYPES, StreamsGroupMetadataKey
-from ..protocol.schema import Message
+from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES, StreamsGroupMetadataKey
+from odradek.protocol.schema import Message
+
 from .group import Committer, GroupType, PartitionCheck
 from .outcome import JournalRecord
 

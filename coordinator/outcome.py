@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..protocol.schema import Message
+from odradek.protocol.schema import Message
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from ..protocol.primitives import read_uvarint, write_uvarint
-from ..protocol.records.cluster_metadata import RECORD_TYPES
-from ..protocol.schema import DecodeError, Message, codec_for
+from odradek.protocol.primitives import read_uvarint, write_uvarint
+from odradek.protocol.records.cluster_metadata import RECORD_TYPES
+from odradek.protocol.schema import DecodeError, Message, codec_for
+
 from .outcome import JournalRecord
 
 FRAME_VERSION = 1

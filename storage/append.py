@@ -3,8 +3,8 @@
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ..protocol.batch_header import BatchHeader
-from ..protocol.compression import Buffer
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.compression import Buffer
 
 
 class AppendOrigin(Enum):

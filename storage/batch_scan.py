@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from ..protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
-from ..protocol.batch_header import (
+from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
+from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -29,6 +29,7 @@ from ..protocol.batch_header import (
     CorruptRecordError,
     read_header,
 )
+
 from .files import Files, OpenFile
 
 HEADER_CHUNK_BYTES = 4096

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import crc32c
 
-from ..config.topic_config import TopicConfig
-from ..protocol.batch_header import (
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -37,16 +37,16 @@ from ..protocol.batch_header import (
     batch_crc,
     read_header,
 )
-from ..protocol.compression import Buffer, CompressionType
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.record import (
+from odradek.protocol.compression import Buffer, CompressionType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import (
     SMALLEST_RECORD_BYTES,
     Record,
     RecordSkim,
     read_records,
     skim_records,
 )
-from ..protocol.record_batch import build_batch
+from odradek.protocol.record_batch import build_batch
 
 # The header behind the 16 bytes that the log makes: magic and CRC, then what the CRC covers.
 _MAGIC_AND_CRC = struct.Struct(">bI")

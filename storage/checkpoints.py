@@ -27,9 +27,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.errors import ConfigError
-from ..config.properties import parse_properties, render_properties
-from ..protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uuid_text
+from odradek.config.errors import ConfigError
+from odradek.config.properties import parse_properties, render_properties
+from odradek.protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uuid_text
+
 from .filenames import CLEAN_SHUTDOWN, META_PROPERTIES
 from .files import Files
 

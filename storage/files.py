@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..protocol.compression import Buffer
+from odradek.protocol.compression import Buffer
 
 MAX_BUFFERS = 1024  # IOV_MAX
 TEMPORARY_SUFFIX = ".tmp"

@@ -18,11 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from ..config.topic_config import TopicConfig
-from ..protocol.batch_header import BatchHeader, CorruptRecordError, batch_prefix
-from ..protocol.compression import Buffer
-from ..protocol.errors import ApiError, ErrorCode
-from ..protocol.primitives import uuid_text
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError, batch_prefix
+from odradek.protocol.compression import Buffer
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import uuid_text
+
 from .append import AppendOrigin, AppendResult, PendingBatch
 from .batch_validator import AppendRules, check_client_batch, split_batches
 from .checkpoints import TopicPartition, write_topic_id

@@ -19,10 +19,11 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..config.broker_config import BrokerConfig
-from ..config.topic_config import TopicConfig
-from ..protocol.batch_header import CorruptRecordError
-from ..protocol.errors import ApiError, ErrorCode
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .checkpoints import TopicPartition
 from .deletions import Deletions
 from .directories import upkeep

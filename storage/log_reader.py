@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..protocol.any_batch import first_offset, read_any_records
-from ..protocol.batch_header import BatchHeader
-from ..protocol.record import Record
+from odradek.protocol.any_batch import first_offset, read_any_records
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.record import Record
+
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file
 from .files import Files, OpenFile

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..protocol.any_batch import read_any_records
-from ..protocol.batch_header import NO_TIMESTAMP, BatchHeader
-from ..protocol.message_set import MAGIC_V0
-from ..protocol.record import Record
+from odradek.protocol.any_batch import read_any_records
+from odradek.protocol.batch_header import NO_TIMESTAMP, BatchHeader
+from odradek.protocol.message_set import MAGIC_V0
+from odradek.protocol.record import Record
+
 from .segment import Segment
 from .segment_list import SegmentList
 

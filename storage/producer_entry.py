@@ -19,12 +19,8 @@ Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
 from collections import deque
 from typing import NamedTuple
 
-from ..protocol.batch_header import (
-    NO_SEQUENCE,
-    BatchHeader,
-    increment_sequence,
-)
-from ..protocol.errors import ApiError, ErrorCode
+from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader, increment_sequence
+from odradek.protocol.errors import ApiError, ErrorCode
 
 BATCHES_KEPT = 5
 NO_OFFSET = -1

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..protocol.batch_header import BatchHeader
-from ..protocol.compression import Buffer
-from ..protocol.record import read_records
-from ..protocol.records.control import ControlRecordType, control_type, coordinator_epoch_of
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.compression import Buffer
+from odradek.protocol.record import read_records
+from odradek.protocol.records.control import ControlRecordType, control_type, coordinator_epoch_of
+
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files
 from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry

@@ -13,9 +13,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from ..protocol.batch_header import COMPRESSION_MASK, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
-from ..protocol.compression import CompressionType, DecompressionError, decompress
-from ..protocol.lz4_header import with_right_checksum
+from odradek.protocol.batch_header import COMPRESSION_MASK, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
+from odradek.protocol.compression import CompressionType, DecompressionError, decompress
+from odradek.protocol.lz4_header import with_right_checksum
 
 SMALLEST_SIZE = 14  # of a message of magic 0, behind its size
 OFFSET_AND_SIZE = struct.Struct(">qi")

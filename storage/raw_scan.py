@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from ..protocol.batch_header import (
+from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -31,10 +31,9 @@ from ..protocol.batch_header import (
     CorruptRecordError,
     read_header,
 )
-from ..protocol.compression import (
-    CompressionType,
-)
-from ..protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
+
 from .files import Files, OpenFile
 from .raw_message import (
     OFFSET_AND_SIZE,

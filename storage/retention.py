@@ -11,7 +11,8 @@ see retention_rules.py.
 import logging
 from collections.abc import Callable
 
-from ..protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.batch_header import NO_TIMESTAMP
+
 from .log import PartitionLog
 from .retention_rules import LogFacts, SegmentFacts, WhyNotDeleted, explain
 from .segment import Segment

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import NamedTuple
 
-from ..config.topic_config import TopicConfig
+from odradek.config.topic_config import TopicConfig
 
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 

@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+from odradek.protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, segment_file
 from .files import Files, OpenFile

@@ -3,7 +3,8 @@
 import zlib
 from pathlib import Path
 
-from ..config.topic_config import TopicConfig
+from odradek.config.topic_config import TopicConfig
+
 from .segment import SegmentShape
 
 

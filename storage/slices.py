@@ -8,7 +8,8 @@ A slice ends between two batches. Kafka cuts at the byte, and the consumer fetch
 batch again.
 """
 
-from ..protocol.schema import SplicedRecords
+from odradek.protocol.schema import SplicedRecords
+
 from .files import OpenFile
 from .segment import FoundBatch, Segment
 from .segment_list import SegmentList

@@ -12,7 +12,8 @@ Kafka: TimeIndex.
 import struct
 from typing import NamedTuple
 
-from ..protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.batch_header import NO_TIMESTAMP
+
 from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError, IndexFile
 
 

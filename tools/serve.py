@@ -8,8 +8,8 @@ import logging
 import sys
 from pathlib import Path
 
-from ..config.errors import ConfigError
-from ..config.loading import load_config
+from odradek.config.errors import ConfigError
+from odradek.config.loading import load_config
 
 logger = logging.getLogger("odradek")
 
@@ -20,7 +20,7 @@ EXIT_BAD_CONFIG = 2
 def main(arguments: list[str]) -> int:
     """Run the broker until it is told to stop; returns the exit code."""
     options = _parser().parse_args(arguments)
-    from ..broker.lifecycle.log_lines import configure_logging
+    from odradek.broker.lifecycle.log_lines import configure_logging
 
     configure_logging(options.log_format)
     try:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         return EXIT_BAD_CONFIG
     for warning in loaded.warnings:
         logger.warning("%s", warning)
-    from ..broker.lifecycle.run import StartError, serve
+    from odradek.broker.lifecycle.run import StartError, serve
 
     try:
         serve(loaded.config)

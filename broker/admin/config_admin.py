@@ -21,25 +21,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...config.dynamic_settings import usable_settings
-from ...config.errors import ConfigError
-from ...coordinator.metadata.config_changes import (
+from odradek.config.dynamic_settings import usable_settings
+from odradek.config.errors import ConfigError
+from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
     ConfigResource,
     overrides_after,
 )
-from ...coordinator.metadata.config_settings import config_rules
-from ...coordinator.metadata.configs import ConfigResourceType
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.coordinator.metadata.config_settings import config_rules
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from . import log_levels
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
-    from ...coordinator.metadata.controller import Controller
-    from ...storage.log import PartitionLog
-    from ...storage.log_manager import LogManager
-    from ..disk.log_sync import LogSync
+    from odradek.broker.disk.log_sync import LogSync
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.coordinator.metadata.controller import Controller
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .config_in_force import ConfigInForce
 
 logger = logging.getLogger("odradek.config")

@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ...config.broker_config import SERVED_KEYS
-from ...config.describe import ConfigSource, Layers, merged
-from ...config.dynamic_settings import (
+from odradek.config.broker_config import SERVED_KEYS
+from odradek.config.describe import ConfigSource, Layers, merged
+from odradek.config.dynamic_settings import (
     OPENED_AT_START,
     beyond_bounds,
     check_change,
@@ -24,12 +24,12 @@ from ...config.dynamic_settings import (
     shown,
     usable_settings,
 )
-from ...config.errors import ConfigError
-from ...coordinator.metadata.configs import ConfigResourceType
+from odradek.config.errors import ConfigError
+from odradek.coordinator.metadata.configs import ConfigResourceType
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
-    from ...coordinator.metadata.configs import Configs
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.coordinator.metadata.configs import Configs
 
 logger = logging.getLogger("odradek.config")
 

@@ -7,8 +7,8 @@ stands for the one above all of ours. Kafka: RuntimeLoggerManager, LoggingContro
 import logging
 from collections.abc import Sequence
 
-from ...coordinator.metadata.config_changes import AlterOperation, ConfigChange
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.coordinator.metadata.config_changes import AlterOperation, ConfigChange
+from odradek.protocol.errors import ApiError, ErrorCode
 
 OUR_LOGGERS = "odradek"
 ROOT = "root"

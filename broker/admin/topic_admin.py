@@ -20,20 +20,20 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...coordinator.metadata.topic_creation import CreatedTopic
-from ...coordinator.metadata.topic_settings import automatic_topic
-from ...protocol.errors import ApiError, ErrorCode
-from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
+from odradek.coordinator.metadata.topic_creation import CreatedTopic
+from odradek.coordinator.metadata.topic_settings import automatic_topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
-    from ...coordinator.metadata.controller import Controller
-    from ...coordinator.metadata.topic_creation import MorePartitions, NewTopic
-    from ...coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
-    from ...coordinator.metadata.topics import Partition, Topic
-    from ...storage.log_manager import LogManager
-    from ..disk.log_sync import LogSync
-    from ..maintenance.cleaning.log_cleaner import LogCleaner
+    from odradek.broker.disk.log_sync import LogSync
+    from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.coordinator.metadata.controller import Controller
+    from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic
+    from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
+    from odradek.coordinator.metadata.topics import Partition, Topic
+    from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.topics")
 

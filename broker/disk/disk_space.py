@@ -19,13 +19,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from ...storage.directories.data_directory import DataDirectory
-    from ...storage.files import Files
-    from ...storage.log import PartitionLog
-    from ...storage.log_manager import LogManager
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.files import Files
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .disk_executor import DiskExecutor
 
 logger = logging.getLogger("odradek.disk")

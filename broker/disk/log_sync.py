@@ -18,12 +18,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...storage.topic_names import is_internal
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_names import is_internal
 
 if TYPE_CHECKING:
-    from ...storage.log import PartitionLog
-    from ...storage.log_manager import LogManager
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .disk_executor import DiskExecutor
 
 Sync = asyncio.Future[None]

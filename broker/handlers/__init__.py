@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from ...protocol.api_keys import ApiKey
-from ..requests.dispatch import Handler
+from odradek.broker.requests.dispatch import Handler
+from odradek.protocol.api_keys import ApiKey
+
 from . import (
     add_raft_voter,
     alter_configs,

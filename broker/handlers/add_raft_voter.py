@@ -2,10 +2,10 @@
 
 Another node would vote on the metadata log. It cannot: see coordinator/voter_changes.py."""
 
-from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_add
-from ...protocol.errors import ApiError
-from ...protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_add
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
 
 def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:

@@ -5,20 +5,20 @@ request does not name are taken back. What IncrementalAlterConfigs says of error
 here too. Loggers are not for this API.
 """
 
-from ...coordinator.metadata.config_changes import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
     ConfigChange,
     ConfigResource,
 )
-from ...protocol.errors import ApiError
-from ...protocol.messages.alter_configs import (
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from ..requests.context import RequestContext
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:

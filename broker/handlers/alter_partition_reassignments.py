@@ -4,16 +4,16 @@ Every replica is on this broker, so the one reassignment there can be is to wher
 accepted and changes nothing. Others are refused, and there is never one to cancel. v1 the caller
 may forbid a change of the replication factor (KIP-860)."""
 
-from ...coordinator.metadata.reassignments import check_reassignment
-from ...protocol.errors import ApiError
-from ...protocol.messages.alter_partition_reassignments import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.reassignments import check_reassignment
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsPartition,
     AlterPartitionReassignmentsPartitionResponse,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     AlterPartitionReassignmentsTopicResponse,
 )
-from ..requests.context import RequestContext
 
 
 def handle(

@@ -4,14 +4,14 @@ Moves partitions to other log directories of this broker. The answer says that a
 goes on in the background, and DescribeLogDirs tells how far it is. The directory a partition moves
 to already: nothing changes. The one it lies in: the move is cancelled."""
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.alter_replica_log_dirs import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from ..requests.context import RequestContext
 
 
 def handle(

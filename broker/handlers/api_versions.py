@@ -6,17 +6,17 @@ answered in v0 with our own range (KIP-511); below v4, features that start at 0 
 
 import re
 
-from ...coordinator.metadata.features import KRAFT_VERSION
-from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.api_versions import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.features import KRAFT_VERSION
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import (
     ApiVersionsFinalizedFeature,
     ApiVersionsKey,
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsSupportedFeature,
 )
-from ..requests.context import RequestContext
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -4,15 +4,15 @@ Shows consumer groups (KIP-848): epochs, state, assignor; of each member what it
 has and what it shall have.
 v1 the protocol that each member speaks (KIP-1099)."""
 
-from ...coordinator.consumer_groups.description import described
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.consumer_group_describe import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
+from odradek.coordinator.consumer_groups.description import described
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeGroup,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from ..requests.context import RequestContext
-from ..security.operations import GROUP_OPERATIONS, NOT_ASKED
 
 
 def handle(

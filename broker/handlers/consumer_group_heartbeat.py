@@ -3,13 +3,13 @@
 A member of a consumer group joins, reports what it has, is told what it shall have, leaves
 (KIP-848). Answered at once. v1 regular expressions, and member ids that clients draw."""
 
-from ...coordinator.classic_groups.member import Caller
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.consumer_group_heartbeat import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.classic_groups.member import Caller
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..requests.context import RequestContext
 
 
 def handle(

@@ -3,15 +3,15 @@
 The new partitions are there, with their logs, when the answer leaves. Kafka names a topic that
 comes twice first, and then the others in the order of the request."""
 
-from ...coordinator.metadata.topic_creation import MorePartitions
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.create_partitions import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.topic_creation import MorePartitions
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from ..requests.context import RequestContext
 
 
 async def handle(

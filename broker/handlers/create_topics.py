@@ -6,18 +6,18 @@ name that comes twice is refused, once. v5 returns the configs of the new topic 
 
 from collections.abc import Iterator
 
-from ...config.describe import ConfigSource, Layers, describe_topic
-from ...config.topic_config import BROKER_SYNONYMS
-from ...coordinator.metadata.topic_creation import CreatedTopic, NewTopic
-from ...protocol.errors import ApiError
-from ...protocol.messages.create_topics import (
+from odradek.broker.requests.context import RequestContext
+from odradek.config.describe import ConfigSource, Layers, describe_topic
+from odradek.config.topic_config import BROKER_SYNONYMS
+from odradek.coordinator.metadata.topic_creation import CreatedTopic, NewTopic
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     CreateTopicsResult,
     CreateTopicsResultConfig,
     CreateTopicsTopic,
 )
-from ..requests.context import RequestContext
 
 FIRST_VERSION_WITH_CONFIGS = 5
 

@@ -4,8 +4,8 @@ Forgets groups that have no members, with all that they committed.
 v3 messages.  Not done: share groups that have read something, which is known to a coordinator that
 is not served (coordinator/other_group.py)."""
 
-from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

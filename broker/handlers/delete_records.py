@@ -6,15 +6,15 @@ by log-start-offset-checkpoint, which is written every log.flush.start.offset.ch
 and at a clean stop: a kill before that brings the records back, as in Kafka. Not for internal
 topics, nor for topics that are only compacted. The timeout waits for followers: there are none."""
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.delete_records import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from ...storage.topic_names import is_internal
-from ..requests.context import RequestContext
+from odradek.storage.topic_names import is_internal
 
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

@@ -5,14 +5,14 @@ by name or by id. With delete.topic.enable=false nothing is deleted."""
 
 from collections.abc import Sequence
 
-from ...coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.delete_topics import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicsResult,
 )
-from ..requests.context import RequestContext
 
 FIRST_VERSION_WITH_DISABLED = 3
 

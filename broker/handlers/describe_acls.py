@@ -2,9 +2,9 @@
 
 There is no authorizer, and the answer is what Kafka says then."""
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
 def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:  # noqa: ARG001 # a handler's signature

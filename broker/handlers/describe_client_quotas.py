@@ -3,13 +3,13 @@
 No quotas are served yet, so none are found; a filter that makes no sense is refused as Kafka does.
 Kafka: ClientQuotasImage.describe."""
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_client_quotas import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from ..requests.context import RequestContext
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2  # match_type

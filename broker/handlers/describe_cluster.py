@@ -3,14 +3,14 @@
 The cluster is this one broker, which is also its controller. v1 asks brokers or controllers: only
 the former are served · v2 may include fenced brokers: there are none."""
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_cluster import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from ..requests.context import RequestContext
-from ..security.operations import CLUSTER_OPERATIONS, NOT_ASKED
 
 BROKERS = 1
 CONTROLLERS = 2

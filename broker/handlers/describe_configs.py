@@ -6,7 +6,10 @@ a name means what is set for all brokers."""
 
 from collections.abc import Iterable, Iterator
 
-from ...config.describe import (
+from odradek.broker.admin.config_admin import node_id_of
+from odradek.broker.admin.log_levels import levels
+from odradek.broker.requests.context import RequestContext
+from odradek.config.describe import (
     ConfigEntry,
     ConfigSource,
     describe_broker,
@@ -14,9 +17,9 @@ from ...config.describe import (
     describe_group,
     describe_topic,
 )
-from ...coordinator.metadata.configs import ConfigResourceType
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_configs import (
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -24,10 +27,7 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from ...storage.topic_names import why_illegal
-from ..admin.config_admin import node_id_of
-from ..admin.log_levels import levels
-from ..requests.context import RequestContext
+from odradek.storage.topic_names import why_illegal
 
 KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 

@@ -4,16 +4,16 @@ Shows classic groups with their members; a group that does not exist is Dead.
 v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID_NOT_FOUND with a
 message (KIP-1043)."""
 
-from ...coordinator.classic_groups.group import ClassicState
-from ...coordinator.classic_groups.member import metadata_of
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_groups import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
+from odradek.coordinator.classic_groups.group import ClassicState
+from odradek.coordinator.classic_groups.member import metadata_of
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_groups import (
     DescribeGroupsGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from ..requests.context import RequestContext
-from ..security.operations import GROUP_OPERATIONS, NOT_ASKED
 
 FIRST_WITH_NOT_FOUND = 6
 

@@ -8,18 +8,18 @@ usable bytes · v5 whether it is cordoned: gets no new partitions."""
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from ...coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.describe_log_dirs import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ...storage.checkpoints import TopicPartition
-from ...storage.log_manager import LogManager
-from ..requests.context import RequestContext
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.log_manager import LogManager
 
 UNKNOWN_LAG = -1
 

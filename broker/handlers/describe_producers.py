@@ -3,17 +3,17 @@
 What a partition's log remembers of the producers that wrote to it with an id: the last sequence and
 time, and where an open transaction begins (KIP-664)."""
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_producers import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersProducerState,
     DescribeProducersRequest,
     DescribeProducersResponse,
     DescribeProducersTopicResponse,
 )
-from ...storage.producer_entry import ProducerEntry
-from ...storage.topic_names import why_illegal
-from ..requests.context import RequestContext
+from odradek.storage.producer_entry import ProducerEntry
+from odradek.storage.topic_names import why_illegal
 
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:

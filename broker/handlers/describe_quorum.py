@@ -4,8 +4,9 @@ The quorum of the metadata log is this node alone: leader and only voter. Kafka 
 question for exactly `__cluster_metadata-0`. v1 times of the last fetch · v2 directory ids, messages
 and the endpoints that the voters are known by, though nothing listens there."""
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.describe_quorum import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumListener,
     DescribeQuorumNode,
     DescribeQuorumReplicaState,
@@ -14,9 +15,8 @@ from ...protocol.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
 )
-from ...protocol.primitives import ZERO_UUID
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC
-from ..requests.context import RequestContext
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 FIRST_VERSION_WITH_DIRECTORIES = 2
 UNKNOWN_TEXT = "This server does not host this topic-partition."

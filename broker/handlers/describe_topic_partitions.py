@@ -4,19 +4,19 @@ Topics in the order of their names, a page at a time: when as many partitions ar
 request and broker (max.request.partition.size.limit) allow, it ends with a cursor, which the next
 request brings back (KIP-966). Without a list of topics: all of them."""
 
-from ...coordinator.metadata.topics import NO_LEADER
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.describe_topic_partitions import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import NOT_ASKED, TOPIC_OPERATIONS
+from odradek.coordinator.metadata.topics import NO_LEADER
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsCursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from ...protocol.primitives import ZERO_UUID
-from ...storage.topic_names import why_illegal
-from ..requests.context import RequestContext
-from ..security.operations import NOT_ASKED, TOPIC_OPERATIONS
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.topic_names import why_illegal
 
 
 def handle(

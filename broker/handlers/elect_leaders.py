@@ -6,15 +6,15 @@ something happened. v1 unclean elections, and an error for the whole."""
 
 from collections.abc import Mapping
 
-from ...coordinator.metadata.elections import ElectionType, TopicPartition
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.elect_leaders import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.elections import ElectionType, TopicPartition
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ElectLeadersTopicResult,
 )
-from ..requests.context import RequestContext
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:

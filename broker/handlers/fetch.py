@@ -9,8 +9,16 @@ Not done: rack-aware replica choice, follower fetches (single node)."""
 
 from collections.abc import Awaitable
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.fetch import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.down_conversion import (
+    LAST_VERSION_WITH_HARD_LIMIT,
+    LAST_VERSION_WITH_MESSAGE_SETS,
+    MAX_BYTES,
+    TOO_LARGE,
+)
+from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, split_key
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,
     FetchEpochEndOffset,
     FetchPartition,
@@ -19,16 +27,8 @@ from ...protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
-from ...storage.log import PartitionLog, RecordsSlice
-from ...storage.txn_index import AbortedTransaction
-from ..requests.context import RequestContext
-from ..requests.down_conversion import (
-    LAST_VERSION_WITH_HARD_LIMIT,
-    LAST_VERSION_WITH_MESSAGE_SETS,
-    MAX_BYTES,
-    TOO_LARGE,
-)
-from ..requests.fetch_sessions import FetchPlan, PartitionKey, split_key
+from odradek.storage.log import PartitionLog, RecordsSlice
+from odradek.storage.txn_index import AbortedTransaction
 
 UNKNOWN_OFFSET = -1
 READ_COMMITTED = 1

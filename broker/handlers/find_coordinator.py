@@ -8,14 +8,14 @@ InitProducerId: so that a client gives up with a clear error instead of asking f
 
 from collections.abc import Awaitable
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.find_coordinator import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FindCoordinatorResult,
 )
-from ..requests.context import RequestContext
-from ..requests.offsets_topic import respond_with_topic
 
 GROUP, TRANSACTION = 0, 1
 KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", 2: "share"}

@@ -5,15 +5,15 @@ brokers) appended to and subtracted from; levels of the broker's loggers. They h
 and are on the disk, when the answer leaves. A resource that comes twice is refused, each time.
 """
 
-from ...coordinator.metadata.config_changes import Alteration, ConfigChange, ConfigResource
-from ...protocol.errors import ApiError
-from ...protocol.messages.incremental_alter_configs import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.config_changes import Alteration, ConfigChange, ConfigResource
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from ..requests.context import RequestContext
 
 
 async def handle(

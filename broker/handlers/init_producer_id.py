@@ -9,9 +9,9 @@ producers take as final, and the broker's log says why."""
 import logging
 from collections.abc import Awaitable
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 logger = logging.getLogger("odradek.producers")
 

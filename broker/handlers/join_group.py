@@ -9,9 +9,9 @@ from collections.abc import Awaitable
 
 import msgspec
 
-from ...coordinator.classic_groups.member import Caller
-from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.classic_groups.member import Caller
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 FIRST_WITH_NULL_PROTOCOL = 7
 

@@ -3,13 +3,13 @@
 Removes members from a classic group at once, instead of waiting for their sessions to end.
 v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)."""
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.leave_group import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupRequest,
     LeaveGroupResponse,
 )
-from ..requests.context import RequestContext
 
 FIRST_WITH_SEVERAL_MEMBERS = 3
 

@@ -4,14 +4,14 @@ The resources that may be described: every topic, this broker and its loggers; o
 metrics those on which something is set. v0 knows client metrics alone · v1 all, by type (KIP-1142).
 """
 
-from ...coordinator.metadata.configs import ConfigResourceType
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.list_config_resources import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_config_resources import (
     ListConfigResourcesConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..requests.context import RequestContext
 
 OF_FIRST_VERSION = (ConfigResourceType.CLIENT_METRICS,)
 OF_LATER_VERSIONS = (

@@ -4,14 +4,14 @@ Lists the groups of this broker, also those of types that it only keeps.
 v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard to case, and names
 that no group has match none."""
 
-from ...coordinator.group import Group
-from ...protocol.errors import ApiError
-from ...protocol.messages.list_groups import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.group import Group
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.list_groups import (
     ListGroupsGroup,
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:

@@ -8,8 +8,9 @@ now."""
 
 from collections import Counter
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.list_offsets import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -17,9 +18,8 @@ from ...protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from ...storage.log import PartitionLog
-from ...storage.offset_lookup import OffsetAtTime
-from ..requests.context import RequestContext
+from odradek.storage.log import PartitionLog
+from odradek.storage.offset_lookup import OffsetAtTime
 
 LATEST = -1
 EARLIEST = -2

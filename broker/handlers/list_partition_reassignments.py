@@ -3,11 +3,11 @@
 None is ever under way: there are no other brokers to move replicas to. (Moves between the log
 directories of this one are told by DescribeLogDirs.)"""
 
-from ...protocol.messages.list_partition_reassignments import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from ..requests.context import RequestContext
 
 
 def handle(

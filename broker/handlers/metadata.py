@@ -6,19 +6,19 @@ first, and the client must ask again).  v8 authorized operations · v10 topic id
 
 from collections.abc import Awaitable
 
-from ...coordinator.metadata.topics import NO_LEADER, Partition
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.metadata import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from odradek.coordinator.metadata.topics import NO_LEADER, Partition
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ...protocol.primitives import ZERO_UUID
-from ...storage.topic_names import is_internal, why_illegal
-from ..requests.context import RequestContext
-from ..security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.topic_names import is_internal, why_illegal
 
 FIRST_VERSION_BY_ID = 12
 

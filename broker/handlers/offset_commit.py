@@ -7,17 +7,17 @@ unknown groups (KIP-848) · v10 topic ids (KIP-848)."""
 
 from collections.abc import Awaitable
 
-from ...coordinator.metadata.topics import Topic
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.offset_commit import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.coordinator.metadata.topics import Topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ..requests.context import RequestContext
-from ..requests.offsets_topic import respond_with_topic
 
 FIRST_WITH_TOPIC_IDS = 10
 

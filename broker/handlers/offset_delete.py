@@ -4,9 +4,10 @@ Forgets what a group has committed, in topics that it no longer subscribes to (K
 A group that does not exist, or whose members do not say what they consume, is refused as a whole;
 before that, topics and partitions that do not exist are set aside with an error of their own."""
 
-from ...coordinator.metadata.topics import Topic
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.offset_delete import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.topics import Topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
@@ -14,7 +15,6 @@ from ...protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:

@@ -8,8 +8,10 @@ epochs (KIP-848) · v10 topic ids."""
 
 from collections.abc import Awaitable
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.offset_fetch import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
@@ -18,8 +20,6 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from ..requests.context import RequestContext
-from ..requests.offsets_topic import respond_with_topic
 
 FIRST_WITH_GROUP_ERRORS = 2
 FIRST_WITH_SEVERAL_GROUPS = 8

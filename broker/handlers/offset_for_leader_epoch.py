@@ -3,15 +3,15 @@
 Where a leader epoch ends in our log: a consumer that has read further knows that the log was cut
 (KIP-320). -1, -1 for an epoch that the log does not know."""
 
-from ...protocol.errors import ApiError
-from ...protocol.messages.offset_for_leader_epoch import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderPartitionResult,
     OffsetForLeaderTopicResult,
 )
-from ..requests.context import RequestContext
 
 
 def handle(

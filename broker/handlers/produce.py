@@ -11,9 +11,11 @@ Not done: transactional batches."""
 import asyncio
 from collections.abc import Awaitable, Mapping
 
-from ...protocol.conversion import convert_up
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.produce import (
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.protocol.conversion import convert_up
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProducePartitionResponse,
     ProduceRecordError,
@@ -22,7 +24,7 @@ from ...protocol.messages.produce import (
     ProduceTopicData,
     ProduceTopicResponse,
 )
-from ...protocol.record_batch import (
+from odradek.protocol.record_batch import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -32,12 +34,10 @@ from ...protocol.record_batch import (
     CompressionType,
     CorruptRecordError,
 )
-from ...protocol.schema import SplicedRecords
-from ...storage.batch_validator import RecordsRefusedError
-from ...storage.log import PartitionLog
-from ...storage.topic_names import is_internal
-from ..requests.context import RequestContext
-from ..requests.dispatch import RefusedRequestError
+from odradek.protocol.schema import SplicedRecords
+from odradek.storage.batch_validator import RecordsRefusedError
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import is_internal
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1

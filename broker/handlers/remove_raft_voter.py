@@ -3,10 +3,13 @@
 A node would no longer vote on the metadata log. There is only this one, and it stays: see
 coordinator/voter_changes.py."""
 
-from ...coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
-from ...protocol.errors import ApiError
-from ...protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 
 
 def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:

@@ -5,9 +5,9 @@ v3 static members (KIP-345) · v5 protocol type and name, which must then be giv
 
 from collections.abc import Awaitable
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ..requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 FIRST_WITH_PROTOCOL = 5
 

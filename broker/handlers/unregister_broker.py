@@ -3,12 +3,12 @@
 Forgets a broker that is gone for ever. There is no other, and this one is refused: Kafka would take
 it out of all its partitions and be a cluster without brokers until the next start."""
 
-from ...protocol.errors import ApiError
-from ...protocol.messages.unregister_broker import (
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from ..requests.context import RequestContext
 
 
 def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:

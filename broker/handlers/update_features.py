@@ -4,14 +4,14 @@ Finalises levels of the features we serve, all that are asked for or none. v1 ho
 unsafe downgrade: Kafka does no unsafe ones either) and validate_only; v0's allow_downgrade is not
 heard, as in Kafka · v2 no answer for each feature."""
 
-from ...coordinator.metadata.feature_updates import FeatureUpdate
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.update_features import (
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.feature_updates import FeatureUpdate
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
     UpdateFeaturesResult,
 )
-from ..requests.context import RequestContext
 
 LAST_VERSION_WITH_RESULTS = 1
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import logging
 
+from odradek.broker.broker import Broker
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DataDirectory
 
-from ..broker import Broker
 from .startup import directories_of
 
 logger = logging.getLogger("odradek")

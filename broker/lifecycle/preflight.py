@@ -15,23 +15,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...coordinator.journal import CorruptJournalError
-from ...coordinator.metadata.metadata_format import (
+from odradek.coordinator.journal import CorruptJournalError
+from odradek.coordinator.metadata.metadata_format import (
     controller_endpoint,
     is_formatted,
     metadata_log_directory,
 )
-from ...coordinator.metadata.metadata_reading import MetadataReading, check_reading, read_metadata
-from ...coordinator.metadata.quorum import NotAloneError, QuorumMember
-from ...coordinator.metadata.quorum_state import QuorumStateError
-from ...coordinator.metadata.servability import UnservableMetadataError
-from ...protocol.primitives import ZERO_UUID
-from ...storage.filenames import CLEAN_SHUTDOWN
+from odradek.coordinator.metadata.metadata_reading import (
+    MetadataReading,
+    check_reading,
+    read_metadata,
+)
+from odradek.coordinator.metadata.quorum import NotAloneError, QuorumMember
+from odradek.coordinator.metadata.quorum_state import QuorumStateError
+from odradek.coordinator.metadata.servability import UnservableMetadataError
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.filenames import CLEAN_SHUTDOWN
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
-    from ...storage.checkpoints import MetaProperties
-    from ...storage.files import Files
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.storage.checkpoints import MetaProperties
+    from odradek.storage.files import Files
 
 logger = logging.getLogger("odradek.startup")
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from ...storage.directories.data_directory import DirectoryError
-from ..network.listeners import ListenError
+from odradek.broker.network.listeners import ListenError
+from odradek.storage.directories.data_directory import DirectoryError
+
 from .preflight import RefusedToStartError
 from .running import start_broker
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
+    from odradek.config.broker_config import BrokerConfig
 
 
 # What comes with a request goes with it, without a cycle; what stays (members of a group, say) is

@@ -10,14 +10,14 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from odradek.broker.broker import Broker
+from odradek.broker.maintenance.housekeeping import Housekeeping
+from odradek.broker.maintenance.periodic_tasks import chores_of
+from odradek.broker.network.listeners import BoundListener, bind_listeners
+from odradek.broker.network.server import Server
 from odradek.config.broker_config import BrokerConfig
 from odradek.storage.files import Files
 
-from ..broker import Broker
-from ..maintenance.housekeeping import Housekeeping
-from ..maintenance.periodic_tasks import chores_of
-from ..network.listeners import BoundListener, bind_listeners
-from ..network.server import Server
 from .directory_failure import watch_directories
 
 logger = logging.getLogger("odradek")

@@ -13,30 +13,31 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ...config.topic_config import TopicConfig, with_overrides
-from ...coordinator.metadata.kraft_log import KraftLog, open_kraft_log
-from ...coordinator.metadata.metadata_format import (
+from odradek.config.topic_config import TopicConfig, with_overrides
+from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
+from odradek.coordinator.metadata.metadata_format import (
     controller_endpoint,
     format_metadata,
     is_formatted,
 )
-from ...coordinator.metadata.quorum import QuorumMember
-from ...protocol.errors import ApiError
-from ...protocol.primitives import METADATA_TOPIC_ID
-from ...storage.directories.data_directory import DataDirectory
-from ...storage.moving.log_moves import KnownPartition
-from ...storage.topic_names import is_internal
+from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.protocol.errors import ApiError
+from odradek.protocol.primitives import METADATA_TOPIC_ID
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.moving.log_moves import KnownPartition
+from odradek.storage.topic_names import is_internal
+
 from .preflight import REASONS_TO_REFUSE, RefusedToStartError
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
-    from ...coordinator.metadata.cluster_metadata import ClusterMetadata
-    from ...coordinator.metadata.metadata_reading import MetadataReading
-    from ...coordinator.metadata.topics import Partition, Topic
-    from ...storage.directories.found_log import FoundLog
-    from ...storage.files import Files
-    from ...storage.log_manager import LogManager
-    from ...storage.moving.log_moves import LogMoves
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+    from odradek.coordinator.metadata.metadata_reading import MetadataReading
+    from odradek.coordinator.metadata.topics import Partition, Topic
+    from odradek.storage.directories.found_log import FoundLog
+    from odradek.storage.files import Files
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.moving.log_moves import LogMoves
 
 logger = logging.getLogger("odradek.startup")
 

@@ -17,21 +17,23 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...storage.moving.future_log import COPY_BYTES
-from ...storage.moving.log_moves import future_name
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.moving.future_log import COPY_BYTES
+from odradek.storage.moving.log_moves import future_name
+
 from .throttle import LONGEST_SLEEP_SECONDS, Pace
 
 if TYPE_CHECKING:
-    from ...coordinator.metadata.controller import Controller
-    from ...storage.directories.data_directory import DataDirectory
-    from ...storage.log import PartitionLog
-    from ...storage.moving.copy_plan import CopyPlan
-    from ...storage.moving.future_log import FutureLog
-    from ...storage.moving.log_moves import LogMoves
-    from ..admin.config_in_force import ConfigInForce
-    from ..disk.disk_executor import DiskExecutor
-    from ..disk.log_sync import LogSync
+    from odradek.broker.admin.config_in_force import ConfigInForce
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.broker.disk.log_sync import LogSync
+    from odradek.coordinator.metadata.controller import Controller
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.moving.copy_plan import CopyPlan
+    from odradek.storage.moving.future_log import FutureLog
+    from odradek.storage.moving.log_moves import LogMoves
+
     from .cleaning.log_cleaner import LogCleaner
 
 logger = logging.getLogger("odradek.moves")

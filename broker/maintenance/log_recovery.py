@@ -22,16 +22,17 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...protocol.batch_header import CorruptRecordError
+from odradek.protocol.batch_header import CorruptRecordError
+
 from .workers.recovery_messages import Recovered, RecoveryFailed
 from .workers.recovery_worker import RecoveryWorker
 
 if TYPE_CHECKING:
-    from ...config.topic_config import TopicConfig
-    from ...storage.directories.data_directory import DataDirectory
-    from ...storage.directories.found_log import FoundLog
-    from ...storage.log import PartitionLog
-    from ...storage.log_manager import LogManager
+    from odradek.config.topic_config import TopicConfig
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.directories.found_log import FoundLog
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.recovery")
 

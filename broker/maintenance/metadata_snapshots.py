@@ -11,19 +11,19 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ...coordinator.metadata.metadata_image import MetadataImage
-from ...coordinator.metadata.metadata_snapshot import snapshot_pieces
-from ...coordinator.metadata.quorum import voter_records
-from ...coordinator.record_codec import MetadataRecordCodec
-from ...storage.filenames import MetadataSnapshotName
+from odradek.coordinator.metadata.metadata_image import MetadataImage
+from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
+from odradek.coordinator.metadata.quorum import voter_records
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.storage.filenames import MetadataSnapshotName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...coordinator.metadata.controller import Controller
-    from ...coordinator.metadata.snapshot_keeping import SnapshotKeeper
-    from ..disk.disk_executor import DiskExecutor
-    from ..disk.log_sync import LogSync
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.broker.disk.log_sync import LogSync
+    from odradek.coordinator.metadata.controller import Controller
+    from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 
 logger = logging.getLogger("odradek.metadata")
 

@@ -9,14 +9,15 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import ApiError
-from ...storage.deletions import remove_paths
+from odradek.protocol.errors import ApiError
+from odradek.storage.deletions import remove_paths
+
 from .housekeeping import Chore
 
 if TYPE_CHECKING:
-    from ...storage.flush_plan import FlushPlan
-    from ...storage.log import PartitionLog
-    from ..broker import Broker
+    from odradek.broker.broker import Broker
+    from odradek.storage.flush_plan import FlushPlan
+    from odradek.storage.log import PartitionLog
 
 REMOVE_DELETED_EVERY_MS = 1_000
 LOOK_FOR_SPACE_EVERY_MS = 1_000

@@ -34,6 +34,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from odradek.broker.requests.session import Session
 from odradek.config.listeners import Listener
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
@@ -41,9 +44,6 @@ from odradek.protocol.schema import DecodeError, Splices
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice
 
-from ..disk.disk_executor import DiskExecutor
-from ..requests.dispatch import Answer, Dispatcher, RefusedRequestError
-from ..requests.session import Session
 from .frame_memory import FrameMemory
 from .group_turns import GROUP_APIS, GroupTurns
 

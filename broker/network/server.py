@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
-from ..broker import Broker
-from ..handlers import HANDLERS
-from ..requests.dispatch import Dispatcher
+from odradek.broker.broker import Broker
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.requests.dispatch import Dispatcher
+
 from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
 from .frame_memory import FrameMemory

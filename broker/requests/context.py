@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from odradek.broker.broker import Broker
+from odradek.broker.security.authorizer import CLUSTER_NAME, ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import VersionRange
 
-from ..broker import Broker
-from ..security.authorizer import CLUSTER_NAME, ResourceType
-from ..security.operations import AclOperation
-from ..security.principal import ANONYMOUS, Principal
 from .session import Session
 
 

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 
+from odradek.broker.broker import Broker
+from odradek.broker.disk.log_sync import Sync
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import has_flexible_response_header, read_request_header
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
 from odradek.storage.log import PartitionLog
 
-from ..broker import Broker
-from ..disk.log_sync import Sync
 from .context import RequestContext, ServedVersions
 from .lost_writes import retry_after_lost_write
 from .session import Session

@@ -18,16 +18,16 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from ...protocol.any_batch import read_any_header
-from ...protocol.conversion import convert_down
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.fetch import FetchPartitionData
-from ...protocol.record_batch import CorruptRecordError
-from ...storage.log import PartitionLog, RecordsSlice
+from odradek.protocol.any_batch import read_any_header
+from odradek.protocol.conversion import convert_down
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.fetch import FetchPartitionData
+from odradek.protocol.record_batch import CorruptRecordError
+from odradek.storage.log import PartitionLog, RecordsSlice
 
 if TYPE_CHECKING:
-    from ...storage.files import Files
-    from ..disk.disk_executor import DiskExecutor
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.storage.files import Files
 
 LAST_VERSION_WITH_MESSAGE_SETS = 3
 LAST_VERSION_WITH_MAGIC_0 = 1

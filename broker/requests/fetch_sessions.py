@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
-from ...protocol.primitives import ZERO_UUID
-from ...protocol.schema import SplicedRecords
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import SplicedRecords
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

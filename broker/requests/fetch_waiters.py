@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ...storage.log import PartitionLog
-from ...storage.segment import Segment
+from odradek.storage.log import PartitionLog
+from odradek.storage.segment import Segment
 
 
 class FetchWaiters:

@@ -6,9 +6,8 @@ except those by which a client finds out what is served and authenticates itself
 
 from __future__ import annotations
 
+from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.config.listeners import Listener
-
-from ..security.principal import ANONYMOUS, Principal
 
 
 class Session:

@@ -8,7 +8,8 @@ here.
 
 from collections.abc import Mapping, Sequence
 
-from ...config.errors import ConfigError, invalid_value
+from odradek.config.errors import ConfigError, invalid_value
+
 from .assignment import (
     NOTHING,
     Assignment,

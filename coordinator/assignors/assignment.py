@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 
 Assignment = Mapping[bytes, frozenset[int]]
 """Partitions by topic id (16 bytes); no topic stands there with no partitions."""

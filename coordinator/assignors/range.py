@@ -17,7 +17,8 @@ Kafka: RangeAssignor. The result is equal to Kafka's, partition by partition.
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ..java_hash import java_order
+from odradek.coordinator.java_hash import java_order
+
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 
 _Target = dict[bytes, frozenset[int]]

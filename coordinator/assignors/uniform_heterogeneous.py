@@ -25,7 +25,8 @@ Kafka: UniformHeterogeneousAssignmentBuilder. Given the same order of members, t
 import struct
 from collections import defaultdict
 
-from ...protocol.primitives import uuid_text
+from odradek.protocol.primitives import uuid_text
+
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
 from .load_levels import LeastLoaded, MostLoaded
 from .uniform_homogeneous import partition_count

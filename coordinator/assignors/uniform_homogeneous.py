@@ -17,7 +17,8 @@ Kafka: UniformHomogeneousAssignmentBuilder.
 from dataclasses import dataclass
 from itertools import islice
 
-from ...protocol.primitives import uuid_text
+from odradek.protocol.primitives import uuid_text
+
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 
 _Partitions = list[tuple[bytes, int]]

@@ -25,16 +25,14 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.consumer_offsets import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-)
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from ...protocol.schema import DecodeError
-from ..group import Committer, GroupType
-from ..outcome import JournalRecord
-from ..timers import Deadline
+from odradek.coordinator.group import Committer, GroupType
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.timers import Deadline
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from odradek.protocol.schema import DecodeError
+
 from .member import (
     ClassicMember,
     Expiry,

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ..group_settings import GroupSettings
-from ..outcome import Outcome
-from ..timers import Deadline, DeadlineQueue
+from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Deadline, DeadlineQueue
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
 from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.describe_groups import DescribeGroupsMember
-from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from ...protocol.messages.sync_group import SyncGroupResponse
-from ...protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
-from ..outcome import Outcome
-from ..timers import Deadline
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Deadline
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_groups import DescribeGroupsMember
+from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
 
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]

@@ -15,13 +15,14 @@ not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in Gr
 import logging
 from functools import partial
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.join_group import JoinGroupResponse
-from ...protocol.messages.sync_group import SyncGroupResponse
-from ...protocol.records.consumer_offsets import GroupMetadataValue
-from ..group_settings import GroupSettings
-from ..outcome import Outcome
-from ..timers import DeadlineQueue
+from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import DeadlineQueue
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.records.consumer_offsets import GroupMetadataValue
+
 from .group import ClassicGroup, ClassicState
 from .member import NOTHING_TO_WRITE, ClassicMember, Expiry, GroupOutcome, Now
 from .records import empty_value, group_record

@@ -6,12 +6,13 @@ said under that protocol and what it was given. Kafka: GroupCoordinatorRecordHel
 
 from collections.abc import Mapping
 
-from ...protocol.records.consumer_offsets import (
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.consumer_offsets import (
     GroupMemberMetadata,
     GroupMetadataKey,
     GroupMetadataValue,
 )
-from ..outcome import JournalRecord
+
 from .group import ClassicGroup
 from .member import ClassicMember, metadata_of
 

@@ -9,10 +9,11 @@ a join does it here, or the count would be wrong. Kafka: the maps and counters o
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ...protocol.errors import ErrorCode
-from ...protocol.messages.join_group import JoinGroupResponse
-from ...protocol.messages.sync_group import SyncGroupResponse
-from ..java_hash import hash_map_order
+from odradek.coordinator.java_hash import hash_map_order
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+
 from .member import ClassicMember, JoinReply, Protocols, names_of
 
 

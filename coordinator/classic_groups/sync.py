@@ -10,12 +10,13 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.heartbeat import HeartbeatRequest
-from ...protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupMemberResponse
-from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ..outcome import Outcome
-from ..timers import DeadlineQueue
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import DeadlineQueue
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupMemberResponse
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
 from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,

@@ -15,13 +15,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.join_group import JoinGroupResponse
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
-from ...protocol.schema import DecodeError
-from ..classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
-from ..classic_groups.member import ExpiryKind, Now, names_of
-from ..outcome import Outcome
+from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
+from odradek.coordinator.classic_groups.member import ExpiryKind, Now, names_of
+from odradek.coordinator.outcome import Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
+from odradek.protocol.schema import DecodeError
+
 from .client_protocol import owned_in, subscription_of
 from .deadlines import MemberKey
 from .downgrade import Downgrades

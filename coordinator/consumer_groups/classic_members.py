@@ -19,18 +19,19 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 
 from collections.abc import Sequence
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.heartbeat import HeartbeatRequest
-from ...protocol.messages.leave_group import (
+from odradek.coordinator.classic_groups.member import ExpiryKind, Now
+from odradek.coordinator.outcome import Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
+from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupMemberResponse,
     LeaveGroupResponse,
 )
-from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ...protocol.records.consumer_group import ClassicMemberMetadata
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
-from ..classic_groups.member import ExpiryKind, Now
-from ..outcome import Outcome
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from odradek.protocol.records.consumer_group import ClassicMemberMetadata
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
+
 from .client_protocol import assignment_bytes
 from .deadlines import MemberKey
 from .downgrade import protocols_of

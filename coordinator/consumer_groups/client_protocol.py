@@ -9,7 +9,8 @@ the to… methods of Utils.
 
 from collections.abc import Iterable, Mapping
 
-from ...protocol.records.consumer_protocol import (
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerTopicPartitions,
@@ -17,7 +18,7 @@ from ...protocol.records.consumer_protocol import (
     encode_versioned,
     version_for,
 )
-from ..assignors.assignment import Assignment
+
 from .topics_view import ClusterTopics
 
 

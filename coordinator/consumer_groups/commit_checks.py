@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from ..group import Committer, PartitionCheck
+    from odradek.coordinator.group import Committer, PartitionCheck
+
     from .group import ConsumerGroup
     from .member import ConsumerMember
 

@@ -13,8 +13,8 @@ nobody. Kafka: the timers of GroupMetadataManager, by key.
 
 from typing import NamedTuple
 
-from ..classic_groups.member import Expiry, ExpiryKind
-from ..timers import Deadline, DeadlineQueue
+from odradek.coordinator.classic_groups.member import Expiry, ExpiryKind
+from odradek.coordinator.timers import Deadline, DeadlineQueue
 
 # The kinds of what falls due here, and not in a classic group.
 KINDS = frozenset(

@@ -7,12 +7,13 @@ ConsumerGroupMember.asConsumerGroupDescribeMember.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ...protocol.messages.consumer_group_describe import (
+from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
     ConsumerGroupDescribeGroup,
     ConsumerGroupDescribeMember,
     ConsumerGroupDescribeTopicPartitions,
 )
+
 from .group import ConsumerGroup
 from .member import ConsumerMember
 

@@ -17,10 +17,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
-from ...protocol.schema import DecodeError
-from ..classic_groups.group import ClassicGroup
-from ..classic_groups.member import (
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import (
     ClassicMember,
     Now,
     Protocols,
@@ -28,8 +26,11 @@ from ..classic_groups.member import (
     names_of,
     session_deadline,
 )
-from ..classic_groups.rebalance import ClassicRebalance
-from ..classic_groups.records import generation_value, group_record
+from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
+from odradek.coordinator.classic_groups.records import generation_value, group_record
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
+from odradek.protocol.schema import DecodeError
+
 from .client_protocol import assignment_bytes
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft

@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from ..classic_groups.member import Now
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.classic_groups.member import Now
+from odradek.coordinator.outcome import JournalRecord, Outcome
+
 from .group import ConsumerGroup
 from .records import epoch_record
 

@@ -28,8 +28,12 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.consumer_group import (
+from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.group import Committer, GroupType, PartitionCheck
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -38,11 +42,8 @@ from ...protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
-from ..assignors.assignment import NOTHING as NO_TARGET
-from ..assignors.assignment import Assignment
-from ..group import Committer, GroupType, PartitionCheck
-from ..outcome import JournalRecord
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
+
 from .commit_checks import check_commit, check_fetch
 from .member import LEAVING_EPOCH, NOTHING, ConsumerMember, MemberState
 from .ownership import FREE, Ownership

@@ -11,9 +11,9 @@ Kafka: GroupConfigManager, GroupConfig.evaluate.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ...config.errors import ConfigError
-from ...config.group_config import GROUP_KEYS
-from ..group_settings import Bounds, ConsumerGroupSettings
+from odradek.config.errors import ConfigError
+from odradek.config.group_config import GROUP_KEYS
+from odradek.coordinator.group_settings import Bounds, ConsumerGroupSettings
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"

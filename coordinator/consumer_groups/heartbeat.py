@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.consumer_group_heartbeat import (
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.coordinator.group import Group
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
-from ..classic_groups.group import ClassicGroup
-from ..classic_groups.member import Caller, Now
-from ..group import Group
+
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
 from .group import ConsumerGroup

@@ -9,8 +9,9 @@ Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 
 from collections.abc import Collection
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
 from .member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 
 FIRST_WITH_MEMBER_ID_OF_CLIENT = 1

@@ -14,12 +14,13 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ...protocol.messages.consumer_group_heartbeat import (
+from odradek.coordinator.classic_groups.member import Now
+from odradek.coordinator.outcome import Outcome
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ..classic_groups.member import Now
-from ..outcome import Outcome
+
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Decided, Draft
 from .group import ConsumerGroup

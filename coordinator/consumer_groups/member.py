@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ...protocol.records.consumer_group import ClassicMemberMetadata
+from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 
 # Topic id -> partition -> the member epoch at which it was assigned.
 OwnedPartitions = Mapping[bytes, Mapping[int, int]]

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
+
 from .draft import Draft
 from .group import ConsumerGroup
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember, OwnedPartitions

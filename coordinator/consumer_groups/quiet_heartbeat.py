@@ -8,8 +8,9 @@ is what says how things are: what counts as quiet here must leave no trace there
 session. (A test holds the two against each other.)
 """
 
-from ...protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ..classic_groups.member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
 from .group import ConsumerGroup
 from .heartbeat_checks import NO_TIMEOUT
 from .member import JOINING_EPOCH, ConsumerMember, MemberState

@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from ..assignors import Assignor, AssignorError
-from ..assignors.assignment import NOTHING, Assignment
-from ..classic_groups.member import ExpiryKind, Now
+from odradek.coordinator.assignors import Assignor, AssignorError
+from odradek.coordinator.assignors.assignment import NOTHING, Assignment
+from odradek.coordinator.classic_groups.member import ExpiryKind, Now
+
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
 from .group import ConsumerGroup

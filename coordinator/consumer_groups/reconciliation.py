@@ -23,8 +23,9 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ..assignors.assignment import Assignment
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
 from .ownership import FREE
 

@@ -16,7 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ...protocol.records.consumer_group import (
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -33,8 +35,7 @@ from ...protocol.records.consumer_group import (
     CurrentTopicPartitions,
     TargetTopicPartitions,
 )
-from ..assignors.assignment import Assignment
-from ..outcome import JournalRecord
+
 from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
 from .subscriptions import ResolvedRegex
 

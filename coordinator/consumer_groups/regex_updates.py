@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
-from ..classic_groups.member import Now
-from ..outcome import Outcome
+from odradek.coordinator.classic_groups.member import Now
+from odradek.coordinator.outcome import Outcome
+
 from .draft import Decided, Draft
 from .group import ConsumerGroup
 from .member import ConsumerMember

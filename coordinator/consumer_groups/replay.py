@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...protocol.records.consumer_group import (
+from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
@@ -20,7 +20,8 @@ from ...protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
 )
-from ...protocol.schema import Message
+from odradek.protocol.schema import Message
+
 from .group import ConsumerGroup
 
 Apply = Callable[[ConsumerGroup, Any, Any], None]

@@ -30,7 +30,8 @@ from typing import Any
 
 import re2
 
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .subscriptions import ResolvedRegex
 
 MAX_MEMORY_BYTES = 2 << 20

@@ -11,8 +11,16 @@ Kafka: TargetAssignmentBuilder.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from ..assignors.assignment import NOTHING, Assignment, Assignor, GroupSpec, MemberSpec, TopicsView
-from ..outcome import JournalRecord
+from odradek.coordinator.assignors.assignment import (
+    NOTHING,
+    Assignment,
+    Assignor,
+    GroupSpec,
+    MemberSpec,
+    TopicsView,
+)
+from odradek.coordinator.outcome import JournalRecord
+
 from .group import ConsumerGroup
 from .member import ConsumerMember
 from .records import target_epoch_record, target_record

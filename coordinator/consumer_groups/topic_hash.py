@@ -20,7 +20,7 @@ from struct import Struct
 
 from xxhash import xxh3_64_intdigest
 
-from ..java_hash import java_order, utf16_units
+from odradek.coordinator.java_hash import java_order, utf16_units
 
 # Of a topic that is not there, and of a group that subscribes to none that is.
 NO_HASH = 0

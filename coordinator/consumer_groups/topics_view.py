@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..metadata.topics import TopicEvent
+from odradek.coordinator.metadata.topics import TopicEvent
+
 from .topic_hash import group_hash, topic_hash
 
 if TYPE_CHECKING:
-    from ..metadata.cluster_metadata import ClusterMetadata
-    from ..metadata.topics import Topic
+    from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+    from odradek.coordinator.metadata.topics import Topic
 
 UNKNOWN = -1
 NEVER = -1

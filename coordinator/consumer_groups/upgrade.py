@@ -19,13 +19,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
-from ...protocol.records.consumer_protocol import PROTOCOL_TYPE
-from ...protocol.schema import DecodeError
-from ..classic_groups.group import ClassicGroup, ClassicState
-from ..classic_groups.member import ClassicMember, Now, Protocols, metadata_of
-from ..outcome import JournalRecord
+from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
+from odradek.coordinator.classic_groups.member import ClassicMember, Now, Protocols, metadata_of
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
+from odradek.protocol.schema import DecodeError
+
 from .client_protocol import CustomAssignorError, assignment_of, subscription_of
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft

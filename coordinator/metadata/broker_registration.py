@@ -8,12 +8,13 @@ Kafka knows at its next start that the shutdown was clean. Kafka: ClusterControl
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...protocol.records.cluster_metadata import (
+from odradek.protocol.records.cluster_metadata import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
 )
+
 from .features import KRAFT_VERSION, SERVED
 
 SUPPORTED_FEATURES = tuple(

@@ -15,7 +15,8 @@ end of the log, never was. Kafka: MetadataDelta, QuorumController, OffsetControl
 from collections.abc import Callable
 from typing import Any
 
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
@@ -41,8 +42,8 @@ from ...protocol.records.cluster_metadata import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
-from ...protocol.schema import Message
-from ..outcome import JournalRecord, ReplayContext
+from odradek.protocol.schema import Message
+
 from .broker_registration import BrokerRegistration
 from .configs import Configs
 from .features import METADATA_VERSION, Features

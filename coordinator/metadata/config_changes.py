@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...config.key import ConfigType
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.config.key import ConfigType
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
+
 from .configs import ConfigResourceType
 from .features import ELR_VERSION
 from .topic_creation import MAX_CONFIG_VALUE_LENGTH, bounded
 
 if TYPE_CHECKING:
-    from ...config.key import Key
+    from odradek.config.key import Key
+
     from .cluster_metadata import ClusterMetadata
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"

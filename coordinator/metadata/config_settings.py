@@ -6,19 +6,20 @@ it can do at run time (see the broker room). Kafka: ControllerConfigurationValid
 
 from collections.abc import Mapping
 
-from ...config.broker_config import BrokerConfig
-from ...config.broker_keys import broker_keys
-from ...config.client_metrics_config import (
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.broker_keys import broker_keys
+from odradek.config.client_metrics_config import (
     CLIENT_METRICS_KEYS,
     InvalidSubscriptionError,
     check_client_metrics,
 )
-from ...config.errors import ConfigError
-from ...config.group_config import GROUP_KEYS, check_group
-from ...config.key import Key
-from ...config.topic_config import TOPIC_KEYS
-from ...protocol.errors import ApiError, ErrorCode
-from ...storage.topic_names import why_illegal
+from odradek.config.errors import ConfigError
+from odradek.config.group_config import GROUP_KEYS, check_group
+from odradek.config.key import Key
+from odradek.config.topic_config import TOPIC_KEYS
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_names import why_illegal
+
 from .config_changes import ConfigResource, ConfigRules, Overrides
 from .configs import ConfigResourceType
 

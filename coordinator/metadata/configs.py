@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
-from ...protocol.records.cluster_metadata import ConfigRecord
+from odradek.protocol.records.cluster_metadata import ConfigRecord
 
 
 class ConfigResourceType(IntEnum):

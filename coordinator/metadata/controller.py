@@ -8,11 +8,12 @@ deleting partition logs) is the caller's. Kafka: QuorumController.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.record_batch import build_batch
-from ...protocol.records.cluster_metadata import BrokerRegistrationChangeRecord
-from ...storage.log import AppendOrigin, PartitionLog
-from ..outcome import Outcome
+from odradek.coordinator.outcome import Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.cluster_metadata import BrokerRegistrationChangeRecord
+from odradek.storage.log import AppendOrigin, PartitionLog
+
 from .broker_registration import BrokerRegistration, Endpoint
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs

@@ -15,9 +15,10 @@ Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLe
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.cluster_metadata import PartitionChangeRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
+
 from .cluster_metadata import ClusterMetadata
 from .log_directories import leader_lost, placed_in
 from .topics import NO_LEADER, NO_RECOVERY_CHANGE, LeaderRecoveryState, Partition, Topic

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.cluster_metadata import FeatureLevelRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
+
 from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Features, ServedFeature
 
 # metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.

@@ -13,16 +13,16 @@ from functools import cache
 
 import msgspec
 
-from ...protocol.declaration import fields_of
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.declaration import fields_of
+from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from ...protocol.schema import Message
-from ..outcome import JournalRecord
+from odradek.protocol.schema import Message
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"

@@ -9,7 +9,8 @@ DelegationTokenImage.
 
 from collections.abc import Iterator
 
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
@@ -19,7 +20,6 @@ from ...protocol.records.cluster_metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from ..outcome import JournalRecord
 
 QuotaId = tuple[frozenset[tuple[str, str | None]], str]
 

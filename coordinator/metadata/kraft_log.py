@@ -14,25 +14,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...protocol.record_batch import build_batch
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.journal import Journal, stored_records
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from ...storage.filenames import (
+from odradek.storage.filenames import (
     BOOTSTRAP_CHECKPOINT,
     is_unfinished_snapshot,
     metadata_snapshot_file,
     parse_metadata_snapshot_file,
 )
-from ...storage.files import Files
-from ...storage.log import AppendOrigin, PartitionLog
-from ..journal import Journal, stored_records
-from ..outcome import JournalRecord, Outcome
-from ..record_codec import MetadataRecordCodec
+from odradek.storage.files import Files
+from odradek.storage.log import AppendOrigin, PartitionLog
+
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records

@@ -13,11 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
-from ..outcome import JournalRecord, Outcome
+
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, FIRST_VERSION_WITH_CORDONED, FIRST_VERSION_WITH_DIRECTORIES
 from .topics import NO_LEADER, Partition, Topic

@@ -9,16 +9,17 @@ manager's. Kafka: Formatter, DynamicVoters.
 
 from pathlib import Path
 
-from ...config.broker_config import BrokerConfig
-from ...storage.filenames import (
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.storage.filenames import (
     BOOTSTRAP_CHECKPOINT,
     PARTITION_METADATA,
     metadata_snapshot_file,
     partition_directory,
 )
-from ...storage.files import Files
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC
-from ..record_codec import MetadataRecordCodec
+from odradek.storage.files import Files
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+
 from .broker_registration import Endpoint
 from .features import bootstrap_records
 from .metadata_snapshot import snapshot_bytes

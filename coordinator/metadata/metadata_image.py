@@ -10,13 +10,14 @@ at last what we cannot read. Kafka: MetadataImage.write.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
     TopicRecord,
 )
-from ..outcome import JournalRecord
+
 from .broker_registration import BrokerRegistration
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, METADATA_VERSION, Features

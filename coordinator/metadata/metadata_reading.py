@@ -14,14 +14,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ...protocol.record_batch import CorruptRecordError
-from ...protocol.schema import DecodeError
-from ...storage.batch_scan import CorruptBatchError
-from ...storage.filenames import MetadataSnapshotName, metadata_snapshot_file
-from ...storage.files import Files
-from ...storage.log_reader import LogReader
-from ..journal import CorruptJournalError, replay_stored, stored_records
-from ..record_codec import MetadataRecordCodec
+from odradek.coordinator.journal import CorruptJournalError, replay_stored, stored_records
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.record_batch import CorruptRecordError
+from odradek.protocol.schema import DecodeError
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
+from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
+
 from .cluster_metadata import ClusterMetadata
 from .metadata_snapshot import read_snapshot, snapshots_in
 from .quorum import Quorum, QuorumMember, check_alone, find_quorum

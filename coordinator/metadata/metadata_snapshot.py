@@ -15,21 +15,21 @@ Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...protocol.record import Record, read_records
-from ...protocol.record_batch import CorruptRecordError, build_batch, check_crc, read_header
-from ...protocol.records.control import (
+from odradek.coordinator.journal import CorruptJournalError
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.record_codec import RecordCodec
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import CorruptRecordError, build_batch, check_crc, read_header
+from odradek.protocol.records.control import (
     ControlRecordType,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     control_key,
     control_type,
 )
-from ...protocol.schema import Message
-from ...storage.filenames import MetadataSnapshotName, parse_metadata_snapshot_file
-from ...storage.files import Files
-from ..journal import CorruptJournalError
-from ..outcome import JournalRecord
-from ..record_codec import RecordCodec
+from odradek.protocol.schema import Message
+from odradek.storage.filenames import MetadataSnapshotName, parse_metadata_snapshot_file
+from odradek.storage.files import Files
 
 # The version inside the records' first field and of their messages: all are 0 as of Kafka 4.4.
 CONTROL_VERSION = 0

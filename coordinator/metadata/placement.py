@@ -8,7 +8,8 @@ ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogD
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from ...protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .cluster_metadata import ClusterMetadata
 from .topics import Partition
 

@@ -7,9 +7,10 @@ nothing. Kafka: ProducerIdControlManager, RPCProducerIdManager.
 
 from collections.abc import Callable
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.cluster_metadata import ProducerIdsRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import ProducerIdsRecord
+
 from .cluster_metadata import ClusterMetadata
 
 BLOCK_SIZE = 1000

@@ -9,9 +9,9 @@ found is the form kept. Kafka: VoterSet, KRaftControlRecordStateMachine.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...protocol.primitives import uuid_text
-from ...protocol.record import Record
-from ...protocol.records.control import (
+from odradek.protocol.primitives import uuid_text
+from odradek.protocol.record import Record
+from odradek.protocol.records.control import (
     ControlRecordType,
     KRaftVersionFeature,
     KRaftVersionRecord,
@@ -22,6 +22,7 @@ from ...protocol.records.control import (
     VotersRecord,
     decode_quorum_record,
 )
+
 from .broker_registration import Endpoint
 from .features import KRAFT_VERSION, SERVED
 from .metadata_snapshot import CONTROL_VERSION, control_record, control_records

@@ -9,9 +9,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
-from ...storage.filenames import QUORUM_STATE
-from ...storage.files import Files
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
+from odradek.storage.filenames import QUORUM_STATE
+from odradek.storage.files import Files
 
 NOBODY = -1
 

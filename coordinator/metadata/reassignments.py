@@ -10,9 +10,10 @@ Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplic
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.records.cluster_metadata import PartitionChangeRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
+
 from .cluster_metadata import ClusterMetadata
 from .features import FIRST_VERSION_WITH_DIRECTORIES
 from .log_directories import placed_in

@@ -12,7 +12,8 @@ decided by its configuration, and a configuration that asks for protection is re
 
 from collections.abc import Iterator
 
-from ...storage.topic_names import REMOTE_LOG_METADATA_TOPIC
+from odradek.storage.topic_names import REMOTE_LOG_METADATA_TOPIC
+
 from .cluster_metadata import ClusterMetadata
 from .features import METADATA_VERSION, SERVED
 from .topics import Topic

@@ -17,16 +17,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...config.broker_config import BrokerConfig
-from ...protocol.record import read_records
-from ...protocol.record_batch import CorruptRecordError, read_header
-from ...protocol.records.control import SnapshotHeaderRecord
-from ...protocol.schema import DecodeError
-from ...storage.deletions import Deletions
-from ...storage.filenames import MetadataSnapshotName, metadata_snapshot_file
-from ...storage.files import Files
-from ...storage.log import PartitionLog
-from ...storage.retention import delete_old_segments
+from odradek.config.broker_config import BrokerConfig
+from odradek.protocol.record import read_records
+from odradek.protocol.record_batch import CorruptRecordError, read_header
+from odradek.protocol.records.control import SnapshotHeaderRecord
+from odradek.protocol.schema import DecodeError
+from odradek.storage.deletions import Deletions
+from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.retention import delete_old_segments
+
 from .metadata_snapshot import CONTROL_VERSION, snapshots_in
 
 _logger = logging.getLogger(__name__)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import random_uuid
-from ...protocol.records.cluster_metadata import ConfigRecord, TopicRecord
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC, why_illegal
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import random_uuid
+from odradek.protocol.records.cluster_metadata import ConfigRecord, TopicRecord
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, why_illegal
+
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .placement import Placer

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import ZERO_UUID, uuid_text
-from ...protocol.records.cluster_metadata import RemoveTopicRecord
-from ..outcome import JournalRecord, Outcome
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import ZERO_UUID, uuid_text
+from odradek.protocol.records.cluster_metadata import RemoveTopicRecord
+
 from .cluster_metadata import ClusterMetadata
 from .topics import Topic
 

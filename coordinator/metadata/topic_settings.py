@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ...config.broker_config import BrokerConfig
-from ...config.errors import ConfigError
-from ...protocol.errors import ApiError, ErrorCode
-from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .topic_creation import NewTopic, TopicRules
 
 

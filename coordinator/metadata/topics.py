@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from ...protocol.records.cluster_metadata import (
+from odradek.protocol.records.cluster_metadata import (
     ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from ...storage.topic_names import collision_key, is_internal
+from odradek.storage.topic_names import collision_key, is_internal
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2

@@ -9,8 +9,9 @@ Kafka: KafkaRaftClient.handleAddVoterRequest, AddVoterHandler, RemoveVoterHandle
 
 from collections.abc import Collection
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import ZERO_UUID, uuid_text
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import ZERO_UUID, uuid_text
+
 from .quorum import Quorum, QuorumMember
 
 

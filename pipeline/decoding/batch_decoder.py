@@ -22,9 +22,10 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ...protocol.batch_header import MAGIC_V2, BatchHeader
-from ...protocol.compression import CompressionType
-from ...protocol.message_set import MAGIC_V0
+from odradek.protocol.batch_header import MAGIC_V2, BatchHeader
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.message_set import MAGIC_V0
+
 from .arrow_arrays import constant
 from .batch_table import BatchTable
 from .columns import COLUMN_TYPES

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ...protocol.batch_header import (
+from odradek.protocol.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     HEADER,
@@ -22,6 +22,7 @@ from ...protocol.batch_header import (
     BatchHeader,
     CorruptRecordError,
 )
+
 from .varints import Bools, Bytes, Ints
 
 # numpy calls numbers what `struct` does.

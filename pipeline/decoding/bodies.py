@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...protocol.batch_header import HEADER_BYTES, CorruptRecordError
-from ...protocol.compression import (
+from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
+from odradek.protocol.compression import (
     MAX_DECOMPRESSED_BYTES,
     CompressionType,
     DecompressionError,
     decompress,
 )
-from ...protocol.record import SMALLEST_RECORD_BYTES
+from odradek.protocol.record import SMALLEST_RECORD_BYTES
+
 from .batch_table import BatchTable
 from .varints import Ints
 

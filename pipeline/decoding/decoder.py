@@ -20,8 +20,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ...protocol.batch_header import CorruptRecordError
-from ...protocol.record import read_records
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.record import read_records
+
 from .batch_table import BatchTable
 from .bodies import Bodies, read_bodies
 from .decoded_records import DecodedRecords

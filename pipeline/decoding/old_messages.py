@@ -8,10 +8,11 @@ from itertools import islice
 
 import numpy as np
 
-from ...protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
-from ...protocol.batch_header import MAGIC_POSITION, MAGIC_V2, BatchHeader
-from ...protocol.legacy import read_message_set
-from ...protocol.message_set import MAGIC_V0, LegacyRecord
+from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
+from odradek.protocol.batch_header import MAGIC_POSITION, MAGIC_V2, BatchHeader
+from odradek.protocol.legacy import read_message_set
+from odradek.protocol.message_set import MAGIC_V0, LegacyRecord
+
 from .decoded_records import DecodedRecords
 from .record_fields import NO_HEADERS, RecordFields
 

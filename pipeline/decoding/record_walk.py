@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...protocol.primitives import read_varint
+from odradek.protocol.primitives import read_varint
+
 from .varints import Ints, behind_lengths, read_varints
 
 # A step costs as much as this many turns of the walk in Python: measured, and not critical.

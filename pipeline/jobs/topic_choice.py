@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
-from ..reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
+
 from .job_error import JobError
 
 

@@ -9,11 +9,12 @@ On one node every record is committed once it is in the log, so the log's end is
 
 from typing import NamedTuple
 
-from ...protocol.any_batch import read_any_records
-from ...protocol.batch_header import BatchHeader
-from ...storage.filenames import FileKind, segment_file
-from ...storage.files import Files
-from ...storage.time_index import TimeIndex
+from odradek.protocol.any_batch import read_any_records
+from odradek.protocol.batch_header import BatchHeader
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+from odradek.storage.time_index import TimeIndex
+
 from .partitions import LogDirectories, TopicPartition
 from .segments import (
     OpenSegment,

@@ -13,16 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...protocol.batch_header import BatchHeader, CorruptRecordError
-from ...protocol.record import read_records
-from ...protocol.records.control import ControlRecordType, control_type
-from ...protocol.schema import DecodeError
-from ...storage.filenames import FileKind, FileState, parse_segment_file, segment_file
-from ...storage.files import Files
-from ...storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from ...storage.txn_index import read_aborted
-from ..decoding.batch_table import BatchTable
-from ..decoding.varints import Bools
+from odradek.pipeline.decoding.batch_table import BatchTable
+from odradek.pipeline.decoding.varints import Bools
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.protocol.record import read_records
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.schema import DecodeError
+from odradek.storage.filenames import FileKind, FileState, parse_segment_file, segment_file
+from odradek.storage.files import Files
+from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.storage.txn_index import read_aborted
+
 from .partitions import LogDirectories, TopicPartition
 from .segments import OpenSegment, headers_from, list_segments, open_segment, place_before
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...storage.checkpoints import CheckpointError, read_offsets, read_topic_id
-from ...storage.filenames import (
+from odradek.storage.checkpoints import CheckpointError, read_offsets, read_topic_id
+from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     PARTITION_METADATA,
     DirectoryState,
     parse_partition_directory,
     partition_directory,
 )
-from ...storage.files import Files
+from odradek.storage.files import Files
 
 
 class TopicPartition(NamedTuple):

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from ...protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
-from ...protocol.batch_header import (
+from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
+from odradek.pipeline.decoding.old_messages import whole_messages
+from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
+from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
     MAGIC_POSITION,
@@ -20,9 +22,8 @@ from ...protocol.batch_header import (
     CorruptRecordError,
     read_header,
 )
-from ...storage.files import Files
-from ..decoding.batch_table import BatchTable, find_batches, read_table
-from ..decoding.old_messages import whole_messages
+from odradek.storage.files import Files
+
 from .segments import OpenSegment
 
 # Larger ones are read slower: what numpy makes of them does not fit into a processor's caches.

@@ -18,7 +18,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..decoding.batch_table import BatchTable
+from odradek.pipeline.decoding.batch_table import BatchTable
+
 from .isolation import Aborted, without_aborted
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece, read_pieces

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...protocol.any_batch import read_any_header
-from ...protocol.batch_header import HEADER_BYTES, BatchHeader, CorruptRecordError
-from ...storage.batch_scan import scan_headers
-from ...storage.filenames import FileKind, FileState, parse_segment_file, segment_file
-from ...storage.files import Files, OpenFile
-from ..decoding.varints import Ints
+from odradek.pipeline.decoding.varints import Ints
+from odradek.protocol.any_batch import read_any_header
+from odradek.protocol.batch_header import HEADER_BYTES, BatchHeader, CorruptRecordError
+from odradek.storage.batch_scan import scan_headers
+from odradek.storage.filenames import FileKind, FileState, parse_segment_file, segment_file
+from odradek.storage.files import Files, OpenFile
 
 _ENTRY_BYTES = 8  # of an offset index
 

@@ -9,8 +9,9 @@ from itertools import pairwise, zip_longest
 
 import numpy as np
 
-from ...protocol.batch_header import CorruptRecordError
-from ...storage.files import Files
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+
 from .partitions import LogDirectories
 from .range_reader import OffsetRange
 from .segments import (

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ...storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .rows import WriteError
 
 _logger = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ..client_config import PRODUCER_SETTINGS
+from odradek.pipeline.client_config import PRODUCER_SETTINGS
+
 from .rows import OutgoingRow, WriteError
 
 _POLL_EVERY = 5000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..client_values import NOW_MS, Headers, headers_of, times_ms
-from ..option_values import OptionError
+from odradek.pipeline.client_values import NOW_MS, Headers, headers_of, times_ms
+from odradek.pipeline.option_values import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

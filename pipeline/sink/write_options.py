@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from .. import option_values as values
-from ..client_config import client_config
-from ..option_names import texts_by_name
-from ..option_values import OptionError
+from odradek.pipeline import option_values as values
+from odradek.pipeline.client_config import client_config
+from odradek.pipeline.option_names import texts_by_name
+from odradek.pipeline.option_values import OptionError
 
 _BOOTSTRAP = "kafka.bootstrap.servers"
 # Options of reading, or of Spark itself, that have no meaning here.

@@ -14,9 +14,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # the types do not export it elsewhere
 
-from ..reading.bounds import OffsetBounds
-from ..reading.partitions import TopicPartition
-from ..reading.range_reader import OffsetRange
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+
 from .positions import EARLIEST, LATEST
 
 _TIMEOUT_S = 60.0

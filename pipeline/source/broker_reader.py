@@ -15,9 +15,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from ..decoding.arrow_arrays import constant
-from ..decoding.columns import schema_of
-from ..reading.range_reader import DataLostError, OffsetRange
+from odradek.pipeline.decoding.arrow_arrays import constant
+from odradek.pipeline.decoding.columns import schema_of
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
+
 from .broker_origin import NoAnswerError
 
 _logger = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from ..option_values import OptionError
+from odradek.pipeline.option_values import OptionError
+
 from .batch_reader import FilteringReader, OdradekReader
 from .options import read_options
 from .row_schema import full_schema
@@ -18,7 +19,7 @@ from .stream_reader import OdradekStreamReader
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from ..sink.writers import OdradekStreamWriter, OdradekWriter
+    from odradek.pipeline.sink.writers import OdradekStreamWriter, OdradekWriter
 
 # Only the process that pushes filters down imports it. Spark does not tell a data source whether
 # `spark.sql.python.filterPushdown.enabled` is set, and where it is not, it refuses a reader that
@@ -47,8 +48,8 @@ class OdradekDataSource(DataSource):
     # Who only reads need not have the client.
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OdradekWriter":
-        from ..sink.write_options import write_options
-        from ..sink.writers import OdradekWriter
+        from odradek.pipeline.sink.write_options import write_options
+        from odradek.pipeline.sink.writers import OdradekWriter
 
         _check_appends(overwrite=overwrite)
         return OdradekWriter(write_options(self.options), schema)
@@ -56,8 +57,8 @@ class OdradekDataSource(DataSource):
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: "StructType", overwrite: bool
     ) -> "OdradekStreamWriter":
-        from ..sink.write_options import write_options
-        from ..sink.writers import OdradekStreamWriter
+        from odradek.pipeline.sink.write_options import write_options
+        from odradek.pipeline.sink.writers import OdradekStreamWriter
 
         del overwrite  # of a stream it is the output mode `complete`: all rows, every time
         return OdradekStreamWriter(write_options(self.options), schema)

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ..reading.bounds import OffsetBounds, offset_at, offset_bounds
-from ..reading.isolation import Aborted, read_committed
-from ..reading.partitions import LogDirectories, TopicPartition
-from ..reading.range_reader import OffsetRange
-from ..reading.splits import part_of, split_range
+from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_bounds
+from odradek.pipeline.reading.isolation import Aborted, read_committed
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.reading.splits import part_of, split_range
 
 
 class FilesOrigin:

@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from ..reading.partitions import TopicPartition
+from odradek.pipeline.reading.partitions import TopicPartition
 
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 _FAR = 1 << 63

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from .. import option_values as values
-from ..client_config import client_config
-from ..option_names import texts_by_name
-from ..option_values import OptionError
+from odradek.pipeline import option_values as values
+from odradek.pipeline.client_config import client_config
+from odradek.pipeline.option_names import texts_by_name
+from odradek.pipeline.option_values import OptionError
+
 from .positions import (
     EARLIEST,
     LATEST,

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ..reading.bounds import OffsetBounds
-from ..reading.partitions import TopicPartition
-from ..reading.range_reader import OffsetRange
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
 
 
 class Origin(Protocol):

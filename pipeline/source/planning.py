@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ..reading.bounds import OffsetBounds
-from ..reading.partitions import TopicPartition
-from ..reading.range_reader import OffsetRange
-from ..reading.splits import part_of
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.reading.splits import part_of
+
 from .filters import PushedFilters
 from .options import ReadOptions
 from .origin import Origin

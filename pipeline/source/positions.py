@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..option_values import OptionError
-from ..reading.partitions import TopicPartition
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.partitions import TopicPartition
 
 EARLIEST = -2
 LATEST = -1

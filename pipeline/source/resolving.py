@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from ..option_values import OptionError
-from ..reading.bounds import OffsetBounds
-from ..reading.partitions import TopicPartition
-from ..reading.range_reader import DataLostError
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import DataLostError
+
 from .options import ReadOptions
 from .origin import Origin
 from .positions import (

@@ -19,9 +19,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ..decoding.batch_decoder import BATCH_COLUMN_TYPES
-from ..decoding.columns import ALL_COLUMNS, COLUMN_TYPES
-from ..option_values import OptionError
+from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES
+from odradek.pipeline.decoding.columns import ALL_COLUMNS, COLUMN_TYPES
+from odradek.pipeline.option_values import OptionError
+
 from .options import ReadOptions
 
 _HEADERS = ArrayType(

@@ -20,9 +20,10 @@ partitions, and `latest` lies further on; the batch ends where it did, and the r
 import math
 from collections.abc import Callable
 
-from ..reading.bounds import OffsetBounds
-from ..reading.partitions import TopicPartition
-from ..reading.range_reader import OffsetRange
+from odradek.pipeline.reading.bounds import OffsetBounds
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+
 from .options import ReadOptions
 from .origin import Origin
 from .planning import cut_ranges

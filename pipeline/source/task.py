@@ -8,10 +8,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..decoding.batch_decoder import BatchDecoder
-from ..decoding.decoder import RecordDecoder
-from ..reading.partitions import LogDirectories
-from ..reading.range_reader import OffsetRange, RangeReader
+from odradek.pipeline.decoding.batch_decoder import BatchDecoder
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
+
 from .options import ReadOptions
 
 _THREADS = 2

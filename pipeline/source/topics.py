@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...storage.topic_names import is_internal
-from ..option_values import OptionError
-from ..reading.partitions import TopicPartition
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_names import is_internal
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (key 25): a group's offsets join a transaction."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String
 
 
 class AddOffsetsToTxnRequest(Message, key=ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+"):

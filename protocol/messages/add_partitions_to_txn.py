@@ -5,8 +5,19 @@ From v4 asks for many transactions, between brokers.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Bool, Int16, Int32, Int64, Message, String, Struct, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    since,
+    until,
+)
 
 
 class AddPartitionsToTxnTopic(Struct):

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Int16, Int32, Message, String, Struct, Uint16, Uuid, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Int16, Int32, Message, String, Struct, Uint16, Uuid, since
 
 
 class AddRaftVoterListener(Struct):

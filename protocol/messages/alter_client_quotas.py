@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49): set and remove quotas of users, client ids and addresses."""
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Float64, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Float64, Int16, Int32, Message, String, Struct
 
 
 class AlterClientQuotasEntityData(Struct):

@@ -3,8 +3,8 @@
 Clients should use IncrementalAlterConfigs.
 """
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct
 
 
 class AlterConfigsConfig(Struct):

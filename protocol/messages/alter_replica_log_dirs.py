@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (key 34): move replicas between log directories of one broker."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct
 
 
 class AlterReplicaLogDirTopic(Struct):

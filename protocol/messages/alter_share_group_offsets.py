@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets (key 91): set a share group's start offsets (KIP-932)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid
 
 
 class AlterShareGroupOffsetsRequestPartition(Struct):

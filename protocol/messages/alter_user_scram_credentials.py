@@ -1,7 +1,7 @@
 """AlterUserScramCredentials (key 51): set and delete users' SCRAM credentials."""
 
-from ..api_keys import ApiKey
-from ..schema import Bytes, Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bytes, Int8, Int16, Int32, Message, String, Struct
 
 
 class AlterUserScramCredentialsDeletion(Struct):

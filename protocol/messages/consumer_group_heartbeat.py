@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct, Uuid, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct, Uuid, since
 
 
 class ConsumerGroupHeartbeatTopicPartitions(Struct):

@@ -1,7 +1,7 @@
 """CreateAcls (key 30): add access control entries."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct
 
 
 class CreateAclsCreation(Struct):

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import Bytes, Int16, Int32, Int64, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bytes, Int16, Int32, Int64, Message, String, Struct, since
 
 
 class CreateDelegationTokenRenewer(Struct):

@@ -1,7 +1,7 @@
 """CreatePartitions (key 37): raise the number of partitions of topics."""
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Int16, Int32, Message, String, Struct
 
 
 class CreatePartitionsAssignment(Struct):

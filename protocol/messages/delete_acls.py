@@ -1,7 +1,7 @@
 """DeleteAcls (key 31): delete the access control entries that match filters."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct
 
 
 class DeleteAclsFilter(Struct):

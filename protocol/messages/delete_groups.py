@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int16, Int32, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Int16, Int32, Message, String, Struct, since
 
 
 class DeleteGroupsRequest(Message, key=ApiKey.DELETE_GROUPS, versions="0-3", flexible="2+"):

@@ -1,7 +1,7 @@
 """DeleteRecords (key 21): raise the log start offset of partitions."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct
 
 
 class DeleteRecordsPartition(Struct):

@@ -1,7 +1,7 @@
 """DeleteShareGroupOffsets (key 92): delete a share group's offsets of topics (KIP-932)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct, Uuid
 
 
 class DeleteShareGroupOffsetsRequestTopic(Struct):

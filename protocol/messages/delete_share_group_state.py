@@ -1,7 +1,7 @@
 """DeleteShareGroupState (key 86): forget a share group's state of partitions. Internal, KIP-932."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct, Uuid
 
 
 class DeleteShareGroupStatePartition(Struct):

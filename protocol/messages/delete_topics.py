@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import ZERO_UUID
-from ..schema import (
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import (
     IGNORABLE,
     Int16,
     Int32,

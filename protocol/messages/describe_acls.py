@@ -1,7 +1,7 @@
 """DescribeAcls (key 29): the access control entries that match a filter."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct
 
 
 class DescribeAclsRequest(Message, key=ApiKey.DESCRIBE_ACLS, versions="1-3", flexible="2+"):

@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48): quotas of users, client ids, addresses (KIP-546)."""
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Float64, Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Float64, Int8, Int16, Int32, Message, String, Struct
 
 
 class DescribeClientQuotasComponentData(Struct):

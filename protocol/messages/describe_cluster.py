@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN
-from ..schema import Bool, Int8, Int16, Int32, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN
+from odradek.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct, since
 
 
 class DescribeClusterRequest(Message, key=ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+"):

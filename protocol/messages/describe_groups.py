@@ -2,9 +2,19 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN
-from ..schema import IGNORABLE, Bool, Bytes, Int16, Int32, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Bool,
+    Bytes,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    since,
+)
 
 
 class DescribeGroupsRequest(Message, key=ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+"):

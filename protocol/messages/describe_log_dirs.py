@@ -5,8 +5,18 @@ From v4 on, with total and usable bytes.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Bool, Int16, Int32, Int64, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    since,
+)
 
 
 class DescribeLogDirsRequestTopic(Struct):

@@ -1,7 +1,7 @@
 """DescribeProducers (key 61): partitions' producers and open transactions."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct
 
 
 class DescribeProducersTopic(Struct):

@@ -2,9 +2,20 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import ZERO_UUID
-from ..schema import IGNORABLE, Int16, Int32, Int64, Message, String, Struct, Uint16, Uuid, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uint16,
+    Uuid,
+    since,
+)
 
 
 class DescribeQuorumRequestPartitionData(Struct):

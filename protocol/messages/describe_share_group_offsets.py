@@ -2,8 +2,18 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int16, Int32, Int64, Message, String, Struct, Uuid, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    since,
+)
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):

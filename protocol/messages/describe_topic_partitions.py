@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (key 75): topics' partitions, a page at a time (KIP-966)."""
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN
-from ..schema import Bool, Int16, Int32, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN
+from odradek.protocol.schema import Bool, Int16, Int32, Message, String, Struct, Uuid
 
 
 class DescribeTopicPartitionsRequestTopic(Struct):

@@ -1,7 +1,7 @@
 """DescribeTransactions (key 65): state of transactional ids, and their open partitions."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct
 
 
 class DescribeTransactionsRequest(

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50): users' SCRAM mechanisms and iterations (KIP-554)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct
 
 
 class DescribeUserScramCredentialsUser(Struct):

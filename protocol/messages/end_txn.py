@@ -5,8 +5,8 @@ From v5 answers with the new producer epoch (KIP-890).
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Bool, Int16, Int32, Int64, Message, String, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Bool, Int16, Int32, Int64, Message, String, since
 
 
 class EndTxnRequest(Message, key=ApiKey.END_TXN, versions="0-5", flexible="3+"):

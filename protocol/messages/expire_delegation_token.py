@@ -1,7 +1,7 @@
 """ExpireDelegationToken (key 40): end a delegation token."""
 
-from ..api_keys import ApiKey
-from ..schema import Bytes, Int16, Int32, Int64, Message
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bytes, Int16, Int32, Int64, Message
 
 
 class ExpireDelegationTokenRequest(

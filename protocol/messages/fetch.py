@@ -5,9 +5,9 @@ v0-3 are spoken for clients of Kafka 0.8 to 0.10, which read message sets (legac
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MAX, INT64_MAX, ZERO_UUID
-from ..schema import (
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MAX, INT64_MAX, ZERO_UUID
+from odradek.protocol.schema import (
     IGNORABLE,
     Int8,
     Int16,

@@ -5,8 +5,19 @@ From v4 on, many keys are asked for at once.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int8, Int16, Int32, Message, String, Struct, between, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    between,
+    since,
+    until,
+)
 
 
 class FindCoordinatorRequest(Message, key=ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+"):

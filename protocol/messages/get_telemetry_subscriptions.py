@@ -1,8 +1,8 @@
 """GetTelemetrySubscriptions (key 71): which metrics to push, and how often (KIP-714)."""
 
-from ..api_keys import ApiKey
-from ..primitives import ZERO_UUID
-from ..schema import Bool, Int8, Int16, Int32, Message, String, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Uuid
 
 
 class GetTelemetrySubscriptionsRequest(

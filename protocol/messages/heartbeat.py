@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int16, Int32, Message, String, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Int16, Int32, Message, String, since
 
 
 class HeartbeatRequest(Message, key=ApiKey.HEARTBEAT, versions="0-4", flexible="4+"):

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44): set, delete, append to or subtract from settings (KIP-339)."""
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Int8, Int16, Int32, Message, String, Struct
 
 
 class IncrementalAlterConfigsConfig(Struct):

@@ -5,8 +5,8 @@ v6 (two-phase commit, KIP-939) is spoken but not announced: Kafka calls it unsta
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Int16, Int32, Int64, Message, String, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Int16, Int32, Int64, Message, String, since
 
 
 class InitProducerIdRequest(

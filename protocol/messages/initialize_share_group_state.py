@@ -1,7 +1,7 @@
 """InitializeShareGroupState (key 83): begin to keep it. Internal, KIP-932."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Int64, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid
 
 
 class InitializeShareGroupStatePartition(Struct):

@@ -5,8 +5,8 @@ From v5 on, with static members (KIP-345).
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import (
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
     IGNORABLE,
     Bool,
     Bytes,

@@ -5,8 +5,8 @@ From v3 on, many at once, by instance id too (KIP-345).
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int16, Int32, Message, String, Struct, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Int16, Int32, Message, String, Struct, since, until
 
 
 class LeaveGroupMemberIdentity(Struct):

@@ -5,8 +5,8 @@ From v0 knew only client metrics.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int8, Int16, Int32, Message, String, Struct, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Int8, Int16, Int32, Message, String, Struct, since
 
 
 class ListConfigResourcesRequest(

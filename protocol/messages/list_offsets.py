@@ -5,8 +5,19 @@ v0 is spoken for clients of Kafka 0.8 and 0.9: it lists where segments begin.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int8, Int16, Int32, Int64, Message, String, Struct, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    since,
+    until,
+)
 
 
 class ListOffsetsPartition(Struct):

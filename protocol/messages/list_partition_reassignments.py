@@ -1,7 +1,7 @@
 """ListPartitionReassignments (key 46): the moves of replicas that are under way."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct
 
 
 class ListPartitionReassignmentsTopics(Struct):

@@ -5,9 +5,9 @@ From v10 on, topics have ids; from v12 on, they can be asked for by id.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN, ZERO_UUID
-from ..schema import (
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN, ZERO_UUID
+from odradek.protocol.schema import (
     IGNORABLE,
     Bool,
     Int16,

@@ -1,7 +1,7 @@
 """OffsetDelete (key 47): delete a group's positions (KIP-496). It is never flexible."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct
 
 
 class OffsetDeleteRequestPartition(Struct):

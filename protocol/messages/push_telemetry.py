@@ -1,7 +1,7 @@
 """PushTelemetry (key 72): a client's metrics, as OpenTelemetry bytes (KIP-714)."""
 
-from ..api_keys import ApiKey
-from ..schema import Bool, Bytes, Int8, Int16, Int32, Message, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bool, Bytes, Int8, Int16, Int32, Message, Uuid
 
 
 class PushTelemetryRequest(Message, key=ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+"):

@@ -1,7 +1,7 @@
 """ReadShareGroupState (key 84): a share group's state of partitions. Internal, KIP-932."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid
 
 
 class ReadShareGroupStatePartition(Struct):

@@ -1,7 +1,7 @@
 """RemoveRaftVoter (key 81): remove a voter from the metadata quorum (KIP-853)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Uuid
 
 
 class RemoveRaftVoterRequest(Message, key=ApiKey.REMOVE_RAFT_VOTER, versions="0", flexible="0+"):

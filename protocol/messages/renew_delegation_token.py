@@ -1,7 +1,7 @@
 """RenewDelegationToken (key 39): let a delegation token live longer."""
 
-from ..api_keys import ApiKey
-from ..schema import Bytes, Int16, Int32, Int64, Message
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Bytes, Int16, Int32, Int64, Message
 
 
 class RenewDelegationTokenRequest(

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Bytes, Int16, Int64, Message, String, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import IGNORABLE, Bytes, Int16, Int64, Message, String, since
 
 
 class SaslAuthenticateRequest(Message, key=ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+"):

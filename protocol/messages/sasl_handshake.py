@@ -1,7 +1,7 @@
 """SaslHandshake (key 17): choose the SASL mechanism. It is never flexible."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Message, String
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Message, String
 
 
 class SaslHandshakeRequest(Message, key=ApiKey.SASL_HANDSHAKE, versions="0-1"):

@@ -1,8 +1,8 @@
 """ShareGroupDescribe (key 77): state, members and assignments of share groups (KIP-932)."""
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN
-from ..schema import Bool, Int16, Int32, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN
+from odradek.protocol.schema import Bool, Int16, Int32, Message, String, Struct, Uuid
 
 
 class ShareGroupDescribeRequest(

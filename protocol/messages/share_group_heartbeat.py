@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (key 76): a member joins, reports, leaves (KIP-932)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String, Struct, Uuid
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String, Struct, Uuid
 
 
 class ShareGroupHeartbeatRequest(

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import INT32_MIN
-from ..schema import (
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import INT32_MIN
+from odradek.protocol.schema import (
     IGNORABLE,
     Bool,
     Int8,

@@ -1,7 +1,7 @@
 """StreamsGroupTopologyDescriptionUpdate (key 93): the topology, for people to see (KIP-1331)."""
 
-from ..api_keys import ApiKey
-from ..schema import Int8, Int16, Int32, Message, String, Struct
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct
 
 
 class StreamsTopologyUpdateNode(Struct):

@@ -5,9 +5,20 @@ From v6 names topics by id (KIP-1319).
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..primitives import ZERO_UUID
-from ..schema import IGNORABLE, Int16, Int32, Int64, Message, String, Struct, Uuid, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    since,
+    until,
+)
 
 
 class TxnOffsetCommitRequestPartition(Struct):

@@ -1,7 +1,7 @@
 """UnregisterBroker (key 64): forget a broker that is gone for ever."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String
 
 
 class UnregisterBrokerRequest(Message, key=ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+"):

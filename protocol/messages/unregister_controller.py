@@ -1,7 +1,7 @@
 """UnregisterController (key 94): forget a controller that is gone for ever."""
 
-from ..api_keys import ApiKey
-from ..schema import Int16, Int32, Message, String
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Int16, Int32, Message, String
 
 
 class UnregisterControllerRequest(

@@ -2,8 +2,19 @@
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Bool, Int8, Int16, Int32, Message, String, Struct, since, until
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    since,
+    until,
+)
 
 
 class UpdateFeaturesUpdate(Struct):

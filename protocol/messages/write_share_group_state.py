@@ -5,8 +5,19 @@ Internal, KIP-932.
 
 from typing import Annotated
 
-from ..api_keys import ApiKey
-from ..schema import IGNORABLE, Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, since
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import (
+    IGNORABLE,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    since,
+)
 
 
 class WriteShareGroupStateBatch(Struct):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from ..schema import (
+from odradek.protocol.schema import (
     Bool,
     Bytes,
     Float64,

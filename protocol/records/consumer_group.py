@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from ..schema import (
+from odradek.protocol.schema import (
     IGNORABLE,
     Bytes,
     Int8,

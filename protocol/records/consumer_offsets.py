@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from ..primitives import ZERO_UUID
-from ..schema import (
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import (
     IGNORABLE,
     Bytes,
     Int32,
@@ -26,6 +26,7 @@ from ..schema import (
     since,
     tagged,
 )
+
 from .consumer_group import CONSUMER_GROUP_TYPES
 from .share_group import SHARE_GROUP_TYPES
 from .streams_group import STREAMS_GROUP_TYPES

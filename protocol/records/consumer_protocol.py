@@ -10,7 +10,7 @@ Kafka: ConsumerProtocol.
 import struct
 from typing import Annotated, TypeVar
 
-from ..schema import (
+from odradek.protocol.schema import (
     IGNORABLE,
     Bytes,
     DecodeError,

@@ -11,8 +11,19 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Annotated
 
-from ..primitives import ZERO_UUID
-from ..schema import DecodeError, Int16, Int32, Int64, Message, String, Struct, Uint16, Uuid, since
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import (
+    DecodeError,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uint16,
+    Uuid,
+    since,
+)
 
 
 class ControlRecordType(IntEnum):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from ..schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, tagged
+from odradek.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, tagged
 
 
 class StateBatch(Struct):

@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from ..schema import Int8, Int16, Int32, Int64, Message, String, Struct, since, tagged
+from odradek.protocol.schema import (
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    since,
+    tagged,
+)
 
 
 class TransactionLogKey(Message, versions="0"):

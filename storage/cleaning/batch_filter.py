@@ -19,8 +19,8 @@ Kafka: the RecordFilter in Cleaner.cleanInto, Cleaner.shouldRetainRecord, Memory
 import logging
 from typing import NamedTuple
 
-from ...protocol.any_batch import read_message_header
-from ...protocol.batch_header import (
+from odradek.protocol.any_batch import read_message_header
+from odradek.protocol.batch_header import (
     MAGIC_V2,
     NO_TIMESTAMP,
     BatchHeader,
@@ -28,12 +28,13 @@ from ...protocol.batch_header import (
     check_crc,
     read_header,
 )
-from ...protocol.compression import Buffer, CompressionType
-from ...protocol.legacy import LegacyRecord, read_entries, read_message_set
-from ...protocol.record import payload, read_records
-from ...protocol.records.control import ControlRecordType, control_type
-from ...protocol.schema import DecodeError
-from ..txn_index import AbortedTransaction
+from odradek.protocol.compression import Buffer, CompressionType
+from odradek.protocol.legacy import LegacyRecord, read_entries, read_message_set
+from odradek.protocol.record import payload, read_records
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.schema import DecodeError
+from odradek.storage.txn_index import AbortedTransaction
+
 from .cleaned_batch import batch_of, batch_of_old_records, delete_horizon, empty_batch_of
 from .cleaned_transactions import CleanedTransactions
 from .input import StoredBatch

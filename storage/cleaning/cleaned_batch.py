@@ -16,7 +16,7 @@ Kafka: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHead
 
 from collections.abc import Sequence
 
-from ...protocol.batch_header import (
+from odradek.protocol.batch_header import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
@@ -33,10 +33,11 @@ from ...protocol.batch_header import (
     pack_header,
     stamp_crc,
 )
-from ...protocol.compression import CompressionType, compress
-from ...protocol.legacy import LegacyRecord
-from ...protocol.primitives import read_varlong, write_varint
-from ...protocol.record import MAX_INT64, MIN_INT64, Record, append_record
+from odradek.protocol.compression import CompressionType, compress
+from odradek.protocol.legacy import LegacyRecord
+from odradek.protocol.primitives import read_varlong, write_varint
+from odradek.protocol.record import MAX_INT64, MIN_INT64, Record, append_record
+
 from .record_spans import RecordSpan
 
 _KEPT_BITS = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT

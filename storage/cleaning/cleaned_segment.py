@@ -10,13 +10,14 @@ Kafka: UnifiedLog.createNewCleanedSegment, and the end of Cleaner.cleanSegments.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...protocol.batch_header import NO_TIMESTAMP
-from ...protocol.compression import Buffer
-from ..filenames import FileKind, FileState
-from ..files import MAX_BUFFERS, Files
-from ..index_file import MAX_RELATIVE_OFFSET
-from ..segment import Segment, SegmentShape
-from ..txn_index import AbortedTransaction, rewrite_aborted
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.compression import Buffer
+from odradek.storage.filenames import FileKind, FileState
+from odradek.storage.files import MAX_BUFFERS, Files
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.txn_index import AbortedTransaction, rewrite_aborted
+
 from .task import CleanedSegment
 
 

@@ -13,9 +13,9 @@ Kafka: CleanedTransactionMetadata.
 
 from collections.abc import Iterable
 
-from ...protocol.batch_header import BatchHeader
-from ...protocol.records.control import ControlRecordType
-from ..txn_index import AbortedTransaction
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.txn_index import AbortedTransaction
 
 
 class _Aborted:

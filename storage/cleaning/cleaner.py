@@ -17,8 +17,9 @@ cleaning of its partition.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..filenames import FileKind, segment_file
-from ..files import Files
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+
 from .batch_filter import BatchFilter
 from .cleaned_segment import CleanedSegmentWriter, SegmentOverflowError
 from .cleaned_transactions import CleanedTransactions

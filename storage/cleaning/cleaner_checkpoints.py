@@ -13,12 +13,12 @@ Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpoi
 import logging
 from collections.abc import Mapping
 
-from ..checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
-from ..directories.data_directory import DataDirectory
-from ..filenames import CLEANER_OFFSET_CHECKPOINT
-from ..files import Files
-from ..log import PartitionLog
-from ..log_manager import LogManager
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.filenames import CLEANER_OFFSET_CHECKPOINT
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 
 _logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...protocol.batch_header import HEADER_BYTES, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
-from ...protocol.message_set import SMALLEST_SIZES
-from ..batch_scan import CHUNK_BYTES, CorruptBatchError
-from ..files import Files, OpenFile
+from odradek.protocol.batch_header import HEADER_BYTES, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+from odradek.protocol.message_set import SMALLEST_SIZES
+from odradek.storage.batch_scan import CHUNK_BYTES, CorruptBatchError
+from odradek.storage.files import Files, OpenFile
 
 _HEAD = struct.Struct(">qi")
 _LAST_DELTA = struct.Struct(">i")

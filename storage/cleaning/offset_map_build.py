@@ -10,13 +10,14 @@ Kafka: Cleaner.buildOffsetMap.
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...protocol.any_batch import UNKNOWN_COUNT
-from ...protocol.batch_header import MAGIC_V2, CorruptRecordError, check_crc, read_header
-from ...protocol.record import payload
-from ...protocol.schema import DecodeError
-from ..batch_scan import CorruptBatchError, scan_headers
-from ..filenames import FileKind, segment_file
-from ..segment import Segment
+from odradek.protocol.any_batch import UNKNOWN_COUNT
+from odradek.protocol.batch_header import MAGIC_V2, CorruptRecordError, check_crc, read_header
+from odradek.protocol.record import payload
+from odradek.protocol.schema import DecodeError
+from odradek.storage.batch_scan import CorruptBatchError, scan_headers
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.segment import Segment
+
 from .batch_filter import marker_of, old_records
 from .cleaned_transactions import CleanedTransactions
 from .input import CleanerInput, StoredBatch

@@ -18,9 +18,10 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..log import PartitionLog
-from ..segment import Segment
-from ..segment_shape import shape_of
+from odradek.storage.log import PartitionLog
+from odradek.storage.segment import Segment
+from odradek.storage.segment_shape import shape_of
+
 from .task import CleaningTask, LastRecord, SegmentToClean
 
 _logger = logging.getLogger(__name__)

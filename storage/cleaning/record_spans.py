@@ -6,9 +6,9 @@ checks: what stays can be copied as it is. This is the cleaner's inner loop.
 A batch whose records cannot be told apart is refused whole, before any of them has counted.
 """
 
-from ...protocol.batch_header import BatchHeader, CorruptRecordError
-from ...protocol.primitives import read_varint
-from ...protocol.record import SMALLEST_RECORD_BYTES, skip_headers
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.protocol.primitives import read_varint
+from odradek.protocol.record import SMALLEST_RECORD_BYTES, skip_headers
 
 # One record: it lies in bytes [start, end), its timestamp delta begins at the third position; then
 # its offset delta, its key, and whether it has a value. A bare tuple, for there are millions.

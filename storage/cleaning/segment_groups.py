@@ -8,7 +8,8 @@ Kafka: Cleaner.groupSegmentsBySize.
 
 from collections.abc import Callable, Sequence
 
-from ..index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+
 from .task import SegmentToClean
 
 # The bytes of the offset index and of the time index of a segment.

@@ -9,12 +9,13 @@ Kafka: LocalLog.splitOverflowedSegment (KAFKA-6264).
 
 from pathlib import Path
 
-from ...protocol.any_batch import read_any_header
-from ..batch_scan import CorruptBatchError, scan_headers
-from ..filenames import FileKind, segment_file
-from ..index_file import MAX_RELATIVE_OFFSET
-from ..segment import Segment, SegmentShape
-from ..txn_index import AbortedTransaction, read_aborted
+from odradek.protocol.any_batch import read_any_header
+from odradek.storage.batch_scan import CorruptBatchError, scan_headers
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.txn_index import AbortedTransaction, read_aborted
+
 from .cleaned_segment import CleanedSegmentWriter
 from .input import CleanerInput
 from .task import CleanedGroup, SegmentToClean

@@ -22,11 +22,12 @@ Kafka: LocalLog.replaceSegments.
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...config.topic_config import TopicConfig
-from ..filenames import FileState, SegmentFileName, parse_segment_file, segment_file
-from ..files import Files
-from ..segment import FILE_KINDS, Segment
-from ..segment_shape import shape_of
+from odradek.config.topic_config import TopicConfig
+from odradek.storage.filenames import FileState, SegmentFileName, parse_segment_file, segment_file
+from odradek.storage.files import Files
+from odradek.storage.segment import FILE_KINDS, Segment
+from odradek.storage.segment_shape import shape_of
+
 from .task import CleanedSegment
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ..segment import SegmentShape
-from ..txn_index import AbortedTransaction
+from odradek.storage.segment import SegmentShape
+from odradek.storage.txn_index import AbortedTransaction
 
 
 class SegmentToClean(NamedTuple):

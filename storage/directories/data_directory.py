@@ -12,8 +12,8 @@ Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ...protocol.primitives import random_uuid, uuid_text
-from ..checkpoints import (
+from odradek.protocol.primitives import random_uuid, uuid_text
+from odradek.storage.checkpoints import (
     CheckpointError,
     MetaProperties,
     read_clean_shutdown,
@@ -21,14 +21,14 @@ from ..checkpoints import (
     write_clean_shutdown,
     write_meta_properties,
 )
-from ..filenames import (
+from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     LOCK,
     META_PROPERTIES,
     is_foreign_directory,
     parse_partition_directory,
 )
-from ..files import FileLock, Files, LockHeldError
+from odradek.storage.files import FileLock, Files, LockHeldError
 
 # Looks at the locked directories, with what their meta.properties say, before they are written to.
 Inspection = Callable[[Mapping[Path, MetaProperties | None]], object]

@@ -10,9 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..checkpoints import TopicPartition
-from ..filenames import FileKind, FileState, parse_segment_file, partition_directory, segment_file
-from ..files import Files
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.filenames import (
+    FileKind,
+    FileState,
+    parse_segment_file,
+    partition_directory,
+    segment_file,
+)
+from odradek.storage.files import Files
+
 from .data_directory import DataDirectory
 
 # So much is read before the broker listens: that is less than a second's work.

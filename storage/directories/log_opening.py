@@ -9,16 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ...config.broker_config import BrokerConfig
-from ...config.topic_config import TopicConfig
-from ..checkpoints import CheckpointError, TopicPartition, read_topic_id
-from ..deletions import Deletions
-from ..filenames import PARTITION_METADATA, partition_directory
-from ..files import Files
-from ..log import PartitionLog
-from ..recovering.log_source import LogSource
-from ..recovering.producer_recovery import RecentBatches
-from ..recovering.task import RecoveryTask
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_topic_id
+from odradek.storage.deletions import Deletions
+from odradek.storage.filenames import PARTITION_METADATA, partition_directory
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.recovering.log_source import LogSource
+from odradek.storage.recovering.producer_recovery import RecentBatches
+from odradek.storage.recovering.task import RecoveryTask
+
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .offset_checkpoints import read_log_starts, read_recovery_points

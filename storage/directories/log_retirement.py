@@ -10,13 +10,14 @@ Kafka: LogManager.asyncDelete.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import random_uuid
-from ..checkpoints import TopicPartition
-from ..deletions import Deletions
-from ..filenames import DirectoryState, retired_directory
-from ..files import Files
-from ..log import PartitionLog
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import random_uuid
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.deletions import Deletions
+from odradek.storage.filenames import DirectoryState, retired_directory
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable

@@ -9,16 +9,17 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from ..checkpoints import TopicPartition
-from ..filenames import (
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.filenames import (
     DirectoryState,
     PartitionDirectoryName,
     is_foreign_directory,
     parse_partition_directory,
     partition_directory,
 )
-from ..files import Files
-from ..topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.files import Files
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+
 from .data_directory import DataDirectory
 from .found_log import FoundLog, unflushed_bytes
 from .offset_checkpoints import read_high_watermarks, read_log_starts, read_recovery_points

@@ -12,11 +12,12 @@ The metadata log stands here too, but is nobody's to ask for, and in no checkpoi
 from collections.abc import Callable
 from operator import attrgetter
 
-from ...protocol.errors import ApiError, ErrorCode
-from ..checkpoints import TopicPartition
-from ..log import PartitionLog
-from ..moving.future_log import FutureLog
-from ..topic_names import CLUSTER_METADATA_TOPIC
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.log import PartitionLog
+from odradek.storage.moving.future_log import FutureLog
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+
 from .data_directory import DataDirectory
 from .disk_errors import is_full_disk
 from .found_log import FoundLog

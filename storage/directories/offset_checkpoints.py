@@ -14,14 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from ..checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
-from ..filenames import (
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from ..files import Files
-from ..log import PartitionLog
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from ...protocol.errors import ApiError
-from ..flush_plan import FlushPlan
-from ..log import PartitionLog
-from ..retention import delete_old_segments
+from odradek.protocol.errors import ApiError
+from odradek.storage.flush_plan import FlushPlan
+from odradek.storage.log import PartitionLog
+from odradek.storage.retention import delete_old_segments
 
 _logger = logging.getLogger(__name__)
 

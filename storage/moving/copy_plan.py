@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..checkpoints import write_epochs
-from ..filenames import LEADER_EPOCH_CHECKPOINT
-from ..files import Files, OpenFile
-from ..segment import Segment
+from odradek.storage.checkpoints import write_epochs
+from odradek.storage.filenames import LEADER_EPOCH_CHECKPOINT
+from odradek.storage.files import Files, OpenFile
+from odradek.storage.segment import Segment
 
 
 class CopiedRange(NamedTuple):

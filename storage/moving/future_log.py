@@ -17,9 +17,9 @@ cleaned all the same is another object, and is copied again.
 
 from pathlib import Path
 
-from ..checkpoints import TopicPartition, write_epochs, write_topic_id
-from ..directories.data_directory import DataDirectory
-from ..filenames import (
+from odradek.storage.checkpoints import TopicPartition, write_epochs, write_topic_id
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     FileKind,
@@ -27,9 +27,10 @@ from ..filenames import (
     parse_segment_file,
     segment_file,
 )
-from ..files import Files
-from ..log import PartitionLog
-from ..segment import Segment
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.segment import Segment
+
 from .copy_plan import CopiedRange, CopyPlan
 
 COPY_BYTES = 32 << 20  # of one plan: also how much may wait to be synced

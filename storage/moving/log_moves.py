@@ -20,21 +20,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ...config.topic_config import TopicConfig
-from ...protocol.errors import ApiError, ErrorCode
-from ...protocol.primitives import random_uuid
-from ..checkpoints import TopicPartition
-from ..directories.data_directory import DataDirectory
-from ..filenames import (
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import random_uuid
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.filenames import (
     MAX_NAME_LENGTH,
     DirectoryState,
     parse_partition_directory,
     partition_directory,
     retired_directory,
 )
-from ..files import Files
-from ..log import PartitionLog
-from ..log_manager import LogManager
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
+
 from .future_log import FutureLog
 
 _logger = logging.getLogger(__name__)

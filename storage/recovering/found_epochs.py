@@ -4,12 +4,13 @@ where it is missing or garbled.
 
 import logging
 
-from ...protocol.batch_header import BatchHeader
-from ..batch_scan import CorruptBatchError
-from ..checkpoints import CheckpointError
-from ..filenames import LEADER_EPOCH_CHECKPOINT
-from ..leader_epochs import LeaderEpochs
-from ..segment_list import SegmentList
+from odradek.protocol.batch_header import BatchHeader
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.checkpoints import CheckpointError
+from odradek.storage.filenames import LEADER_EPOCH_CHECKPOINT
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.segment_list import SegmentList
+
 from .log_source import LogSource
 
 _logger = logging.getLogger(__name__)

@@ -7,15 +7,16 @@ segment whose offsets are too far apart for an index (Kafka before 2.0 made such
 import logging
 from collections.abc import Sequence
 
-from ..cleaning.input import CleanerInput
-from ..cleaning.segment_split import overflows, split_segment
-from ..cleaning.segment_swap import SegmentSwap
-from ..cleaning.task import SegmentToClean
-from ..filenames import FileKind, FileState, SegmentFileName, segment_file
-from ..index_file import MAX_RELATIVE_OFFSET
-from ..segment import Segment
-from ..segment_list import SegmentList
-from ..segment_shape import shape_of
+from odradek.storage.cleaning.input import CleanerInput
+from odradek.storage.cleaning.segment_split import overflows, split_segment
+from odradek.storage.cleaning.segment_swap import SegmentSwap
+from odradek.storage.cleaning.task import SegmentToClean
+from odradek.storage.filenames import FileKind, FileState, SegmentFileName, segment_file
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.segment import Segment
+from odradek.storage.segment_list import SegmentList
+from odradek.storage.segment_shape import shape_of
+
 from .log_source import LogSource
 
 _logger = logging.getLogger(__name__)

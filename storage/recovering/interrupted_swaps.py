@@ -9,7 +9,14 @@ had begun: the old segments in its range go, and then it gets its name. Other le
 import logging
 from collections.abc import Sequence
 
-from ..filenames import FileKind, FileState, SegmentFileName, parse_segment_file, segment_file
+from odradek.storage.filenames import (
+    FileKind,
+    FileState,
+    SegmentFileName,
+    parse_segment_file,
+    segment_file,
+)
+
 from .found_segments import open_segment
 from .log_source import LogSource
 

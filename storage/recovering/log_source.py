@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...config.topic_config import TopicConfig
-from ..deletions import Deletions
-from ..files import Files
-from ..leader_epochs import LeaderEpochs
-from ..producer_state import ProducerStates
-from ..segment_list import SegmentList
+from odradek.config.topic_config import TopicConfig
+from odradek.storage.deletions import Deletions
+from odradek.storage.files import Files
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment_list import SegmentList
+
 from .producer_recovery import RecentBatches
 
 

@@ -12,15 +12,15 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from ...protocol.batch_header import BatchHeader, CorruptRecordError
-from ...protocol.compression import Buffer
-from ...protocol.schema import DecodeError
-from ..batch_scan import CorruptBatchError
-from ..producer_entry import BATCHES_KEPT, BatchSpan, ProducerEntry
-from ..producer_state import ProducerStates
-from ..segment import Segment
-from ..segment_list import SegmentList
-from ..txn_index import AbortedTransaction
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.protocol.compression import Buffer
+from odradek.protocol.schema import DecodeError
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.producer_entry import BATCHES_KEPT, BatchSpan, ProducerEntry
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment import Segment
+from odradek.storage.segment_list import SegmentList
+from odradek.storage.txn_index import AbortedTransaction
 
 _logger = logging.getLogger(__name__)
 

@@ -19,12 +19,13 @@ of the leader epochs is put right from the batches that are read again: the reco
 where it was until the log is flushed, and the next start begins there once more.
 """
 
-from ..batch_scan import CorruptBatchError
-from ..filenames import FileKind, SegmentFileName
-from ..leader_epochs import LeaderEpochs
-from ..segment import Segment, SegmentShape
-from ..segment_list import SegmentList
-from ..segment_shape import shape_of
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.filenames import FileKind, SegmentFileName
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.segment_list import SegmentList
+from odradek.storage.segment_shape import shape_of
+
 from .found_epochs import load_epochs
 from .found_segments import drop_segments, load_segments, split_overflowing
 from .interrupted_swaps import finish_interrupted_swaps

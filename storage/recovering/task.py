@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ...config.topic_config import TopicConfig
-from ..deletions import Deletions
-from ..files import Files
+from odradek.config.topic_config import TopicConfig
+from odradek.storage.deletions import Deletions
+from odradek.storage.files import Files
+
 from .log_source import LogSource
 from .producer_recovery import RecentBatches, recent_batches
 from .recovery import load_log

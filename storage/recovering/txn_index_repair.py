@@ -12,12 +12,13 @@ Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called.
 import logging
 from collections.abc import Iterable
 
-from ...protocol.batch_header import CorruptRecordError
-from ..filenames import FileKind
-from ..producer_state import ProducerStates
-from ..segment import Segment
-from ..segment_list import SegmentList
-from ..txn_index import ENTRY_BYTES, AbortedTransaction, entries_of, rewrite_aborted
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.filenames import FileKind
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment import Segment
+from odradek.storage.segment_list import SegmentList
+from odradek.storage.txn_index import ENTRY_BYTES, AbortedTransaction, entries_of, rewrite_aborted
+
 from .producer_recovery import rebuild_producer_state, replay_producer
 
 _logger = logging.getLogger(__name__)

@@ -8,15 +8,16 @@ Kafka: LogLoader.recoverLog, LogSegment.recover.
 
 import logging
 
-from ...protocol.batch_header import BatchHeader, CorruptRecordError
-from ..batch_scan import CorruptBatchError, scan_checked
-from ..filenames import FileKind
-from ..index_file import MAX_RELATIVE_OFFSET
-from ..leader_epochs import LeaderEpochs
-from ..producer_state import ProducerStates
-from ..segment import Segment
-from ..segment_list import SegmentList
-from ..txn_index import rewrite_aborted
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.storage.batch_scan import CorruptBatchError, scan_checked
+from odradek.storage.filenames import FileKind
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment import Segment
+from odradek.storage.segment_list import SegmentList
+from odradek.storage.txn_index import rewrite_aborted
+
 from .found_epochs import epochs_from_batches, note_epoch
 from .found_segments import drop_segments
 from .log_source import LogSource

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...protocol.batch_header import CorruptRecordError
-from ...storage.filenames import FileKind
-from ...storage.files import Files
-from ...storage.raw_message import UnreadableError
-from ..broken_pipe import leave_quietly
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.filenames import FileKind
+from odradek.storage.files import Files
+from odradek.storage.raw_message import UnreadableError
+from odradek.tools.broken_pipe import leave_quietly
+
 from .decoders import (
     OFFSETS,
     SHARE_STATE,

@@ -12,27 +12,28 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ...protocol.declaration import present_fields
-from ...protocol.primitives import read_uvarint
-from ...protocol.records import (
+from odradek.protocol.declaration import present_fields
+from odradek.protocol.primitives import read_uvarint
+from odradek.protocol.records import (
     cluster_metadata,
     consumer_offsets,
     share_group_state,
     transaction_state,
 )
-from ...protocol.records.consumer_protocol import (
+from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from ...protocol.records.control import (
+from odradek.protocol.records.control import (
     QUORUM_RECORDS,
     ControlRecordType,
     control_type,
     coordinator_epoch_of,
 )
-from ...protocol.schema import DecodeError, Message, Struct, codec_for
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import AnyRecord
+from odradek.protocol.schema import DecodeError, Message, Struct, codec_for
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import AnyRecord
+
 from .java_text import text_of
 from .kafka_json import Json, as_json
 

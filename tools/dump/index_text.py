@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...protocol.batch_header import NO_TIMESTAMP
-from ...storage.filenames import FileKind
-from ...storage.files import Files
-from ...storage.index_file import IndexFile
-from ...storage.offset_index import OffsetIndex
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import RawBatch
-from ...storage.time_index import TimeIndex
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.storage.filenames import FileKind
+from odradek.storage.files import Files
+from odradek.storage.index_file import IndexFile
+from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch
+from odradek.storage.time_index import TimeIndex
+
 from .findings import Findings
 from .java_text import JavaFile, long_of
 from .log_text import LogBytes, Write

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...storage.raw_message import as_int32
+from odradek.storage.raw_message import as_int32
 
 _LONG = re.compile(r"[+-]?[0-9]+")
 # Java takes an encoded surrogate, cut or not, for one broken character, Python for two or three.

@@ -10,9 +10,10 @@ characters that Kafka prints everywhere, an absent value null.
 import base64
 import re
 
-from ...protocol.declaration import ListOf, Wire, present_fields
-from ...protocol.primitives import uuid_text
-from ...protocol.schema import Message, Struct, WireType
+from odradek.protocol.declaration import ListOf, Wire, present_fields
+from odradek.protocol.primitives import uuid_text
+from odradek.protocol.schema import Message, Struct, WireType
+
 from .java_text import double_text
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

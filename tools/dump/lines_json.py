@@ -14,14 +14,15 @@ is true of the log beside it.
 import json
 from collections.abc import Iterator
 
-from ...protocol.batch_header import DELETE_HORIZON_BIT, NO_TIMESTAMP, decrement_sequence
-from ...protocol.record_batch import MAGIC_V2
-from ...storage.filenames import FileKind
-from ...storage.files import Files
-from ...storage.offset_index import OffsetIndex
-from ...storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from ...storage.raw_message import RawMessage
-from ...storage.raw_scan import AnyRecord, RawBatch, RawRecord
+from odradek.protocol.batch_header import DELETE_HORIZON_BIT, NO_TIMESTAMP, decrement_sequence
+from odradek.protocol.record_batch import MAGIC_V2
+from odradek.storage.filenames import FileKind
+from odradek.storage.files import Files
+from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.storage.raw_message import RawMessage
+from odradek.storage.raw_scan import AnyRecord, RawBatch, RawRecord
+
 from .decoders import control_of, text_or_base64
 from .index_text import IndexEntries, IndexOptions, TimeIndexWalk, check_offsets, check_times
 from .java_text import JavaFile, long_of

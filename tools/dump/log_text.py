@@ -7,12 +7,13 @@ been printed. Kafka: DumpLogSegments.dumpLog.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...protocol.batch_header import DELETE_HORIZON_BIT
-from ...protocol.record_batch import MAGIC_V2
-from ...storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
-from ...storage.files import Files, OpenFile
-from ...storage.raw_message import RawMessage, UnreadableError
-from ...storage.raw_scan import AnyRecord, RawBatch, RawRecord, scan_raw
+from odradek.protocol.batch_header import DELETE_HORIZON_BIT
+from odradek.protocol.record_batch import MAGIC_V2
+from odradek.storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
+from odradek.storage.files import Files, OpenFile
+from odradek.storage.raw_message import RawMessage, UnreadableError
+from odradek.storage.raw_scan import AnyRecord, RawBatch, RawRecord, scan_raw
+
 from .decoders import RecordDecoder, control_of
 from .findings import Findings
 from .java_text import JavaFile, long_of, optional_long

@@ -7,12 +7,13 @@ import struct
 
 from crc32c import crc32c
 
-from ...protocol.batch_header import decrement_sequence
-from ...storage.files import Files
-from ...storage.producer_entry import ProducerEntry
-from ...storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
-from ...storage.raw_message import UnreadableError
-from ...storage.txn_index import AbortedTransaction, entries_of
+from odradek.protocol.batch_header import decrement_sequence
+from odradek.storage.files import Files
+from odradek.storage.producer_entry import ProducerEntry
+from odradek.storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.txn_index import AbortedTransaction, entries_of
+
 from .java_text import JavaFile, long_of, optional_long
 from .log_text import Write
 

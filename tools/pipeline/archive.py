@@ -19,7 +19,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ...pipeline.jobs.archive.job import ArchiveSettings
+    from odradek.pipeline.jobs.archive.job import ArchiveSettings
 
 
 def command(  # noqa: PLR0913 # an option each
@@ -68,12 +68,13 @@ def command(  # noqa: PLR0913 # an option each
         raise typer.BadParameter("needs --schema", param_hint="--drop-value")
     directories, spark_settings = log_directories(path), settings_of(conf)
     destination = local_path(archive, "ARCHIVE")
-    from ...pipeline.jobs.topic_choice import TopicChoice
+    from odradek.pipeline.jobs.topic_choice import TopicChoice
+
     from .running import run_job
 
     def job() -> int:
-        from ...pipeline.jobs.archive.job import ArchiveSettings
-        from ...pipeline.jobs.archive.json_schema import read_json_schema
+        from odradek.pipeline.jobs.archive.job import ArchiveSettings
+        from odradek.pipeline.jobs.archive.json_schema import read_json_schema
 
         settings = ArchiveSettings(
             log_directories=directories,
@@ -92,8 +93,9 @@ def command(  # noqa: PLR0913 # an option each
 
 
 def _planned(settings: "ArchiveSettings") -> int:
-    from ...pipeline.jobs.archive.job import plan_archive
-    from ...pipeline.jobs.archive.summary import ArchiveSummary
+    from odradek.pipeline.jobs.archive.job import plan_archive
+    from odradek.pipeline.jobs.archive.summary import ArchiveSummary
+
     from .archive_report import show_plan
 
     plans = plan_archive(settings)
@@ -107,7 +109,8 @@ def _planned(settings: "ArchiveSettings") -> int:
 
 
 def _run(settings: "ArchiveSettings", master: str | None, conf: dict[str, str]) -> int:
-    from ...pipeline.jobs.archive.job import run_archive
+    from odradek.pipeline.jobs.archive.job import run_archive
+
     from .archive_report import show_summary
     from .progress import progress_bar
     from .running import SparkOnDemand

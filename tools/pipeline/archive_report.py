@@ -1,6 +1,7 @@
 """What `odradek pipeline archive` tells."""
 
-from ...pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
+from odradek.pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
+
 from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS
 from .tables import number, say_each, show_table, size
 

@@ -14,8 +14,8 @@ from .options import Conf, Master, settings_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...pipeline.jobs.etl.job import Stop
-    from ...pipeline.jobs.etl.job_file import EtlJob
+    from odradek.pipeline.jobs.etl.job import Stop
+    from odradek.pipeline.jobs.etl.job_file import EtlJob
 
 # What fails is said in a line; stack traces by --conf spark.log.level=WARN. Client settings
 # are options of a query, which Spark prints with its plan: they may hold passwords.
@@ -65,7 +65,7 @@ def command(
     from .running import run_job
 
     def job() -> int:
-        from ...pipeline.jobs.etl.job_file import read_job
+        from odradek.pipeline.jobs.etl.job_file import read_job
 
         read = read_job(file)
         settings = {**_QUIET, **read.spark, **given}
@@ -76,24 +76,26 @@ def command(
 
 
 def _dry_run(job: "EtlJob", master: str | None, settings: dict[str, str]) -> int:
-    from ...pipeline.jobs.etl.client_options import checked_options
+    from odradek.pipeline.jobs.etl.client_options import checked_options
+
     from .etl_report import show_plan, topics_of
 
     checked = checked_options(job)
     topics = topics_of(checked)
     with _session(job, master, settings) as spark:
-        from ...pipeline.jobs.etl.job import planned
+        from odradek.pipeline.jobs.etl.job import planned
 
         plan, goes_on = planned(spark, job)
         return show_plan(job, plan, topics, checked.sink.delivery, goes_on=goes_on)
 
 
 def _run(job: "EtlJob", master: str | None, settings: dict[str, str], once: bool) -> int:
-    from ...pipeline.jobs.etl.client_options import checked_options
+    from odradek.pipeline.jobs.etl.client_options import checked_options
 
     checked_options(job)  # what is wrong with them is said before Spark is started
     with _session(job, master, settings) as spark:
-        from ...pipeline.jobs.etl.job import etl
+        from odradek.pipeline.jobs.etl.job import etl
+
         from .etl_report import show_progress, show_summary
 
         started = time.monotonic()
@@ -124,7 +126,7 @@ def _stopped_by_signals() -> "Iterator[Stop]":
     """The first one asks for an end after the batch, the second one for one at once."""
     import signal
 
-    from ...pipeline.jobs.etl.job import Stop
+    from odradek.pipeline.jobs.etl.job import Stop
 
     stop = Stop()
 

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ...pipeline.jobs.etl.client_options import CheckedOptions, written_topics
-from ...pipeline.jobs.etl.job_file import EtlJob
-from ...pipeline.jobs.etl.progress import EtlBatch, EtlSummary
-from ...pipeline.jobs.job_error import JobError
-from ...pipeline.option_values import OptionError
-from ...pipeline.sink.write_options import Delivery
+from odradek.pipeline.jobs.etl.client_options import CheckedOptions, written_topics
+from odradek.pipeline.jobs.etl.job_file import EtlJob
+from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.sink.write_options import Delivery
+
 from .running import EXIT_DONE, EXIT_INTERRUPTED
 from .tables import number, say_each, show_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from ...pipeline.jobs.etl.plan import EtlPlan
+    from odradek.pipeline.jobs.etl.plan import EtlPlan
 
 _LINE_EVERY_S = 10.0
 _PROMISES = {
@@ -34,8 +35,8 @@ Topics = dict[str, dict[str, int]]
 
 def topics_of(checked: CheckedOptions) -> Topics:
     """By source, the topics it would read now and their partitions. Raises JobError."""
-    from ...pipeline.source.batch_reader import make_origin
-    from ...pipeline.source.resolving import wanted_partitions
+    from odradek.pipeline.source.batch_reader import make_origin
+    from odradek.pipeline.source.resolving import wanted_partitions
 
     found: Topics = {}
     for name, options in checked.sources.items():

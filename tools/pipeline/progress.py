@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.told import QUIET, Told
 
 
 @contextmanager

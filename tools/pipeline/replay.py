@@ -9,7 +9,7 @@ import typer
 from .options import Conf, DryRun, Master, Topic, Topics, local_path, settings_of
 
 if TYPE_CHECKING:
-    from ...pipeline.jobs.replay.job import ReplaySettings
+    from odradek.pipeline.jobs.replay.job import ReplaySettings
 
 
 def command(  # noqa: PLR0913 # an option each
@@ -87,9 +87,9 @@ def command(  # noqa: PLR0913 # an option each
     from .running import run_job
 
     def job() -> int:
-        from ...pipeline.jobs.replay.job import ReplaySettings
-        from ...pipeline.jobs.replay.selection import Selection
-        from ...pipeline.jobs.topic_choice import TopicChoice
+        from odradek.pipeline.jobs.replay.job import ReplaySettings
+        from odradek.pipeline.jobs.replay.selection import Selection
+        from odradek.pipeline.jobs.topic_choice import TopicChoice
 
         settings = ReplaySettings(
             archive=source,
@@ -134,7 +134,8 @@ def _time_ms(text: str | None, hint: str) -> int | None:
 
 
 def _planned(settings: "ReplaySettings") -> int:
-    from ...pipeline.jobs.replay.job import plan_replay
+    from odradek.pipeline.jobs.replay.job import plan_replay
+
     from .tables import number, show_table, size
 
     plan = plan_replay(settings)
@@ -154,7 +155,8 @@ def _planned(settings: "ReplaySettings") -> int:
 
 
 def _run(settings: "ReplaySettings", master: str | None, conf: dict[str, str]) -> int:
-    from ...pipeline.jobs.replay.job import plan_replay, run_replay
+    from odradek.pipeline.jobs.replay.job import plan_replay, run_replay
+
     from .progress import progress_bar
     from .replay_report import show_summary
     from .running import SparkOnDemand

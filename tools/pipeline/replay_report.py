@@ -1,7 +1,8 @@
 """What `odradek pipeline replay` tells."""
 
-from ...pipeline.jobs.replay.job import ReplaySummary
-from ...pipeline.jobs.replay.sending import PartitionReplayed
+from odradek.pipeline.jobs.replay.job import ReplaySummary
+from odradek.pipeline.jobs.replay.sending import PartitionReplayed
+
 from .running import EXIT_DONE
 from .tables import number, say_each, show_table
 

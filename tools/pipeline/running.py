@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
 
-from ...pipeline.jobs.job_error import JobError
-from ...pipeline.session import NoSparkError, make_session
-from ..broken_pipe import leave_quietly
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.session import NoSparkError, make_session
+from odradek.tools.broken_pipe import leave_quietly
+
 from .quiet_spark import quiet_settings, start_interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...pipeline.jobs.spark_tasks import SparkTasks
+    from odradek.pipeline.jobs.spark_tasks import SparkTasks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -78,7 +79,7 @@ def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "Sp
     except NoSparkError:
         raise
     except Exception as error:  # whatever Spark finds wrong with the master or a setting
-        from ...pipeline.jobs.spark_tasks import reason_of
+        from odradek.pipeline.jobs.spark_tasks import reason_of
 
         raise JobError(f"Spark does not start: {reason_of(error)}") from error
 
@@ -110,7 +111,7 @@ class SparkOnDemand:
             yield from self._tasks().run(work, items, description)
 
     def _tasks(self) -> "SparkTasks":
-        from ...pipeline.jobs.spark_tasks import SparkTasks
+        from odradek.pipeline.jobs.spark_tasks import SparkTasks
 
         if self._session is None:
             self._session = spark_session(*self._wanted)

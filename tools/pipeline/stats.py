@@ -19,7 +19,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ...pipeline.jobs.stats.job import StatsReport, StatsSettings
+    from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings
 
 
 def command(  # noqa: PLR0913 # an option each
@@ -56,8 +56,8 @@ def command(  # noqa: PLR0913 # an option each
     from .running import run_job
 
     def job() -> int:
-        from ...pipeline.jobs.stats.job import StatsSettings
-        from ...pipeline.jobs.topic_choice import TopicChoice
+        from odradek.pipeline.jobs.stats.job import StatsSettings
+        from odradek.pipeline.jobs.topic_choice import TopicChoice
 
         settings = StatsSettings(
             log_directories=directories,
@@ -76,7 +76,8 @@ def command(  # noqa: PLR0913 # an option each
 
 
 def _planned(settings: "StatsSettings", *, as_json: bool) -> int:
-    from ...pipeline.jobs.stats.job import plan_stats
+    from odradek.pipeline.jobs.stats.job import plan_stats
+
     from .stats_report import show_plan
 
     return show_plan(plan_stats(settings), as_json=as_json)
@@ -85,7 +86,8 @@ def _planned(settings: "StatsSettings", *, as_json: bool) -> int:
 def _run(
     settings: "StatsSettings", master: str | None, conf: dict[str, str]
 ) -> "tuple[StatsReport, float]":
-    from ...pipeline.jobs.stats.job import run_stats
+    from odradek.pipeline.jobs.stats.job import run_stats
+
     from .progress import progress_bar
     from .running import SparkOnDemand
 

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import typer
 
-from ...pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
-from ...pipeline.jobs.stats.job import StatsReport, TopicStats
-from ...pipeline.jobs.stats.lag import GroupLag
-from ...pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
+from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
+from odradek.pipeline.jobs.stats.lag import GroupLag
+from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+
 from .running import EXIT_DONE, EXIT_PROBLEMS
 
 

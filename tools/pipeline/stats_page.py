@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from ...pipeline.jobs.stats.hour_stats import HourStats
-from ...pipeline.jobs.stats.job import StatsReport, TopicStats
-from ...pipeline.jobs.stats.lag import GroupLag
+from odradek.pipeline.jobs.stats.hour_stats import HourStats
+from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
+from odradek.pipeline.jobs.stats.lag import GroupLag
+
 from .html_tables import safe, table, with_bar
 from .stats_json import instant
 from .stats_report import percent

@@ -4,9 +4,10 @@ import json
 
 import typer
 
-from ...pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
-from ...pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
-from ...pipeline.jobs.stats.lag import GroupLag, PartitionLag
+from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
+from odradek.pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
+from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
+
 from .running import EXIT_DONE, EXIT_PROBLEMS
 from .stats_json import instant
 from .tables import number, say_each, show_table, size

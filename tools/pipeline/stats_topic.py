@@ -1,8 +1,9 @@
 """One topic on the statistics page: charts over time and over sizes, and its facts."""
 
-from ...pipeline.jobs.stats.hour_stats import HourStats, merged
-from ...pipeline.jobs.stats.job import TopicStats
-from ...pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.pipeline.jobs.stats.hour_stats import HourStats, merged
+from odradek.pipeline.jobs.stats.job import TopicStats
+from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+
 from .html_tables import facts, safe
 from .stats_json import instant
 from .stats_report import hour_text, percent

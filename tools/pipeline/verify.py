@@ -17,7 +17,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ...pipeline.jobs.verify.job import VerifySettings
+    from odradek.pipeline.jobs.verify.job import VerifySettings
 
 
 def command(
@@ -42,8 +42,8 @@ def command(
     from .running import run_job
 
     def job() -> int:
-        from ...pipeline.jobs.topic_choice import TopicChoice
-        from ...pipeline.jobs.verify.job import VerifySettings
+        from odradek.pipeline.jobs.topic_choice import TopicChoice
+        from odradek.pipeline.jobs.verify.job import VerifySettings
 
         chosen = TopicChoice(names=topic or (), pattern=topics) if topic or topics else None
         settings = VerifySettings(log_directories=directories, topics=chosen, deep=deep)
@@ -55,7 +55,8 @@ def command(
 
 
 def _planned(settings: "VerifySettings", *, as_json: bool) -> int:
-    from ...pipeline.jobs.verify.job import plan_verify
+    from odradek.pipeline.jobs.verify.job import plan_verify
+
     from .verify_report import show_plan
 
     return show_plan(plan_verify(settings), as_json=as_json)
@@ -64,7 +65,8 @@ def _planned(settings: "VerifySettings", *, as_json: bool) -> int:
 def _run(
     settings: "VerifySettings", master: str | None, conf: dict[str, str], *, as_json: bool
 ) -> int:
-    from ...pipeline.jobs.verify.job import run_verify
+    from odradek.pipeline.jobs.verify.job import run_verify
+
     from .progress import progress_bar
     from .running import SparkOnDemand
     from .verify_report import show_json, show_report

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import typer
 
-from ...pipeline.jobs.verify.findings import Finding, Severity
-from ...pipeline.jobs.verify.job import VerifyReport
-from ...pipeline.jobs.verify.partition_join import PartitionVerdict
-from ...pipeline.jobs.verify.plan import PartitionListing
+from odradek.pipeline.jobs.verify.findings import Finding, Severity
+from odradek.pipeline.jobs.verify.job import VerifyReport
+from odradek.pipeline.jobs.verify.partition_join import PartitionVerdict
+from odradek.pipeline.jobs.verify.plan import PartitionListing
+
 from .running import EXIT_DONE, EXIT_PROBLEMS
 from .tables import number, say_each, show_table, size
 

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from ...storage.retention_rules import WhyNotDeleted
+from odradek.storage.retention_rules import WhyNotDeleted
+
 from .stored_retention import StoredLog
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import typer
 
-from ...config.broker_config import BrokerConfig
-from ...config.errors import ConfigError
-from ...config.loading import load_config
-from ...storage.files import Files
-from ...storage.retention_rules import duration, explain
-from ..broken_pipe import leave_quietly
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
+from odradek.config.loading import load_config
+from odradek.storage.files import Files
+from odradek.storage.retention_rules import duration, explain
+from odradek.tools.broken_pipe import leave_quietly
+
 from .answers import json_lines, lines
 from .stored_retention import StoredRetention, Wanted
 

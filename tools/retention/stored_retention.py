@@ -10,31 +10,31 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...broker.admin.config_in_force import ConfigInForce
-from ...config.broker_config import BrokerConfig
-from ...config.topic_config import TopicConfig
-from ...coordinator.journal import CorruptJournalError
-from ...coordinator.metadata.cluster_metadata import ClusterMetadata
-from ...coordinator.metadata.metadata_reading import read_metadata
-from ...coordinator.metadata.quorum_state import QuorumStateError
-from ...protocol.batch_header import NO_TIMESTAMP
-from ...storage.batch_scan import CorruptBatchError
-from ...storage.checkpoints import (
+from odradek.broker.admin.config_in_force import ConfigInForce
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.journal import CorruptJournalError
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.metadata_reading import read_metadata
+from odradek.coordinator.metadata.quorum_state import QuorumStateError
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.checkpoints import (
     CheckpointError,
     TopicPartition,
     read_meta_properties,
     read_offsets,
 )
-from ...storage.filenames import (
+from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     DirectoryState,
     is_foreign_directory,
     parse_partition_directory,
 )
-from ...storage.files import Files
-from ...storage.log_reader import LogReader, SegmentFile
-from ...storage.retention_rules import LogFacts, SegmentFacts
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader, SegmentFile
+from odradek.storage.retention_rules import LogFacts, SegmentFacts
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 Wanted = Callable[[str, int], bool]
 

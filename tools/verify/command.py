@@ -10,9 +10,10 @@ from pathlib import Path
 
 import typer
 
-from ...storage.filenames import FileKind
-from ...storage.files import Files
-from ..broken_pipe import leave_quietly
+from odradek.storage.filenames import FileKind
+from odradek.storage.files import Files
+from odradek.tools.broken_pipe import leave_quietly
+
 from .directories import DirectoriesCheck
 from .findings import Finding, Findings, Totals
 from .progress import Progress

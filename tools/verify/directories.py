@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
-from ...protocol.primitives import ZERO_UUID, uuid_text
-from ...storage.checkpoints import (
+from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
+from odradek.protocol.primitives import ZERO_UUID, uuid_text
+from odradek.storage.checkpoints import (
     CheckpointError,
     MetaProperties,
     TopicPartition,
@@ -18,7 +18,7 @@ from ...storage.checkpoints import (
     read_offsets,
     read_topic_id,
 )
-from ...storage.filenames import (
+from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     LEADER_EPOCH_CHECKPOINT,
     LOCK,
@@ -35,8 +35,9 @@ from ...storage.filenames import (
     parse_partition_directory,
     parse_segment_file,
 )
-from ...storage.files import Files
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.files import Files
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+
 from .findings import Findings
 from .log_check import LogCheck
 from .log_state import LogFacts

@@ -3,9 +3,10 @@
 from bisect import bisect_right
 from pathlib import Path
 
-from ...storage.checkpoints import CheckpointError, read_epochs
-from ...storage.files import Files
-from ...storage.raw_scan import RawBatch
+from odradek.storage.checkpoints import CheckpointError, read_epochs
+from odradek.storage.files import Files
+from odradek.storage.raw_scan import RawBatch
+
 from .findings import Findings, Tally
 
 _MADE_ANEW = "it is made anew from the batches"

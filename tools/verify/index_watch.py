@@ -8,14 +8,15 @@ used of it is zeros; so it is after a kill.
 
 from pathlib import Path
 
-from ...protocol.batch_header import NO_TIMESTAMP
-from ...storage.files import Files
-from ...storage.index_file import IndexFile
-from ...storage.offset_index import OffsetIndex
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import RawBatch
-from ...storage.time_index import TimeIndex
-from ..dump.index_text import IndexEntries, check_offsets, check_times
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.storage.files import Files
+from odradek.storage.index_file import IndexFile
+from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch
+from odradek.storage.time_index import TimeIndex
+from odradek.tools.dump.index_text import IndexEntries, check_offsets, check_times
+
 from .findings import Findings, Tally
 
 MADE_ANEW = "it is made anew from the log"

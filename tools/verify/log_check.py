@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ...storage.filenames import (
+from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
     FileKind,
     FileState,
@@ -10,9 +10,10 @@ from ...storage.filenames import (
     parse_segment_file,
     segment_file,
 )
-from ...storage.files import Files
-from ...storage.log_reader import LogReader, SegmentFile
-from ...storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader, SegmentFile
+from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+
 from .epoch_watch import EpochWatch
 from .findings import Findings
 from .log_state import LogFacts, LogState

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...storage.filenames import FileKind, segment_file
-from ...storage.files import Files
-from ...storage.log_reader import LogReader
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
+
 from .epoch_watch import EpochWatch
 from .findings import Findings
 from .progress import Progress

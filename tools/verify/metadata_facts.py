@@ -6,9 +6,9 @@ can be read of it is taken. Records of a metadata transaction count once it ends
 
 from dataclasses import dataclass, field
 
-from ...coordinator.metadata.configs import ConfigResourceType
-from ...protocol.primitives import read_uvarint
-from ...protocol.records.cluster_metadata import (
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.protocol.primitives import read_uvarint
+from odradek.protocol.records.cluster_metadata import (
     RECORD_TYPES,
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -19,8 +19,8 @@ from ...protocol.records.cluster_metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from ...protocol.schema import DecodeError, Message
-from ...storage.raw_scan import AnyRecord
+from odradek.protocol.schema import DecodeError, Message
+from odradek.storage.raw_scan import AnyRecord
 
 
 @dataclass

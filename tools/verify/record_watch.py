@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...protocol.schema import DecodeError
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import AnyRecord, RawBatch
-from ...storage.topic_names import (
+from odradek.protocol.schema import DecodeError
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import AnyRecord, RawBatch
+from odradek.storage.topic_names import (
     CLUSTER_METADATA_TOPIC,
     CONSUMER_OFFSETS_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from ..dump.decoders import (
+from odradek.tools.dump.decoders import (
     OFFSETS,
     SHARE_STATE,
     TRANSACTIONS,
@@ -20,6 +20,7 @@ from ..dump.decoders import (
     control_of,
     metadata_decoder,
 )
+
 from .findings import Findings, Tally
 
 _DECODERS: Mapping[str, RecordDecoder] = {

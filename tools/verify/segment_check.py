@@ -1,10 +1,11 @@
 """One segment of a log: every batch, and the indexes that should lead to it."""
 
-from ...storage.filenames import FileKind
-from ...storage.index_file import MAX_RELATIVE_OFFSET
-from ...storage.log_reader import SegmentFile
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import RawBatch
+from odradek.storage.filenames import FileKind
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+from odradek.storage.log_reader import SegmentFile
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch
+
 from .findings import Tally
 from .index_watch import OffsetIndexWatch, TimeIndexWatch
 from .log_state import LogState

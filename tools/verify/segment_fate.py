@@ -5,7 +5,7 @@ point on is read, and where the first unsound batch begins the log ends: the res
 and all later segments go. Kafka: LogLoader.recoverLog.
 """
 
-from ...storage.log_reader import SegmentFile
+from odradek.storage.log_reader import SegmentFile
 
 
 class SegmentFate:

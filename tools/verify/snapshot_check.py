@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from ...storage.files import Files
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import RawBatch, scan_raw
-from ...storage.topic_names import CLUSTER_METADATA_TOPIC
-from ..dump.decoders import control_of
+from odradek.storage.files import Files
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch, scan_raw
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.tools.dump.decoders import control_of
+
 from .findings import Findings
 from .record_watch import RecordWatch, SeeRecord
 

@@ -7,12 +7,13 @@ there may be an entry, and need not be.
 
 from pathlib import Path
 
-from ...protocol.records.control import ControlRecordType, control_type
-from ...protocol.schema import DecodeError
-from ...storage.files import Files
-from ...storage.raw_message import UnreadableError
-from ...storage.raw_scan import RawBatch
-from ...storage.txn_index import ENTRY_BYTES, AbortedTransaction, read_aborted
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.schema import DecodeError
+from odradek.storage.files import Files
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch
+from odradek.storage.txn_index import ENTRY_BYTES, AbortedTransaction, read_aborted
+
 from .findings import Findings, Tally
 
 _MADE_ANEW = "it is made anew after an unclean stop; after a clean one it is believed"

@@ -12,11 +12,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..workers.cleaner_messages import CleanerSettings, Rate
+from odradek.broker.maintenance.workers.cleaner_messages import CleanerSettings, Rate
+
 from .cleaner_worker import COMMAND, CleanerWorker
 
 if TYPE_CHECKING:
-    from ....config.broker_config import BrokerConfig
+    from odradek.config.broker_config import BrokerConfig
 
 IDLE_SECONDS = 10.0
 LARGEST_DEDUPE_BUFFER_BYTES = (1 << 31) - 1  # of one process, as in Kafka

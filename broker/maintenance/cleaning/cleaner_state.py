@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 from .cleaner_status import FinishedRound
 
 if TYPE_CHECKING:
-    from ....config.broker_config import BrokerConfig
-    from ....storage.checkpoints import TopicPartition
-    from ....storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-    from ....storage.log import PartitionLog
-    from ....storage.log_manager import LogManager
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.storage.checkpoints import TopicPartition
+    from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.cleaner")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ....config.topic_config import TopicConfig
-    from ....storage.checkpoints import TopicPartition
-    from ....storage.cleaning.plan import LogToClean
-    from ....storage.cleaning.task import CleanerStats
+    from odradek.config.topic_config import TopicConfig
+    from odradek.storage.checkpoints import TopicPartition
+    from odradek.storage.cleaning.plan import LogToClean
+    from odradek.storage.cleaning.task import CleanerStats
 
 MB = 1 << 20
 

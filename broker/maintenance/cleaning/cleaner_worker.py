@@ -7,8 +7,18 @@ import pickle
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 
-from ..workers.cleaner_messages import CleanerSettings, CleaningFailed, FromProcess, Ready, Unusable
-from ..workers.worker_process import WorkerProcess, command_of, start_process
+from odradek.broker.maintenance.workers.cleaner_messages import (
+    CleanerSettings,
+    CleaningFailed,
+    FromProcess,
+    Ready,
+    Unusable,
+)
+from odradek.broker.maintenance.workers.worker_process import (
+    WorkerProcess,
+    command_of,
+    start_process,
+)
 
 COMMAND = command_of("cleaner_process")
 

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ....storage.cleaning.plan import LogToClean, assess
+from odradek.storage.cleaning.plan import LogToClean, assess
 
 if TYPE_CHECKING:
-    from ....storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-    from ....storage.log import PartitionLog
-    from ....storage.log_manager import LogManager
+    from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .cleaner_state import CleanerBooks
 
 logger = logging.getLogger("odradek.cleaner")

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ....protocol.errors import ApiError
-from ....storage.cleaning.plan import task_for
-from ....storage.cleaning.task import CleanedGroup
-from ..workers.cleaner_messages import Ending, Moved, Ready, Unusable
+from odradek.broker.maintenance.workers.cleaner_messages import Ending, Moved, Ready, Unusable
+from odradek.protocol.errors import ApiError
+from odradek.storage.cleaning.plan import task_for
+from odradek.storage.cleaning.task import CleanedGroup
+
 from .cleaner_worker import WorkerLostError
 
 if TYPE_CHECKING:
-    from ....storage.cleaning.plan import LogToClean
-    from ....storage.log import PartitionLog
-    from ....storage.log_manager import LogManager
-    from ...disk.disk_executor import DiskExecutor
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.storage.cleaning.plan import LogToClean
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .cleaner_worker import CleanerWorker
 
 # A process that works says something every second, unless it waits for the disk.

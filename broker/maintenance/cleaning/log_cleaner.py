@@ -20,10 +20,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from ....protocol.errors import ApiError
-from ....storage.cleaning.plan import LogToClean, assess
-from ....storage.cleaning.task import CleaningResult
-from ..workers.cleaner_messages import CleaningFailed, Ending, SplitUp
+from odradek.broker.maintenance.workers.cleaner_messages import CleaningFailed, Ending, SplitUp
+from odradek.protocol.errors import ApiError
+from odradek.storage.cleaning.plan import LogToClean, assess
+from odradek.storage.cleaning.task import CleaningResult
+
 from .cleaner_state import CleanerBooks
 from .cleaner_status import CleanerStatus, FinishedRound, RoundUnderWay, why_not_due
 from .cleaner_worker import WorkerLostError
@@ -31,13 +32,14 @@ from .cleaning_choice import CleaningChoice
 from .cleaning_round import PATIENCE_SECONDS, CleaningRound, RoundCancelledError
 
 if TYPE_CHECKING:
-    from ....config.broker_config import BrokerConfig
-    from ....storage.checkpoints import TopicPartition
-    from ....storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-    from ....storage.directories.data_directory import DataDirectory
-    from ....storage.log import PartitionLog
-    from ....storage.log_manager import LogManager
-    from ...disk.disk_executor import DiskExecutor
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.config.broker_config import BrokerConfig
+    from odradek.storage.checkpoints import TopicPartition
+    from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+
     from .cleaner_pool import CleanerPool
 
 logger = logging.getLogger("odradek.cleaner")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ....storage.cleaning.task import CleanedGroup, CleaningResult, CleaningTask
+from odradek.storage.cleaning.task import CleanedGroup, CleaningResult, CleaningTask
 
 
 class CleanerSettings(NamedTuple):

@@ -18,11 +18,12 @@ from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
-from ....storage.batch_scan import CorruptBatchError
-from ....storage.cleaning.cleaner import Cleaner, SegmentOverflowError
-from ....storage.cleaning.task import CleaningTask
-from ....storage.files import Files
-from ..throttle import Throttle
+from odradek.broker.maintenance.throttle import Throttle
+from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.cleaning.cleaner import Cleaner, SegmentOverflowError
+from odradek.storage.cleaning.task import CleaningTask
+from odradek.storage.files import Files
+
 from .cleaner_messages import (
     CleanerSettings,
     CleaningFailed,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ....storage.recovering.producer_recovery import RecentBatches
+from odradek.storage.recovering.producer_recovery import RecentBatches
 
 
 class Progress(NamedTuple):

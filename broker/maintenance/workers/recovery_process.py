@@ -13,9 +13,10 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 
-from ....protocol.batch_header import CorruptRecordError
-from ....storage.files import Files
-from ....storage.recovering.task import RecoveryTask, recover
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+from odradek.storage.recovering.task import RecoveryTask, recover
+
 from .process_pipe import listen, pipe_to_broker
 from .recovery_messages import Ending, FromProcess, Progress, Recovered, RecoveryFailed
 

@@ -8,7 +8,8 @@ import pickle
 from collections.abc import Callable
 from contextlib import suppress
 
-from ....storage.recovering.task import RecoveryTask
+from odradek.storage.recovering.task import RecoveryTask
+
 from .recovery_messages import Ending, FromProcess, Progress, RecoveryFailed
 from .worker_process import WorkerProcess, command_of, start_process
 

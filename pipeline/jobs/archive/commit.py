@@ -18,7 +18,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ....storage.files import Files
+from odradek.storage.files import Files
+
 from .entries import FORMAT, ArchivedFile, ArchivedRange, Entry
 from .layout import ArchiveLayout, data_file_name, date_directory
 from .manifest import ArchiveState, Manifest

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from ....storage.files import Files
-from ..job_error import JobError
-from ..task_runner import TaskRunner
-from ..told import Told
-from ..topic_choice import TopicChoice
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.told import Told
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.storage.files import Files
+
 from .commit import Committer
 from .entries import ArchivedFile
 from .layout import STAGED_SUFFIX, ArchiveLayout

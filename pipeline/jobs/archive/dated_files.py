@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....storage.files import Files
-from ...decoding.varints import Ints
+from odradek.pipeline.decoding.varints import Ints
+from odradek.storage.files import Files
+
 from .layout import STAGED_SUFFIX
 from .parquet_format import ROW_GROUP_BYTES, open_writer
 

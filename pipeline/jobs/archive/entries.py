@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ..offset_spans import Span
+from odradek.pipeline.jobs.offset_spans import Span
 
 FORMAT = 1
 

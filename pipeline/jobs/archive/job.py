@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....storage.files import Files, LockHeldError
-from ...reading.partitions import LogDirectories
-from ...reading.range_reader import OffsetRange
-from ..job_error import JobError
-from ..task_runner import TaskRunner
-from ..told import QUIET, Told
-from ..topic_choice import TopicChoice
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.files import Files, LockHeldError
+
 from .commit import Committer
 from .compaction import compact
 from .dated_files import StagedFile
@@ -66,7 +67,9 @@ class ArchiveSettings:
 
 def archive(spark: "SparkSession", settings: ArchiveSettings, told: Told = QUIET) -> ArchiveSummary:
     """Bring an archive up to date. Raises JobError, OSError."""
-    from ..spark_tasks import SparkTasks  # here, for pyspark need not be there for the rest
+    from odradek.pipeline.jobs.spark_tasks import (
+        SparkTasks,  # here, for pyspark need not be there for the rest
+    )
 
     return run_archive(SparkTasks(spark), settings, told)
 

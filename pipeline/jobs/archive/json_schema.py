@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
 
 _SIMPLE: Mapping[str, pa.DataType] = {
     "string": pa.string(),

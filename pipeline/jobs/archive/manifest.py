@@ -10,9 +10,10 @@ from typing import Self
 
 import msgspec
 
-from ....storage.files import TEMPORARY_SUFFIX, Files
-from ..job_error import JobError
-from ..offset_spans import Span, joined
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.offset_spans import Span, joined
+from odradek.storage.files import TEMPORARY_SUFFIX, Files
+
 from .entries import FORMAT, ArchivedFile, Entry, PartitionKey
 from .layout import ArchiveLayout, entry_name, entry_number
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ...decoding.varints import Ints
-from ..offset_spans import Span
+from odradek.pipeline.decoding.varints import Ints
+from odradek.pipeline.jobs.offset_spans import Span
 
 _MOST_TOLD = 20
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...decoding.columns import schema_of
+from odradek.pipeline.decoding.columns import schema_of
 
 # Not the topic: the directory's name tells it, and some readers stumble over a column in both.
 RECORD_COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from ....protocol.batch_header import CorruptRecordError
-from ...reading.bounds import OffsetBounds, offset_bounds
-from ...reading.isolation import Isolation, read_committed
-from ...reading.partitions import LogDirectories, TopicPartition
-from ...reading.range_reader import OffsetRange
-from ...reading.segments import SegmentPath, list_segments
-from ...reading.splits import split_or_whole
-from ..offset_spans import Span, without
+from odradek.pipeline.jobs.offset_spans import Span, without
+from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
+from odradek.pipeline.reading.isolation import Isolation, read_committed
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.reading.segments import SegmentPath, list_segments
+from odradek.pipeline.reading.splits import split_or_whole
+from odradek.protocol.batch_header import CorruptRecordError
+
 from .entries import ArchivedRange, PartitionKey
 from .manifest import ArchiveState
 

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ....protocol.batch_header import CorruptRecordError
-from ....storage.files import Files
-from ...decoding.decoder import RecordDecoder
-from ...reading.partitions import LogDirectories
-from ...reading.range_reader import DataLostError, OffsetRange, RangeReader
-from ..offset_spans import Span
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+
 from .dated_files import DatedFiles, StagedFile
 from .layout import ArchiveLayout
 from .offset_gaps import OffsetGaps

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .parquet_format import RECORD_SCHEMA
 
 DEAD_LETTER_SCHEMA = RECORD_SCHEMA.append(pa.field("error", pa.string()))

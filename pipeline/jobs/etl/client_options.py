@@ -7,12 +7,13 @@ are known to be of one broker, or where it is not known of which brokers they ar
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...option_values import OptionError
-from ...reading.partitions import TopicPartition
-from ...sink.write_options import WriteOptions, write_options
-from ...source.options import ReadOptions, read_options
-from ...source.topics import Assigned, Topics
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.pipeline.sink.write_options import WriteOptions, write_options
+from odradek.pipeline.source.options import ReadOptions, read_options
+from odradek.pipeline.source.topics import Assigned, Topics
+
 from .job_file import EtlJob
 
 _BOOTSTRAP = "bootstrap.servers"

@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .failures import first_line
 from .job_values import Decoded
 

@@ -8,8 +8,8 @@ own, `<prefix>-<query>-<task>`.
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ...sink.task_writing import names_of
-from ...sink.write_options import Delivery, WriteOptions
+from odradek.pipeline.sink.task_writing import names_of
+from odradek.pipeline.sink.write_options import Delivery, WriteOptions
 
 _TIMEOUT_S = 30.0
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
 from pyspark.errors import PySparkException
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .checkpoint_note import check_checkpoint, claim_checkpoint
 from .client_options import checked_options
 from .delivery import delivery_seen

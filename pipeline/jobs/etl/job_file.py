@@ -22,7 +22,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .environment import Environment, KeyPath, Problem
 from .job_values import BINARY, Decoding, Duration, Part, Texts, Trigger, Triggered, wrong
 from .yaml_text import read_yaml

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .failures import first_line
 from .job_file import EtlJob
 from .progress import SINK, SOURCE

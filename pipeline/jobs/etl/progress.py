@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...sink.write_options import Delivery
+from odradek.pipeline.sink.write_options import Delivery
 
 # What is observed of a query: of each source by its name, and of what is written.
 SOURCE = "odradek.source."

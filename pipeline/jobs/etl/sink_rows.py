@@ -10,9 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, VariantType
 
-from ...option_values import OptionError
-from ...sink.rows import check_columns
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.sink.rows import check_columns
+
 from .failures import first_line
 from .job_file import Sink
 

@@ -6,7 +6,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tell
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .decoding import INTERNAL, decode, decoded_column, error_column
 from .failures import first_line, readable
 from .job_file import EtlJob, Source

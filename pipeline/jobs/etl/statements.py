@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .failures import first_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+
 from .environment import KeyPath
 
 _STRING = "tag:yaml.org,2002:str"

@@ -17,8 +17,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ...client_values import Headers
-from ..job_error import JobError
+from odradek.pipeline.client_values import Headers
+from odradek.pipeline.jobs.job_error import JobError
+
 from .outgoing import OutgoingRecord
 
 _TIMEOUT_S = 60.0

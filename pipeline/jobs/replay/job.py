@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....storage.files import Files
-from ..archive.layout import ArchiveLayout
-from ..archive.manifest import ArchiveState, Manifest
-from ..job_error import JobError
-from ..task_runner import TaskRunner
-from ..told import QUIET, Told
-from ..topic_choice import TopicChoice
+from odradek.pipeline.jobs.archive.layout import ArchiveLayout
+from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.storage.files import Files
+
 from .outgoing import check_columns
 from .progress import ProgressNotes, ReplayJob, ReplayTopic
 from .selection import PartitionFiles, Selection, select
@@ -64,7 +65,9 @@ class ReplaySummary:
 
 def replay(spark: "SparkSession", settings: ReplaySettings, told: Told = QUIET) -> ReplaySummary:
     """Replay, or go on with it. Raises JobError, OSError."""
-    from ..spark_tasks import SparkTasks  # here, for pyspark need not be there for the rest
+    from odradek.pipeline.jobs.spark_tasks import (
+        SparkTasks,  # here, for pyspark need not be there for the rest
+    )
 
     return run_replay(SparkTasks(spark), settings, told)
 

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ...client_config import PRODUCER_SETTINGS
-from ..job_error import JobError
+from odradek.pipeline.client_config import PRODUCER_SETTINGS
+from odradek.pipeline.jobs.job_error import JobError
+
 from .outgoing import OutgoingRecord
 
 _STALLED_S = 120.0

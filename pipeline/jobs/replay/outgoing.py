@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ...client_values import Headers, headers_of, times_ms
-from ..job_error import JobError
+from odradek.pipeline.client_values import Headers, headers_of, times_ms
+from odradek.pipeline.jobs.job_error import JobError
 
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 _US_PER_MS = 1000

@@ -11,9 +11,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from ....storage.files import FileLock, Files, LockHeldError
-from ...reading.partitions import TopicPartition
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.files import FileLock, Files, LockHeldError
+
 from .selection import Selection
 
 Noted = TypeVar("Noted", bound=msgspec.Struct)

@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...decoding.varints import Bools, Ints
-from ...reading.partitions import TopicPartition
-from ..archive.entries import ArchivedFile, PartitionKey
-from ..archive.manifest import ArchiveState
-from ..job_error import JobError
+from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.pipeline.jobs.archive.entries import ArchivedFile, PartitionKey
+from odradek.pipeline.jobs.archive.manifest import ArchiveState
+from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.reading.partitions import TopicPartition
 
 _US_PER_MS = 1000
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ....storage.files import Files
-from ...reading.partitions import TopicPartition
-from ..archive.layout import ArchiveLayout
-from ..archive.merged_records import OffsetFile, read_by_offset
+from odradek.pipeline.jobs.archive.layout import ArchiveLayout
+from odradek.pipeline.jobs.archive.merged_records import OffsetFile, read_by_offset
+from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.files import Files
+
 from .delivered import TargetReader, find_delivered
 from .outbox import Outbox
 from .outgoing import COLUMNS, outgoing, without_time

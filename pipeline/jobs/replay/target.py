@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported wi
     ResourceType,
 )
 
-from ..job_error import JobError
+from odradek.pipeline.jobs.job_error import JobError
 
 Answer = TypeVar("Answer")
 _TIMEOUT_S = 30.0

@@ -14,15 +14,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ....protocol.any_batch import read_any_records
-from ....protocol.batch_header import CorruptRecordError
-from ....protocol.primitives import ZERO_UUID
-from ....protocol.record import Record
-from ....protocol.records.consumer_group import (
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.segments import list_segments, open_segment
+from odradek.protocol.any_batch import read_any_records
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.record import Record
+from odradek.protocol.records.consumer_group import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
 )
-from ....protocol.records.consumer_offsets import (
+from odradek.protocol.records.consumer_offsets import (
     RECORD_TYPES,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -31,17 +33,15 @@ from ....protocol.records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ....protocol.records.control import ControlRecordType, control_type
-from ....protocol.records.share_group import ShareGroupMemberMetadataKey, ShareGroupMetadataKey
-from ....protocol.records.streams_group import (
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.records.share_group import ShareGroupMemberMetadataKey, ShareGroupMetadataKey
+from odradek.protocol.records.streams_group import (
     StreamsGroupMemberMetadataKey,
     StreamsGroupMetadataKey,
 )
-from ....protocol.schema import DecodeError, Message
-from ....storage.batch_scan import read_batches
-from ....storage.files import Files
-from ...reading.partitions import LogDirectories, TopicPartition
-from ...reading.segments import list_segments, open_segment
+from odradek.protocol.schema import DecodeError, Message
+from odradek.storage.batch_scan import read_batches
+from odradek.storage.files import Files
 
 _INT16 = struct.Struct(">h")
 _GROUPS: Mapping[type[Message], str] = MappingProxyType(

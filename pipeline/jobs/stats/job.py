@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from ...reading.partitions import LogDirectories, TopicPartition
-from ..task_runner import TaskRunner
-from ..told import QUIET, Told
-from ..topic_choice import TopicChoice
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
 from .group_log import GroupLogState, GroupLogWork
 from .hour_stats import HOUR_MS, HourStats, merged
 from .lag import GroupLag, group_lags
@@ -70,7 +71,9 @@ class StatsPlan:
 
 def stats(spark: "SparkSession", settings: StatsSettings, told: Told = QUIET) -> StatsReport:
     """Count. Raises JobError, OSError."""
-    from ..spark_tasks import SparkTasks  # here, for pyspark need not be there for the rest
+    from odradek.pipeline.jobs.spark_tasks import (
+        SparkTasks,  # here, for pyspark need not be there for the rest
+    )
 
     return run_stats(SparkTasks(spark), settings, told)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh64_intdigest
 
-from ...decoding.varints import Bytes, Ints
+from odradek.pipeline.decoding.varints import Bytes, Ints
 
 _BITS = 11
 _REGISTERS = 1 << _BITS

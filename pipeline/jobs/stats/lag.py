@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...reading.partitions import TopicPartition
+from odradek.pipeline.reading.partitions import TopicPartition
+
 from .group_log import Group, GroupLogState
 from .plan import PartitionExtent
 

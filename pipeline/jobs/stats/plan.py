@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....protocol.batch_header import CorruptRecordError
-from ....storage.files import Files
-from ....storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from ...reading.bounds import OffsetBounds, offset_bounds
-from ...reading.partitions import LogDirectories, TopicPartition
-from ...reading.range_reader import OffsetRange
-from ...reading.segments import list_segments, open_segment
-from ...reading.splits import split_or_whole
+from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.reading.segments import list_segments, open_segment
+from odradek.pipeline.reading.splits import split_or_whole
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _LARGEST_BYTES = 256 << 20
 _SMALLEST_BYTES = 16 << 20

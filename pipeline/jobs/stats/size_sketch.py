@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...decoding.varints import Ints
+from odradek.pipeline.decoding.varints import Ints
 
 _STEPS = 16  # buckets per doubling; sizes below it have one each
 _STEP_BITS = 4

@@ -8,16 +8,17 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ....protocol.any_batch import read_message_header
-from ....protocol.batch_header import HEADER_BYTES, CorruptRecordError
-from ....protocol.compression import CompressionType
-from ...decoding.batch_table import BatchTable
-from ...decoding.decoded_records import DecodedRecords
-from ...decoding.decoder import RecordDecoder
-from ...decoding.old_messages import read_messages
-from ...decoding.varints import Bools, Ints
-from ...reading.partitions import LogDirectories, TopicPartition
-from ...reading.range_reader import DataLostError, OffsetRange, RangeReader
+from odradek.pipeline.decoding.batch_table import BatchTable
+from odradek.pipeline.decoding.decoded_records import DecodedRecords
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.decoding.old_messages import read_messages
+from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
+from odradek.protocol.any_batch import read_message_header
+from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
+from odradek.protocol.compression import CompressionType
+
 from .hour_stats import HOUR_MS, CodecStats, HourStats
 from .key_sketch import hash_strings
 

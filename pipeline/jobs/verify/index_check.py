@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ....protocol.batch_header import NO_TIMESTAMP
-from ....storage.filenames import FileKind, segment_file
-from ....storage.files import Files
-from ....storage.offset_index import OffsetIndex
-from ....storage.time_index import TimeIndex
-from ...decoding.varints import Bools, Ints
+from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.time_index import TimeIndex
+
 from .findings import Finding, Findings, Kind, Severity
 from .segment_walk import WalkedPiece
 

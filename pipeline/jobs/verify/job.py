@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....storage.checkpoints import TopicPartition
-from ....storage.files import Files
-from ...reading.partitions import LogDirectories
-from ..task_runner import TaskRunner
-from ..told import QUIET, Told
-from ..topic_choice import TopicChoice
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.files import Files
+
 from .findings import Finding, Findings, Severity
 from .partition_join import PartitionVerdict, join_segments
 from .plan import (
@@ -66,7 +67,9 @@ class VerifyReport:
 
 def verify(spark: "SparkSession", settings: VerifySettings, told: Told = QUIET) -> VerifyReport:
     """Look at all segments. Raises JobError, OSError."""
-    from ..spark_tasks import SparkTasks  # here, for pyspark need not be there for the rest
+    from odradek.pipeline.jobs.spark_tasks import (
+        SparkTasks,  # here, for pyspark need not be there for the rest
+    )
 
     return run_verify(SparkTasks(spark), settings, told)
 

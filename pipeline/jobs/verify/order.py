@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....protocol.batch_header import DELETE_HORIZON_BIT
-from ....storage.index_file import MAX_RELATIVE_OFFSET
-from ...decoding.varints import Bools, Ints
+from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.protocol.batch_header import DELETE_HORIZON_BIT
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
+
 from .findings import Findings, Kind
 from .segment_walk import WalkedPiece
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from ....storage.checkpoints import TopicPartition
-from ....storage.filenames import FileKind, segment_file
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.filenames import FileKind, segment_file
+
 from .findings import Finding, Findings, Kind
 from .order import Gap
 from .plan import PartitionListing

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ....storage.checkpoints import CheckpointError, TopicPartition, read_offsets
-from ....storage.filenames import (
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
+from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -25,7 +25,8 @@ from ....storage.filenames import (
     parse_segment_file,
     segment_file,
 )
-from ....storage.files import TEMPORARY_SUFFIX, Files
+from odradek.storage.files import TEMPORARY_SUFFIX, Files
+
 from .findings import Findings, Kind
 from .segment_check import SegmentWork, Stamp
 

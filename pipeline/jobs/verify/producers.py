@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....protocol.batch_header import MAX_SEQUENCE, increment_sequence
-from ...decoding.batch_table import BatchTable
-from ...decoding.varints import Ints
+from odradek.pipeline.decoding.batch_table import BatchTable
+from odradek.pipeline.decoding.varints import Ints
+from odradek.protocol.batch_header import MAX_SEQUENCE, increment_sequence
 
 _FORGOTTEN_MS = 86_400_000  # producer.id.expiration.ms
 _HALF = 1 << 30

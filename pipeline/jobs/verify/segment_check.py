@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ....protocol.batch_header import CorruptRecordError
-from ....storage.filenames import FileKind, segment_file
-from ....storage.files import Files, OpenFile
-from ....storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from ....storage.raw_message import UnreadableError
-from ....storage.raw_scan import scan_raw
-from ...decoding.decoder import RecordDecoder
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files, OpenFile
+from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import scan_raw
+
 from .findings import Finding, Findings, Kind
 from .index_check import IndexCheck
 from .order import Gap, Order

@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from ....protocol.any_batch import read_message_header
-from ....protocol.batch_header import (
+from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
+from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.protocol.any_batch import read_message_header
+from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
     MAGIC_POSITION,
@@ -21,11 +23,10 @@ from ....protocol.batch_header import (
     BatchHeader,
     CorruptRecordError,
 )
-from ....storage.files import Files, OpenFile
-from ....storage.raw_message import UnreadableError
-from ....storage.raw_scan import RawBatch, scan_raw
-from ...decoding.batch_table import BatchTable, find_batches, read_table
-from ...decoding.varints import Bools, Ints
+from odradek.storage.files import Files, OpenFile
+from odradek.storage.raw_message import UnreadableError
+from odradek.storage.raw_scan import RawBatch, scan_raw
+
 from .findings import Findings, Kind
 
 _PIECE_BYTES = 8 << 20

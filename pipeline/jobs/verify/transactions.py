@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....protocol.batch_header import CorruptRecordError
-from ....protocol.record import read_records
-from ....protocol.records.control import ControlRecordType, control_type
-from ....protocol.schema import DecodeError
-from ....storage.filenames import FileKind, segment_file
-from ....storage.files import Files
-from ....storage.txn_index import ENTRY_BYTES, AbortedTransaction, entries_of
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.record import read_records
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.protocol.schema import DecodeError
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+from odradek.storage.txn_index import ENTRY_BYTES, AbortedTransaction, entries_of
+
 from .findings import Findings, Kind
 from .segment_walk import WalkedPiece
 
