@@ -9,19 +9,22 @@
     zstd    frames, in which Java does not say how large the content is
 
 What is read is bounded: a client can pack gigabytes into a batch of a kilobyte, so decompression
-stops at `max_bytes`. The codecs are imported at their first use: a broker hands batches on as they
-are, and most never need one.
+stops at `max_bytes`. A stream may also hold nothing in very many parts (gzip members, snappy
+blocks, zstd frames and their blocks), each of which costs time: `max_parts` bounds these, and
+without it the time grows no faster than the stream. The codecs are imported at their first use: a
+broker hands batches on as they are, and most never need one.
 
 Kafka: org.apache.kafka.common.compress.
 """
 
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from .zstd_frames import Frame, NoFrameError, zstd_frames
+from .zstd_frames import Frame, NoFrameError, TooManyFramesError, zstd_frames
 
 if TYPE_CHECKING:
     import zstandard
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 Buffer = bytes | bytearray | memoryview
 
 MAX_DECOMPRESSED_BYTES = 256 << 20
+NO_LIMIT = sys.maxsize
 GZIP_DEFAULT_LEVEL = -1  # zlib's own, 6
 LZ4_DEFAULT_LEVEL = 9
 ZSTD_DEFAULT_LEVEL = 3
@@ -37,12 +41,15 @@ SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
+# How much of a second member is read at first. What lies behind its end is copied by the library.
+_GZIP_PIECE_BYTES = 512
 # zstd's decoder cannot stop half way through its input. A block of 4 bytes can hold 128 KiB, so
 # this much of it makes at most 16 MiB.
 _ZSTD_PIECE_BYTES = 512
 # An unpacker holds on to a window as large as it has ever needed: this covers all usual levels.
 _ZSTD_KEPT_WINDOW_BYTES = 8 << 20
 _kept = threading.local()
+_LZ4_INPUT_BYTES = 256 << 10  # what it has not used of that is copied by the library each time
 _LZ4_OUTPUT_BYTES = 1 << 20
 _LZ4_LOWEST_HIGH_LEVEL = 3  # the library takes lower ones for the fast compressor
 _BLOCK_LENGTH = struct.Struct(">i")
@@ -62,6 +69,10 @@ class DecompressionError(ValueError):
     """Bytes that are no stream of that codec, or end too early, or hold more than was allowed."""
 
 
+class StreamTooLargeError(DecompressionError):
+    """A stream that holds more bytes, or more parts, than was allowed; it may be sound."""
+
+
 def compress(compression: CompressionType, data: Buffer, level: int | None = None) -> bytes:
     """`data` as one stream that Java and librdkafka read.
 
@@ -71,17 +82,25 @@ def compress(compression: CompressionType, data: Buffer, level: int | None = Non
 
 
 def decompress(
-    compression: CompressionType, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+    compression: CompressionType,
+    data: Buffer,
+    *,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_parts: int = NO_LIMIT,
 ) -> bytes:
-    """What was compressed. Raises DecompressionError, also above `max_bytes`."""
-    content = _DECOMPRESSORS[compression](data, max_bytes)
+    """What was compressed. Raises DecompressionError; StreamTooLargeError above the limits."""
+    content = _DECOMPRESSORS[compression](data, max_bytes, max_parts)
     if len(content) > max_bytes:
         raise _too_large(compression.name, max_bytes)
     return content
 
 
 def _too_large(codec: str, max_bytes: int) -> DecompressionError:
-    return DecompressionError(f"{codec.lower()} data holds more than {max_bytes} bytes")
+    return StreamTooLargeError(f"{codec.lower()} data holds more than {max_bytes} bytes")
+
+
+def _too_many(codec: str, max_parts: int) -> DecompressionError:
+    return StreamTooLargeError(f"{codec} data has more than {max_parts} parts")
 
 
 def _broken(codec: str, error: object) -> DecompressionError:
@@ -92,7 +111,7 @@ def _compress_none(data: Buffer, _: int | None) -> bytes:
     return bytes(data)
 
 
-def _decompress_none(data: Buffer, max_bytes: int) -> bytes:
+def _decompress_none(data: Buffer, max_bytes: int, _: int) -> bytes:
     if len(data) > max_bytes:
         raise _too_large("NONE", max_bytes)
     return bytes(data)
@@ -106,25 +125,46 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _decompress_gzip(data: Buffer, max_bytes: int) -> bytes:
+def _decompress_gzip(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     """Also several members; what follows the last and is none is left alone, as Java does."""
+    view = memoryview(data)
+    contents: list[bytes] = []
+    room, members = max_bytes, 0
+    position, piece_bytes = 0, len(view)
+    while not members or view[position : position + len(_GZIP_MAGIC)] == _GZIP_MAGIC:
+        members += 1
+        if members > max_parts:
+            raise _too_many("gzip", max_parts)
+        content, position = _gzip_member(view, position, piece_bytes, room)
+        room -= len(content)
+        if room < 0:
+            raise _too_large("GZIP", max_bytes)
+        contents.append(content)
+        piece_bytes = _GZIP_PIECE_BYTES
+    return contents[0] if members == 1 else b"".join(contents)
 
+
+def _gzip_member(view: memoryview, position: int, piece_bytes: int, room: int) -> tuple[bytes, int]:
+    """What the member holds, or a byte more than there is room for; and where it ends."""
     from zlib_ng import zlib_ng
 
-    content, rest = b"", bytes(data)
-    while True:
-        unpacker = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    unpacker = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    parts: list[bytes] = []
+    while not unpacker.eof:
+        piece = view[position : position + piece_bytes]
+        if not piece:
+            raise _broken("gzip", "the stream ends too early")
         try:
-            content += unpacker.decompress(rest, max_bytes - len(content) + 1)
+            parts.append(unpacker.decompress(piece, room + 1))
         except zlib_ng.error as error:  # type: ignore[misc]  # the stub calls the class an instance
             raise _broken("gzip", error) from None
-        if len(content) > max_bytes:
-            raise _too_large("GZIP", max_bytes)
-        if not unpacker.eof:
-            raise _broken("gzip", "the stream ends too early")
-        rest = unpacker.unused_data
-        if not rest.startswith(_GZIP_MAGIC):
-            return content
+        room -= len(parts[-1])
+        if room < 0:
+            break
+        position += len(piece)
+        piece_bytes *= 2
+    content = parts[0] if len(parts) == 1 else b"".join(parts)
+    return content, position - len(unpacker.unused_data)
 
 
 def _compress_snappy(data: Buffer, _: int | None) -> bytes:
@@ -138,20 +178,23 @@ def _compress_snappy(data: Buffer, _: int | None) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
+def _decompress_snappy(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     view = memoryview(data)
     if view[: len(SNAPPY_MAGIC)] != SNAPPY_MAGIC:
         return _snappy_block(view, max_bytes)
-    parts: list[bytes] = []
-    position, size = len(SNAPPY_HEADER), 0
+    contents: list[bytes] = []
+    position, room, parts = len(SNAPPY_HEADER), max_bytes, 0
     while position < len(view):
+        parts += 1
+        if parts > max_parts:
+            raise _too_many("snappy", max_parts)
         if view[position : position + len(SNAPPY_MAGIC)] == SNAPPY_MAGIC:
             position += len(SNAPPY_HEADER)  # streams behind each other
             continue
         block, position = _framed_block(view, position)
-        parts.append(_snappy_block(block, max_bytes - size))
-        size += len(parts[-1])
-    return b"".join(parts)
+        contents.append(_snappy_block(block, room))
+        room -= len(contents[-1])
+    return b"".join(contents)
 
 
 def _framed_block(view: memoryview, position: int) -> tuple[memoryview, int]:
@@ -195,24 +238,29 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     return packed
 
 
-def _decompress_lz4(data: Buffer, max_bytes: int) -> bytes:
-    """One frame; Java ignores what follows it."""
+def _decompress_lz4(data: Buffer, max_bytes: int, _: int) -> bytes:
+    """One frame; Java ignores what follows it. Its blocks are the library's, and cost little."""
     from lz4 import frame
 
+    view = memoryview(data)
     unpacker = frame.LZ4FrameDecompressor()
     parts: list[bytes] = []
-    size, feed = 0, data
+    size = 0
     # In steps: the decoder reserves as much as it is allowed to return.
-    while not unpacker.eof and size <= max_bytes:
-        try:
-            part: bytes = unpacker.decompress(feed, _LZ4_OUTPUT_BYTES)
-        except (RuntimeError, ValueError) as error:
-            raise _broken("lz4", error) from None
-        parts.append(part)
-        size, feed = size + len(part), b""
-        if not part and not unpacker.eof:
-            raise _broken("lz4", "the frame ends too early")
-    return b"".join(parts)
+    for start in range(0, len(view), _LZ4_INPUT_BYTES):
+        feed: Buffer = view[start : start + _LZ4_INPUT_BYTES]
+        is_full = True
+        while is_full:
+            try:
+                part: bytes = unpacker.decompress(feed, _LZ4_OUTPUT_BYTES)
+            except (RuntimeError, ValueError) as error:
+                raise _broken("lz4", error) from None
+            parts.append(part)
+            size, feed = size + len(part), b""
+            if unpacker.eof or size > max_bytes:
+                return b"".join(parts)
+            is_full = len(part) == _LZ4_OUTPUT_BYTES
+    raise _broken("lz4", "the frame ends too early")
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
@@ -222,17 +270,19 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=level).compress(data)
 
 
-def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
+def _decompress_zstd(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     """All frames; what follows the last one must be a frame too."""
     view = memoryview(data)
     parts: list[bytes] = []
     room = max_bytes
     try:
-        for frame in zstd_frames(view):
+        for frame in zstd_frames(view, max_parts):
             parts.append(_zstd_content(view[frame.begin : frame.end], frame, room))
             room -= len(parts[-1])
             if room < 0:
                 raise _too_large("ZSTD", max_bytes)
+    except TooManyFramesError:
+        raise _too_many("zstd", max_parts) from None
     except NoFrameError as error:
         raise _broken("zstd", error) from None
     if not parts:
@@ -284,7 +334,7 @@ _COMPRESSORS: dict[CompressionType, Callable[[Buffer, int | None], bytes]] = {
     CompressionType.LZ4: _compress_lz4,
     CompressionType.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[CompressionType, Callable[[Buffer, int], bytes]] = {
+_DECOMPRESSORS: dict[CompressionType, Callable[[Buffer, int, int], bytes]] = {
     CompressionType.NONE: _decompress_none,
     CompressionType.GZIP: _decompress_gzip,
     CompressionType.SNAPPY: _decompress_snappy,

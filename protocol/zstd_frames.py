@@ -15,6 +15,7 @@ holds 128 KiB at most: the sum over the blocks is room enough for all of them.
 RFC 8878.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -30,6 +31,10 @@ class NoFrameError(ValueError):
     """What lies there is no frame, or no whole one."""
 
 
+class TooManyFramesError(ValueError):
+    """There are more frames and blocks than were allowed."""
+
+
 class Frame(NamedTuple):
     """`[begin, end)` is the whole frame; it holds no more than `most_bytes`."""
 
@@ -37,25 +42,33 @@ class Frame(NamedTuple):
     end: int
     most_bytes: int
     window_bytes: int
+    blocks: int
 
 
-def zstd_frames(data: memoryview) -> Iterator[Frame]:
-    """The frames that lie behind each other. Raises NoFrameError when the walk comes to none."""
+def zstd_frames(data: memoryview, max_parts: int = sys.maxsize) -> Iterator[Frame]:
+    """The frames that lie behind each other. Raises NoFrameError when the walk comes to none.
+
+    `max_parts` bounds the frames together with their blocks: TooManyFramesError.
+    """
     position = 0
     while position < len(data):
-        frame = _frame_at(data, position)
+        max_parts -= 1
+        frame = _frame_at(data, position, max_parts)
+        max_parts -= frame.blocks
+        if max_parts < 0:
+            raise TooManyFramesError
         position = frame.end
         yield frame
 
 
-def _frame_at(data: memoryview, begin: int) -> Frame:
+def _frame_at(data: memoryview, begin: int, max_blocks: int) -> Frame:
     try:
         magic = data[begin : begin + 4]
         if magic == _MAGIC:
-            frame = _content_frame(data, begin)
+            frame = _content_frame(data, begin, max_blocks)
         elif magic[1:] == _SKIPPED_MAGIC and magic[0] >> 4 == 5:
             size = _number(data, begin + 4, 4)
-            frame = Frame(begin, begin + 8 + size, 0, 0)
+            frame = Frame(begin, begin + 8 + size, 0, 0, 0)
         else:
             raise NoFrameError(f"no frame begins at byte {begin}")
     except IndexError:
@@ -65,7 +78,7 @@ def _frame_at(data: memoryview, begin: int) -> Frame:
     return frame
 
 
-def _content_frame(data: memoryview, begin: int) -> Frame:
+def _content_frame(data: memoryview, begin: int, max_blocks: int) -> Frame:
     flags = data[begin + 4]
     position = begin + 5
     is_single_segment = flags & 0x20
@@ -80,18 +93,24 @@ def _content_frame(data: memoryview, begin: int) -> Frame:
     if width:
         content = _number(data, position, width) + (256 if width == 2 else 0)
         position += width
-    most, end = _blocks(data, position)
+    most, end, blocks = _blocks(data, position, max_blocks)
     if content is not None:
         if content > most:
             raise NoFrameError(f"the frame at byte {begin} claims {content} bytes and has fewer")
         most = content
-    return Frame(begin, end + (4 if flags & 4 else 0), most, window or most)
+    return Frame(begin, end + (4 if flags & 4 else 0), most, window or most, blocks)
 
 
-def _blocks(data: memoryview, position: int) -> tuple[int, int]:
-    """How much the blocks hold at most, and where the last one ends. Raises IndexError."""
-    most, last = 0, 0
+def _blocks(data: memoryview, position: int, max_blocks: int) -> tuple[int, int, int]:
+    """How much the blocks hold at most, where the last one ends, and how many there are.
+
+    Raises IndexError, TooManyFramesError.
+    """
+    most, last, blocks = 0, 0, 0
     while not last:
+        blocks += 1
+        if blocks > max_blocks:
+            raise TooManyFramesError
         head = data[position] | data[position + 1] << 8 | data[position + 2] << 16
         last, kind, size = head & 1, head >> 1 & 3, head >> 3
         if kind == _COMPRESSED:
@@ -105,7 +124,7 @@ def _blocks(data: memoryview, position: int) -> tuple[int, int]:
             position += 4
         else:
             raise NoFrameError(f"the block at byte {position} is of no kind")
-    return most, position
+    return most, position, blocks
 
 
 def _number(data: memoryview, position: int, width: int) -> int:

@@ -2,9 +2,11 @@
 
 import contextlib
 import gzip
+import random
 import struct
 import subprocess
 import sys
+import time
 
 import cramjam
 import lz4.frame
@@ -18,6 +20,7 @@ from odradek.protocol.compression import (
     SNAPPY_HEADER,
     CompressionType,
     DecompressionError,
+    StreamTooLargeError,
     compress,
     decompress,
 )
@@ -213,3 +216,51 @@ def test_no_codec_is_imported_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"
+
+
+EMPTY_GZIP = gzip.compress(b"")
+EMPTY_ZSTD = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
+EMPTY_SNAPPY = struct.pack(">i", 1) + b"\0"
+ZSTD_BLOCKS = b"\x28\xb5\x2f\xfd\x00\x58"
+# By codec: how a stream of very many parts begins, one part, and how it ends.
+MANY_PARTS = {
+    "gzip members": (GZIP, b"", EMPTY_GZIP, b""),
+    "snappy blocks": (SNAPPY, SNAPPY_HEADER, EMPTY_SNAPPY, b""),
+    "snappy streams": (SNAPPY, SNAPPY_HEADER, SNAPPY_HEADER, b""),
+    "zstd frames": (ZSTD, b"", EMPTY_ZSTD, b""),
+    "zstd frames to skip": (ZSTD, b"", b"\x53\x2a\x4d\x18" + bytes(4), EMPTY_ZSTD),
+    "zstd blocks": (ZSTD, ZSTD_BLOCKS, bytes(3), b"\1\0\0"),
+    "lz4 blocks": (LZ4, compress(LZ4, b"")[:7], struct.pack("<I", 0x80000001) + b"a", bytes(4)),
+}
+
+
+@pytest.mark.parametrize("kind", MANY_PARTS)
+def test_the_time_for_very_many_parts_grows_no_faster_than_the_stream(kind: str) -> None:
+    codec, head, part, end = MANY_PARTS[kind]
+
+    def seconds(parts: int) -> float:
+        stream = head + part * parts + end
+        runs = []
+        for _ in range(3):
+            started = time.process_time()
+            decompress(codec, stream)
+            runs.append(time.process_time() - started)
+        return min(runs)
+
+    assert seconds(48_000) < 40 * max(seconds(3_000), 0.001)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MANY_PARTS if not kind.startswith("lz4")])
+def test_the_parts_of_a_stream_are_counted(kind: str) -> None:
+    codec, head, part, end = MANY_PARTS[kind]
+    stream = head + part * 200 + end
+    assert decompress(codec, stream, max_parts=402) == b""  # a zstd frame has a block
+    with pytest.raises(StreamTooLargeError, match=f"{codec.name.lower()} data has more than 100"):
+        decompress(codec, stream, max_parts=100)
+
+
+def test_a_large_lz4_frame_is_read_in_pieces() -> None:
+    noise = random.Random(1).randbytes(3 << 20)  # does not compress: many pieces of input
+    assert decompress(LZ4, compress(LZ4, noise)) == noise
+    assert decompress(LZ4, compress(LZ4, bytes(3 << 20))) == bytes(3 << 20)
+    assert decompress(LZ4, compress(LZ4, bytes(1 << 20))) == bytes(1 << 20)
