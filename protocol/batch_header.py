@@ -67,6 +67,10 @@ class CorruptRecordError(ValueError):
     """Bytes that claim to be records and are not; the message names what is wrong, and where."""
 
 
+class TooManyRecordsError(CorruptRecordError):
+    """Records that take more bytes or steps to read than the caller allows; they may be sound."""
+
+
 class BatchHeader(NamedTuple):
     """The header's fields, as they are stored."""
 

@@ -35,7 +35,7 @@ from .batch_header import (
     check_crc,
     read_header,
 )
-from .compression import MAX_DECOMPRESSED_BYTES, Buffer, CompressionType
+from .compression import MAX_DECOMPRESSED_BYTES, NO_LIMIT, Buffer, CompressionType
 from .errors import ApiError, ErrorCode
 from .legacy import build_message_set, check_entry_crc, read_entries, read_message_set
 from .message_set import SMALLEST_SIZES, InvalidRecordError, LegacyRecord
@@ -57,19 +57,21 @@ def convert_up(
     log_append_time: bool = False,
     max_message_bytes: int | None = None,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_messages: int = NO_LIMIT,
 ) -> bytearray:
     """One v2 batch of a produced message set; empty when no whole message is in it.
 
     `compression` is that of the topic, None keeps the producer's. `log_append_time`: the topic has
     it. `max_message_bytes` bounds each message as it came; the batch is the log's to measure.
+    `max_bytes` and `max_messages` are those of `read_message_set`.
     Raises ApiError with INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE, and
-    CorruptRecordError where bytes are broken (CORRUPT_MESSAGE).
+    CorruptRecordError where bytes are broken (CORRUPT_MESSAGE); its kind TooManyRecordsError.
     """
     try:
-        codec = _checked_codec(data, max_message_bytes)
+        codec = _checked_codec(data, max_message_bytes, max_messages)
         if codec is None:
             return bytearray()
-        records = read_message_set(data, max_bytes=max_bytes)
+        records = read_message_set(data, max_bytes=max_bytes, max_messages=max_messages)
         return build_batch(
             _as_v2(records, log_append_time=log_append_time),
             compression=codec if compression is None else compression,
@@ -78,11 +80,13 @@ def convert_up(
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from None
 
 
-def _checked_codec(data: Buffer, max_message_bytes: int | None) -> CompressionType | None:
+def _checked_codec(
+    data: Buffer, max_message_bytes: int | None, max_messages: int
+) -> CompressionType | None:
     """The set's codec, when its outer messages are sound and go together; None of an empty set."""
     codec, magics = None, set()
     alone = True
-    for entry in read_entries(data):
+    for entry in read_entries(data, max_messages=max_messages):
         if max_message_bytes is not None and entry.size_bytes > max_message_bytes:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,

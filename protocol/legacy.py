@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from .batch_header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, NO_TIMESTAMP
-from .compression import MAX_DECOMPRESSED_BYTES, Buffer, CompressionType, compress
+from .compression import MAX_DECOMPRESSED_BYTES, NO_LIMIT, Buffer, CompressionType, compress
 from .lz4_header import with_old_checksum
 from .message_set import (
     MAGIC_V0,
@@ -42,13 +42,15 @@ _SIZE = struct.Struct(">i")
 _TIMESTAMP = struct.Struct(">q")
 
 
-def read_entries(data: Buffer, *, whole: bool = False) -> Iterator[Entry]:
+def read_entries(
+    data: Buffer, *, whole: bool = False, max_messages: int = NO_LIMIT
+) -> Iterator[Entry]:
     """The messages of a set, wrappers unopened and nothing checked but sizes and magic.
 
     A last message that is cut off is left out, or with `whole` refused. Raises CorruptRecordError;
-    for a v2 batch among them InvalidRecordError.
+    for a v2 batch among them InvalidRecordError, above `max_messages` TooManyRecordsError.
     """
-    return MessageSet(data, "").entries(whole=whole)
+    return MessageSet(data, "", max_messages).entries(whole=whole)
 
 
 def check_entry_crc(data: Buffer, entry: Entry) -> None:
@@ -60,16 +62,18 @@ def read_message_set(
     data: Buffer,
     *,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_messages: int = NO_LIMIT,
     check_crc: bool = True,
     whole: bool = False,
 ) -> Iterator[LegacyRecord]:
     """All records of a set, wrappers opened; they own their bytes.
 
-    `max_bytes` is what one wrapper may hold. A message that is cut off, also the last inside a
-    wrapper, is left out, or with `whole` refused. Raises CorruptRecordError on the way; its kind
-    InvalidRecordError where the bytes are sound and their meaning is not.
+    `max_bytes` and `max_messages` are what one wrapper may hold; the second holds for those outside
+    of wrappers too. A message that is cut off, also the last inside a wrapper, is left out, or with
+    `whole` refused. Raises CorruptRecordError on the way; its kind InvalidRecordError where the
+    bytes are sound and their meaning is not, its kind TooManyRecordsError above a limit.
     """
-    outer = MessageSet(data, "")
+    outer = MessageSet(data, "", max_messages)
     for entry in outer.entries(whole=whole):
         if check_crc:
             outer.check_crc(entry)

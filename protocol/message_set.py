@@ -39,8 +39,16 @@ from .batch_header import (
     MAGIC_V2,
     NO_TIMESTAMP,
     CorruptRecordError,
+    TooManyRecordsError,
 )
-from .compression import Buffer, CompressionType, DecompressionError, decompress
+from .compression import (
+    NO_LIMIT,
+    Buffer,
+    CompressionType,
+    DecompressionError,
+    StreamTooLargeError,
+    decompress,
+)
 from .lz4_header import with_right_checksum
 from .record import MAX_INT64, MIN_INT64
 
@@ -105,17 +113,23 @@ class Entry(NamedTuple):
 
 
 class MessageSet:
-    """The bytes of one set, the outer one or that of a wrapper; `place` begins its errors."""
+    """The bytes of one set, the outer one or that of a wrapper; `place` begins its errors.
 
-    __slots__ = ("_data", "_place")
+    Where it has more than `max_messages` its walks end with TooManyRecordsError.
+    """
 
-    def __init__(self, data: Buffer, place: str) -> None:
+    __slots__ = ("_data", "_max_messages", "_place")
+
+    def __init__(self, data: Buffer, place: str, max_messages: int = NO_LIMIT) -> None:
         self._data = data
         self._place = place
+        self._max_messages = max_messages
 
     def entries(self, *, whole: bool) -> Iterator[Entry]:
         position = number = 0
         while (entry := self._entry(number, position)) is not None:
+            if number >= self._max_messages:
+                raise TooManyRecordsError(f"{self._place}more than {number} messages")
             yield entry
             position += entry.size_bytes
             number += 1
@@ -193,7 +207,7 @@ class MessageSet:
         return self._data[position : position + size], position + size
 
     def opened(self, wrapper: Entry, max_bytes: int) -> "MessageSet":
-        """The set inside the wrapper, decompressed."""
+        """The set inside the wrapper, decompressed; a compressed part counts as a message does."""
         codec = wrapper.compression
         _, value = self._content(wrapper)
         if value is None:
@@ -201,10 +215,14 @@ class MessageSet:
         if codec is CompressionType.LZ4 and wrapper.magic == MAGIC_V0:
             value = with_right_checksum(value)
         try:
-            inside = decompress(codec, value, max_bytes=max_bytes)
+            inside = decompress(codec, value, max_bytes=max_bytes, max_parts=self._max_messages)
+        except StreamTooLargeError as error:
+            place = f"{self._place}message {wrapper.number} at byte {wrapper.position}"
+            raise TooManyRecordsError(f"{place}: {error}") from None
         except DecompressionError as error:
             raise self._corrupt(wrapper.number, wrapper.position, error) from None
-        return MessageSet(inside, f"message {wrapper.number} at byte {wrapper.position}, inside: ")
+        place = f"message {wrapper.number} at byte {wrapper.position}, inside: "
+        return MessageSet(inside, place, self._max_messages)
 
     def base_offset(self, wrapper: Entry, *, whole: bool) -> int:
         """What the offsets inside are counted from; for that all must be walked."""

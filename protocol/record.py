@@ -24,16 +24,33 @@ Kafka: org.apache.kafka.common.record.internal.DefaultRecord.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .batch_header import HEADER_BYTES, BatchHeader, CorruptRecordError, read_header
-from .compression import MAX_DECOMPRESSED_BYTES, Buffer, DecompressionError, decompress
+from .batch_header import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptRecordError,
+    TooManyRecordsError,
+    read_header,
+)
+from .compression import (
+    MAX_DECOMPRESSED_BYTES,
+    NO_LIMIT,
+    Buffer,
+    DecompressionError,
+    StreamTooLargeError,
+    decompress,
+)
 from .primitives import read_varint, read_varlong, write_varint
 
 __all__ = [
     "CorruptRecordError",
     "Record",
     "RecordSkim",
+    "TooManyRecordsError",
     "append_record",
+    "payload",
+    "read_payload",
     "read_records",
+    "skim_payload",
     "skim_records",
 ]
 
@@ -74,7 +91,7 @@ def read_records(
     Raises CorruptRecordError: when it is called for the compressed stream, on the way for a record.
     """
     header = header or read_header(batch)
-    return _read_all(payload(batch, header, max_bytes), header)
+    return read_payload(payload(batch, header, max_bytes), header)
 
 
 def skim_records(
@@ -85,14 +102,24 @@ def skim_records(
 ) -> Iterator[RecordSkim]:
     """The same walk and the same checks without the keys, values and headers."""
     header = header or read_header(batch)
-    return _skim_all(payload(batch, header, max_bytes), header)
+    return skim_payload(payload(batch, header, max_bytes), header)
 
 
-def payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """The records of one whole batch, decompressed. Raises CorruptRecordError."""
+def payload(
+    batch: Buffer,
+    header: BatchHeader,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_parts: int = NO_LIMIT,
+) -> bytes:
+    """The records of one whole batch, decompressed.
+
+    Raises CorruptRecordError; its kind TooManyRecordsError above the limits of `decompress`.
+    """
     stored = memoryview(batch)[HEADER_BYTES : header.size_bytes]
     try:
-        return decompress(header.compression, stored, max_bytes=max_bytes)
+        return decompress(header.compression, stored, max_bytes=max_bytes, max_parts=max_parts)
+    except StreamTooLargeError as error:
+        raise TooManyRecordsError(f"the batch at offset {header.base_offset}: {error}") from None
     except DecompressionError as error:
         raise CorruptRecordError(f"the batch at offset {header.base_offset}: {error}") from None
 
@@ -122,7 +149,8 @@ def _append_nullable(out: bytearray, data: bytes | None) -> None:
         out += data
 
 
-def _read_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
+def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    """As `read_records`, of what `payload` has given."""
     # One-byte varints are decoded in place: most are that short, and a call costs more than that.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
@@ -165,7 +193,13 @@ def _read_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
         raise _corrupt(header, index, position, error) from None
 
 
-def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
+def skim_payload(
+    data: bytes, header: BatchHeader, max_headers: int = NO_LIMIT
+) -> Iterator[RecordSkim]:
+    """As `skim_records`, of what `payload` has given.
+
+    `max_headers` bounds those of all records together: TooManyRecordsError.
+    """
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     count = _checked_count(data, header)
@@ -190,7 +224,14 @@ def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
             has_key = not data[position] & 1  # the sign bit of the key's length
             position = _skip_nullable(data, position, end)
             position = _skip_nullable(data, position, end)
-            position = position + 1 if data[position] == 0 else skip_headers(data, position, end)
+            if data[position] == 0:
+                position += 1
+            else:
+                headers, _ = _header_count(data, position, end)
+                max_headers -= headers
+                if max_headers < 0:
+                    raise TooManyRecordsError(f"record {index} has {headers} headers")
+                position = skip_headers(data, position, end)
             if position != end:
                 raise _overrun(position, end)
             if append_time is not None:
@@ -200,6 +241,8 @@ def _skim_all(data: bytes, header: BatchHeader) -> Iterator[RecordSkim]:
             index += 1
             yield RecordSkim(offset_delta, timestamp, has_key, end - start)
         _check_all_read(data, position)
+    except TooManyRecordsError:
+        raise
     except (IndexError, ValueError) as error:
         raise _corrupt(header, index, position, error) from None
 
