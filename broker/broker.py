@@ -57,6 +57,7 @@ from .maintenance.log_mover import LogMover
 from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
 from .maintenance.periodic_tasks import flush_after_roll
+from .maintenance.workers.record_walks import RecordWalks
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
@@ -135,6 +136,7 @@ class Broker:
         self.fetch_waiters = FetchWaiters(loop)
         self.down_converter = DownConverter(self.files, self.disk)
         self.authorizer = Authorizer()
+        self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),
@@ -267,6 +269,7 @@ class Broker:
     def answer_parked_requests(self) -> None:
         """Answer the requests that wait, with what there is or a refusal: the broker stops."""
         self.fetch_waiters.release_all()
+        self.record_walks.release_all()
         self.groups.close()
 
     async def close(self) -> None:
@@ -274,6 +277,7 @@ class Broker:
         self.log_mover.close()
         await self.log_recovery.close()
         await self.log_cleaner.close()
+        await self.record_walks.close()
         if self._background:
             await asyncio.wait(self._background)
         self.is_closing = True

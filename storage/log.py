@@ -25,7 +25,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 
 from .append import AppendOrigin, AppendResult, PendingBatch
-from .batch_validator import AppendRules, check_client_batch, split_batches
+from .append_rules import AppendRules
+from .batch_validator import check_client_batch, split_batches
 from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
@@ -39,6 +40,7 @@ from .offset_lookup import (
     newest_record,
     offsets_written_before,
 )
+from .record_walk import WalkedRecords
 from .recovering.log_source import LoadedLog, LogSource
 from .recovering.producer_recovery import (
     end_transaction,
@@ -193,16 +195,17 @@ class PartitionLog:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_verified: bool = False,
+        walked: WalkedRecords | None = None,
     ) -> AppendResult:
-        """Append one batch of a client, or batches of this broker.
+        """Append one batch of a client (`walked`: see check_client_batch), or of this broker some.
 
         Raises ApiError: what `check_client_batch` raises; OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR.
-        Then nothing is appended.
+        Then nothing is appended. WalkTooLongError: it is to be asked again with `walked`.
         """
         self.check_online()
         if origin is AppendOrigin.CLIENT:
-            return self._append_from_client(batches, now_ms, transaction_verified)
+            return self._append_from_client(batches, now_ms, transaction_verified, walked)
         given = origin is AppendOrigin.REPLICA
         entries = []
         next_offset = self.log_end_offset
@@ -221,9 +224,13 @@ class PartitionLog:
         return self._write(entries, now_ms, -1)
 
     def _append_from_client(
-        self, batch: Buffer, now_ms: int, transaction_verified: bool
+        self,
+        batch: Buffer,
+        now_ms: int,
+        transaction_verified: bool,
+        walked: WalkedRecords | None,
     ) -> AppendResult:
-        header, parts, stamp_ms = check_client_batch(batch, self._rules, now_ms)
+        header, parts, stamp_ms = check_client_batch(batch, self._rules, now_ms, walked)
         base_offset = self.log_end_offset
         if header.producer_id >= 0:
             duplicate = self.producers.find_duplicate(header)

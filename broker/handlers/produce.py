@@ -5,15 +5,19 @@ Clients of the 0.8 to 0.10 days (v0-2) send message sets, of which a batch is ma
 only announces these, for old librdkafka gives up otherwise: KAFKA-18659.)
 acks=0 is not answered, and an error then closes the connection, for there is no other way to tell.
 Where flush.messages is reached, the answer waits for the fsync that covers the records.
+A batch whose records take long to check is checked in another process (record_walks) and stored
+when that is done; the request's other batches are stored at once.
 v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
 Not done: transactional batches."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
-from odradek.protocol.conversion import convert_up
+from odradek.protocol.batch_header import TooManyRecordsError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -32,11 +36,16 @@ from odradek.protocol.record_batch import (
     MAGIC_V2,
     TRANSACTIONAL_BIT,
     CompressionType,
-    CorruptRecordError,
 )
 from odradek.protocol.schema import SplicedRecords
-from odradek.storage.batch_validator import RecordsRefusedError
 from odradek.storage.log import PartitionLog
+from odradek.storage.record_walk import (
+    AT_ONCE,
+    RecordsRefusedError,
+    WalkedRecords,
+    WalkTooLongError,
+    convert_messages,
+)
 from odradek.storage.topic_names import is_internal
 
 ADMIN_CLIENT_ID = "__admin_client"
@@ -55,18 +64,74 @@ TELLS_LOG_START = frozenset(
 )
 
 
+class LateBatch(NamedTuple):
+    """A batch that is to be checked elsewhere, and where in the response it is told of."""
+
+    topic: str
+    answers: list[ProducePartitionResponse]
+    position: int
+    wanted: WalkTooLongError
+
+
 def handle(
     context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Awaitable[ProduceResponse] | None:
-    topics = [append_to_topic(context, request, topic) for topic in request.topic_data]
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    late: list[LateBatch] = []
+    topics = [append_to_topic(context, request, topic, late) for topic in request.topic_data]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
+    if late:
+        # Shielded: what was received is stored, whether or not the client waits for the answer.
+        return asyncio.shield(
+            asyncio.ensure_future(answer_late(context, request.acks, topics, late, due or {}))
+        )
     if request.acks == 0:
         close_on_error(topics)
         return None
     if due:
         return answer_when_synced(context, topics, due)
     return ProduceResponse(responses=topics)
+
+
+async def answer_late(
+    context: RequestContext,
+    acks: int,
+    topics: list[ProduceTopicResponse],
+    late: list[LateBatch],
+    due: Mapping[PartitionLog, asyncio.Future[None]],
+) -> ProduceResponse | None:
+    """The answer, once the late batches are checked and stored, one after another."""
+    due = dict(due)
+    for topic, answers, position, wanted in late:
+        answers[position] = await append_late(context, topic, answers[position].index, wanted)
+        if context.broker.log_syncs.due:
+            due |= context.broker.log_syncs.take_due()
+    if acks == 0:
+        close_on_error(topics)
+        return None
+    if due:
+        return await answer_when_synced(context, topics, due)
+    return ProduceResponse(responses=topics)
+
+
+async def append_late(
+    context: RequestContext, topic: str, index: int, wanted: WalkTooLongError
+) -> ProducePartitionResponse:
+    """Append a batch after it was checked; one that was made of messages may be to check again."""
+    while True:
+        try:
+            found = await context.broker.record_walks.run(wanted)
+        except ApiError as error:
+            return refused(index, error)
+        context.now_ms = context.broker.now_ms()
+        walked = found if isinstance(found, WalkedRecords) else None
+        batch = wanted.batch if isinstance(found, WalkedRecords) else memoryview(found)
+        try:
+            return append_to_partition(
+                context, topic, ProducePartitionData(index=index, records=batch), walked
+            )
+        except WalkTooLongError as again:
+            wanted = again
 
 
 async def answer_when_synced(
@@ -116,16 +181,26 @@ def not_synced(
 
 
 def append_to_topic(
-    context: RequestContext, request: ProduceRequest, topic: ProduceTopicData
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: ProduceTopicData,
+    late: list[LateBatch],
 ) -> ProduceTopicResponse:
+    """What became of the batches of a topic; those that take long are added to `late`."""
+    partitions: list[ProducePartitionResponse] = []
     try:
         name = writable_topic(context, request, topic)
     except ApiError as error:
-        partitions = [refused(partition, error) for partition in topic.partition_data]
+        partitions = [refused(partition.index, error) for partition in topic.partition_data]
     else:
-        partitions = [
-            append_to_partition(context, name, partition) for partition in topic.partition_data
-        ]
+        for partition in topic.partition_data:
+            try:
+                partitions.append(append_to_partition(context, name, partition))
+            except WalkTooLongError as wanted:
+                late.append(LateBatch(name, partitions, len(partitions), wanted))
+                partitions.append(
+                    ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
+                )
     return ProduceTopicResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
     )
@@ -148,8 +223,12 @@ def writable_topic(
 
 
 def append_to_partition(
-    context: RequestContext, topic: str, partition: ProducePartitionData
+    context: RequestContext,
+    topic: str,
+    partition: ProducePartitionData,
+    walked: WalkedRecords | None = None,
 ) -> ProducePartitionResponse:
+    """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`."""
     log_start_offset = UNKNOWN_OFFSET
     try:
         log = context.broker.log_manager.get(topic, partition.index)
@@ -164,9 +243,9 @@ def append_to_partition(
         check_first_batch(context, batch)
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
-        result = log.append(batch, now_ms=context.now_ms)
+        result = log.append(batch, now_ms=context.now_ms, walked=walked)
     except ApiError as error:
-        return refused(partition, error, log_start_offset)
+        return refused(partition.index, error, log_start_offset)
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,
@@ -178,19 +257,19 @@ def append_to_partition(
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
     """A record batch of what an old client sent, empty where that is not even one whole message.
 
-    A batch stays as it is.
+    A batch stays as it is. Raises ApiError; WalkTooLongError where there is too much to convert.
     """
     if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC_V2:
         return records
+    convert = partial(
+        convert_messages,
+        log_append_time=log.config.message_timestamp_type == "LogAppendTime",
+        max_message_bytes=log.config.max_message_bytes,
+    )
     try:
-        made = convert_up(
-            records,
-            log_append_time=log.config.message_timestamp_type == "LogAppendTime",
-            max_message_bytes=log.config.max_message_bytes,
-        )
-    except CorruptRecordError as error:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    return memoryview(made)
+        return memoryview(convert(records, limits=AT_ONCE))
+    except TooManyRecordsError as error:
+        raise WalkTooLongError(str(error), bytes(records), convert) from None
 
 
 def check_first_batch(context: RequestContext, records: memoryview | bytes) -> None:
@@ -213,12 +292,12 @@ def check_first_batch(context: RequestContext, records: memoryview | bytes) -> N
 
 
 def refused(
-    partition: ProducePartitionData, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
+    index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
 ) -> ProducePartitionResponse:
     """The refusal of a batch. A producer that lost its sequence learns where the log starts now."""
     singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
     return ProducePartitionResponse(
-        index=partition.index,
+        index=index,
         error_code=error.code,
         base_offset=UNKNOWN_OFFSET,
         log_start_offset=log_start_offset if error.code in TELLS_LOG_START else UNKNOWN_OFFSET,

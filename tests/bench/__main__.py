@@ -16,6 +16,7 @@ from tests.bench import (
     assigning,
     compaction,
     groups,
+    hostile,
     in_process,
     over_the_wire,
     spark_archiving,
@@ -55,6 +56,9 @@ def main() -> None:
                 report(name, [compare(Path(scratch), options.rounds, share)])
         if not wanted or wanted & {"start", *over_the_wire.WORKLOADS}:
             against_a_broker(Path(scratch), wanted, options.rounds, share)
+        if "hostile_batches" in wanted:  # likewise
+            figures = [hostile.hostile_batches(Path(scratch), share) for _ in range(options.rounds)]
+            report("hostile_batches", figures)
         if "compaction" in wanted:  # likewise
             with running_broker(Path(scratch) / "compaction", LOOKS_SOON) as broker:
                 figures = [compaction.compaction(broker, share) for _ in range(options.rounds)]

@@ -36,13 +36,14 @@ from odradek.protocol.legacy import build_message_set
 from odradek.protocol.message_set import MAGIC_V0, MAGIC_V1
 from odradek.protocol.record import CorruptRecordError, Record, read_records, skim_records
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.append_rules import AppendRules
 from odradek.storage.batch_scan import (
     CorruptBatchError,
     read_batches,
     scan_checked,
     scan_headers,
 )
-from odradek.storage.batch_validator import AppendRules, check_client_batch, split_batches
+from odradek.storage.batch_validator import check_client_batch, split_batches
 from odradek.storage.files import OpenFile
 from tests.fuzz.one_file import OneFile
 from tests.fuzz.target import Target

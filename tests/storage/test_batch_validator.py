@@ -16,13 +16,9 @@ from odradek.protocol.record_batch import (
     read_header,
     stamp_crc,
 )
-from odradek.storage.batch_validator import (
-    AppendRules,
-    CheckedBatch,
-    RecordsRefusedError,
-    check_client_batch,
-    target_compression,
-)
+from odradek.storage.append_rules import AppendRules, target_compression
+from odradek.storage.batch_validator import CheckedBatch, check_client_batch
+from odradek.storage.record_walk import RecordsRefusedError
 from tests.support.log_box import NOW_MS, batch_of
 
 HOUR_MS = 3_600_000

@@ -46,10 +46,15 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def send(self, message: object) -> None:
-        """Say something; waits for nothing. To one who is gone nothing is said."""
+    def send(self, message: object, content: bytes = b"") -> None:
+        """Say something, with bytes that follow it as they are; waits for nothing.
+
+        To one who is gone nothing is said.
+        """
         if self.is_alive:
             self._to.write(pack(message))
+            if content:
+                self._to.write(content)
 
     async def hear(self) -> bytes:
         """The pickle of what it says next. IncompleteReadError, ConnectionError: it has ended."""

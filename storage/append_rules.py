@@ -1,0 +1,69 @@
+"""The settings of a topic that an append asks for.
+
+They are plain values: a process that walks batches is told them, and need not load the settings'
+own classes.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.protocol.compression import CompressionType
+
+if TYPE_CHECKING:
+    from odradek.config.topic_config import TopicConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRules:
+    """The topic's settings that appending asks for, as plain values."""
+
+    max_message_bytes: int
+    compression: CompressionType | None  # None keeps what the producer chose
+    compression_level: int | None  # None: the codec's default
+    log_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    compacted: bool
+    read_records: bool
+
+    @classmethod
+    def of(cls, config: "TopicConfig", *, validate_records: bool = False) -> "AppendRules":
+        """The rules of one topic; `validate_records` reads the records of every batch."""
+        compacted = config.compact
+        compression, compression_level = target_compression(config)
+        before_max_ms = config.message_timestamp_before_max_ms
+        log_append_time = config.message_timestamp_type == "LogAppendTime"
+        return cls(
+            max_message_bytes=config.max_message_bytes,
+            compression=compression,
+            compression_level=compression_level,
+            log_append_time=log_append_time,
+            timestamp_before_max_ms=before_max_ms,
+            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+            compacted=compacted,
+            read_records=validate_records
+            or compacted
+            or (before_max_ms < _NO_BOUND_MS and not log_append_time),
+        )
+
+
+_NO_BOUND_MS = 2**63 - 1
+_COMPRESSION_NAMES = {
+    "producer": None,
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
+
+
+def target_compression(config: "TopicConfig") -> tuple[CompressionType | None, int | None]:
+    """The codec of a topic's batches and its level; (None, None) where producers choose."""
+    target = _COMPRESSION_NAMES[config.compression_type]
+    levels = {
+        CompressionType.GZIP: config.compression_gzip_level,
+        CompressionType.LZ4: config.compression_lz4_level,
+        CompressionType.ZSTD: config.compression_zstd_level,
+    }
+    return target, None if target is None else levels.get(target)

@@ -1,0 +1,227 @@
+"""Walking the records of a produced batch, and how much of that one caller may do.
+
+A header tells little of what a walk costs: a batch of a kilobyte can hold gigabytes, or be made of
+many thousand empty records, headers, or parts of a compressed stream. So a walk has limits, in
+bytes and in steps, and ends with TooManyRecordsError when it comes to one. Then it begins again
+where the limits are higher. From the lowest on:
+
+    AT_ONCE     the event loop, while all others wait: about 0.3 ms, which is what it takes the loop
+                to hand a batch of 100 KiB to a process
+    SHORT       a process that walks for the broker: about half a second
+    LONG        another such process: up to a minute
+
+There is no limit above LONG. Kafka has none at all. A batch that would unpack to more than
+`LONG.unpacked_bytes` is refused with MESSAGE_TOO_LARGE, for that makes a Java producer split it and
+send both halves. With INVALID_RECORD or CORRUPT_MESSAGE it would give the records up. The limit
+is that of a whole request (the default of socket.request.max.bytes), or `max.message.bytes` where
+that is larger: no client could send so much without compression.
+
+The records pass one by one; no list of them is made. Of a batch that is rebuilt in another codec
+there are, at most, the records unpacked twice and packed once in memory.
+
+Kafka: LogValidator.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from odradek.protocol.batch_header import (
+    COMPRESSION_MASK,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptRecordError,
+    TooManyRecordsError,
+    read_header,
+)
+from odradek.protocol.compression import NO_LIMIT, Buffer, CompressionType
+from odradek.protocol.conversion import convert_up
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import payload, read_payload, skim_payload
+from odradek.protocol.record_batch import build_batch
+
+from .append_rules import AppendRules
+
+_ERRORS_SHOWN = 3
+# Kafka names every record. A response of so many is a megabyte; millions would fit one batch.
+_ERRORS_KEPT = 10_000
+# What it takes, in steps, to read one message of an old format and write it as a record, and to
+# unpack a part of a compressed stream that holds nothing.
+_STEPS_OF_A_MESSAGE = 4
+_STEPS_OF_A_PART = 4
+
+
+class WalkLimits(NamedTuple):
+    """A step is what one record takes, or one header of a record: about a microsecond."""
+
+    unpacked_bytes: int
+    steps: int
+
+
+AT_ONCE = WalkLimits(128 << 10, 256)
+SHORT = WalkLimits(16 << 20, 200_000)
+LONG = WalkLimits(100 << 20, NO_LIMIT)
+
+
+class WalkTooLongError(Exception):
+    """The walk takes longer than the caller may wait: `walk(batch, limits=...)` is to be called
+    elsewhere. `walk` may be pickled, and `batch` is a copy: the caller's bytes may be gone by then.
+
+    It gives WalkedRecords of a batch, or the batch that was made of a message set. Raises what
+    `walk_records` and `convert_messages` raise.
+    """
+
+    def __init__(
+        self, reason: str, batch: bytes, walk: "Callable[..., WalkedRecords | bytearray]"
+    ) -> None:
+        super().__init__(reason)
+        self.batch = batch
+        self.walk = walk
+
+
+class RecordsRefusedError(ApiError):
+    """Single records of a batch are at fault; Produce v8 and later names each (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = tuple(records)
+
+
+class WalkedRecords(NamedTuple):
+    """What a walk has found: the newest timestamp, and the batch as it must be stored instead."""
+
+    newest_ms: int
+    rebuilt: bytes | None = None
+
+
+def other_compression(header: BatchHeader, rules: AppendRules) -> bool:
+    """Whether the topic wants another codec than the producer chose."""
+    return (
+        rules.compression is not None and header.attributes & COMPRESSION_MASK != rules.compression
+    )
+
+
+def walk_records(
+    batch: Buffer, *, rules: AppendRules, now_ms: int, limits: WalkLimits
+) -> WalkedRecords:
+    """Check each record of one whole batch with a sound header; build it again where needed.
+
+    Raises ApiError with INVALID_RECORD or MESSAGE_TOO_LARGE, RecordsRefusedError, and
+    TooManyRecordsError when it comes to a limit.
+    """
+    try:
+        return _walked(batch, rules, now_ms, limits)
+    except TooManyRecordsError as error:
+        raise _or_refused(error, limits) from None
+    except CorruptRecordError as error:
+        raise invalid(str(error)) from error
+
+
+def convert_messages(
+    messages: Buffer, *, log_append_time: bool, max_message_bytes: int, limits: WalkLimits
+) -> bytearray:
+    """A v2 batch of a message set: `convert_up`. Raises as it, and as `walk_records`."""
+    try:
+        return convert_up(
+            messages,
+            log_append_time=log_append_time,
+            max_message_bytes=max_message_bytes,
+            max_bytes=_unpacked_bytes(limits, max_message_bytes),
+            max_messages=limits.steps // _STEPS_OF_A_MESSAGE,
+        )
+    except TooManyRecordsError as error:
+        raise _or_refused(error, limits) from None
+    except CorruptRecordError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+def invalid(message: str) -> ApiError:
+    """INVALID_RECORD, for that reason."""
+    return ApiError(ErrorCode.INVALID_RECORD, message)
+
+
+def too_large(size_bytes: int, rules: AppendRules) -> ApiError:
+    """MESSAGE_TOO_LARGE: so many bytes are over the topic's limit."""
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"a batch of {size_bytes} bytes is over max.message.bytes ({rules.max_message_bytes})",
+    )
+
+
+def _or_refused(error: TooManyRecordsError, limits: WalkLimits) -> Exception:
+    """At the highest limits there is nowhere to go on."""
+    return ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) if limits == LONG else error
+
+
+def _unpacked_bytes(limits: WalkLimits, max_message_bytes: int) -> int:
+    return max(limits.unpacked_bytes, max_message_bytes if limits == LONG else 0)
+
+
+def _walked(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) -> WalkedRecords:
+    header = read_header(batch)
+    if header.record_count > limits.steps:
+        raise TooManyRecordsError(f"{header.record_count} records")
+    compressed = header.attributes & COMPRESSION_MASK != CompressionType.NONE
+    max_bytes = _unpacked_bytes(limits, rules.max_message_bytes) if compressed else len(batch)
+    inside = payload(batch, header, max_bytes, limits.steps // _STEPS_OF_A_PART)
+    newest_ms, consecutive = _check_each(inside, header, rules, now_ms, limits)
+    rebuilt = None
+    if other_compression(header, rules) or (compressed and not consecutive):
+        rebuilt = _rebuilt(inside, header, rules)
+    return WalkedRecords(newest_ms, rebuilt)
+
+
+def _check_each(
+    inside: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, limits: WalkLimits
+) -> tuple[int, bool]:
+    """The newest timestamp, and whether the offsets are consecutive."""
+    wants_keys = rules.compacted
+    oldest_ms, latest_ms = _bounds(rules, now_ms)
+    newest_ms, consecutive = None, True
+    refused, code = [], ErrorCode.INVALID_RECORD
+    errors = 0
+    for index, (delta, timestamp_ms, has_key, _) in enumerate(
+        skim_payload(inside, header, limits.steps)
+    ):
+        if newest_ms is None or timestamp_ms > newest_ms:
+            newest_ms = timestamp_ms
+        if delta != index:
+            consecutive = False
+        if wants_keys and not has_key:
+            why = "a compacted topic takes no record without a key"
+        elif not oldest_ms <= timestamp_ms <= latest_ms and timestamp_ms != NO_TIMESTAMP:
+            code = ErrorCode.INVALID_TIMESTAMP
+            why = f"timestamp {timestamp_ms} is out of bounds at {now_ms}"
+        else:
+            continue
+        errors += 1
+        if errors <= _ERRORS_KEPT:
+            refused.append((index, why))
+    if errors:
+        shown = "; ".join(f"record {index}: {why}" for index, why in refused[:_ERRORS_SHOWN])
+        message = f"{errors} of {header.record_count} records: {shown}"
+        raise RecordsRefusedError(code, message, refused)
+    return NO_TIMESTAMP if newest_ms is None else newest_ms, consecutive
+
+
+def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:
+    """The oldest and the latest timestamp that the topic takes."""
+    if rules.log_append_time:
+        return -NO_LIMIT - 1, NO_LIMIT
+    return now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
+
+
+def _rebuilt(inside: bytes, header: BatchHeader, rules: AppendRules) -> bytes:
+    """The same records in a new batch, as the topic wants them compressed."""
+    compression = header.compression if rules.compression is None else rules.compression
+    batch = build_batch(
+        read_payload(inside, header),
+        compression=compression,
+        compression_level=rules.compression_level,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+    )
+    if len(batch) > rules.max_message_bytes:
+        raise too_large(len(batch), rules)
+    return bytes(batch)

@@ -1,0 +1,86 @@
+"""What a producer feels of clients whose batches take long to check: its latency beside each kind.
+
+The hostile clients live in a process of their own, and send again as soon as they are answered.
+"""
+
+import multiprocessing
+import os
+import shutil
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from odradek.protocol.messages.produce import ProduceResponse
+from tests.bench.compaction import at, round_trips
+from tests.bench.over_the_wire import now
+from tests.support.broker_process import BrokerProcess, running_broker
+from tests.support.bystander import produce_request
+from tests.support.hostile_batches import KINDS
+from tests.support.topics import create_topic
+from tests.support.wire import WireClient
+
+CLIENTS = 4
+SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+JOIN_SECONDS = 10.0
+
+
+def hostile_batches(scratch: Path, share: int) -> dict[str, float]:
+    """p50, p99 and the longest round trip of one record a millisecond, acks=1, by kind."""
+    figures: dict[str, float] = {}
+    for kind in KINDS:
+        # Each has a broker of its own: what was received is worked off after the clients are gone.
+        with running_broker(scratch / kind) as broker:
+            figures |= {f"{kind}_{name}": each for name, each in _of(broker, kind, share).items()}
+        shutil.rmtree(scratch / kind)
+    return figures
+
+
+def _of(broker: BrokerProcess, kind: str, share: int) -> dict[str, float]:
+    create_topic(broker.bootstrap, "honest")
+    alone = _round_trips(broker, SECONDS / share)
+    beside = _beside(broker, kind, SECONDS / share)
+    return {
+        "p50_us_alone": at(alone, 0.50),
+        "p50_us": at(beside, 0.50),
+        "p99_us_alone": at(alone, 0.99),
+        "p99_us": at(beside, 0.99),
+        "max_us": beside[-1],
+        "p99_ratio": at(beside, 0.99) / at(alone, 0.99),
+        "broker_MB": broker.memory_bytes() / 2**20,
+    }
+
+
+def _round_trips(broker: BrokerProcess, seconds: float) -> list[float]:
+    until = now() + seconds
+    return round_trips(broker, "honest", lambda: now() < until)
+
+
+def _beside(broker: BrokerProcess, kind: str, seconds: float) -> list[float]:
+    """Round trips while hostile clients are at work; what they were sent before is not counted."""
+    topic = f"{kind.replace('_', '-')}-{time.time_ns()}"
+    create_topic(broker.bootstrap, topic, config=dict(KINDS[kind].topic_config))
+    context = multiprocessing.get_context("fork")
+    mine, its = context.Pipe()
+    clients = context.Process(target=_harass, args=(its, broker.port, topic, kind))
+    clients.start()
+    try:
+        assert mine.recv() == "sent"
+        return _round_trips(broker, seconds)
+    finally:
+        clients.kill()
+        clients.join(JOIN_SECONDS)
+
+
+def _harass(orders: Connection, port: int, topic: str, kind: str) -> None:
+    os.nice(10)  # so that the producer need not wait for these clients themselves
+    version = KINDS[kind].version
+    request = produce_request(topic, KINDS[kind].make(), acks=1)
+    clients = [WireClient(port, timeout_s=ANSWER_SECONDS) for _ in range(CLIENTS)]
+    for client in clients:
+        client.send(client.frame_of(request, version))
+    orders.send("sent")
+    while True:
+        for client in clients:
+            client.read_answer(ProduceResponse, version)
+            client.send(client.frame_of(request, version))
