@@ -15,8 +15,9 @@ Where the batch says LogAppendTime, every record has the batch's max timestamp. 
 around, as sums of Java's longs do, and come out right again.
 
 Two walks, with the same checks: `read_records` gives whole records, `skim_records` only what
-validation asks. Both refuse a batch whose header names another number of records than it holds.
-They trust nothing: a length is checked before it is used, and the error says which record and byte.
+validation asks (the package says why there are such pairs). Both refuse a batch whose header names
+another number of records than it holds. They trust nothing: a length is checked before it is used,
+and the error says which record and byte.
 
 Kafka: org.apache.kafka.common.record.internal.DefaultRecord.
 """
