@@ -134,9 +134,9 @@ class Broker:
             config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
         )
         self.fetch_waiters = FetchWaiters(loop)
-        self.down_converter = DownConverter(self.files, self.disk)
-        self.authorizer = Authorizer()
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
+        self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
+        self.authorizer = Authorizer()
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),

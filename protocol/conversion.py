@@ -32,6 +32,7 @@ from .batch_header import (
     MAGIC_V2,
     NO_TIMESTAMP,
     CorruptRecordError,
+    TooManyRecordsError,
     check_crc,
     read_header,
 )
@@ -124,23 +125,39 @@ def convert_down(
     first_offset: int,
     max_input_bytes: int = MAX_INPUT_BYTES,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_records: int = NO_LIMIT,
 ) -> bytes:
     """Stored batches of any magic as a message set of magic 0 or 1, without a last one cut off.
 
     Records before `first_offset` are left out where their batch is not compressed: versions of
     librdkafka rely on it. Reading ends before the batch with which more than `max_input_bytes`
     would have been read, but not before there is a message. Empty when no batch holds any record.
-    Raises ApiError with UNSUPPORTED_COMPRESSION_TYPE, CorruptRecordError.
+    `max_bytes` is what one batch may unpack to, `max_records` what all v2 batches may hold.
+    Raises ApiError with UNSUPPORTED_COMPRESSION_TYPE, CorruptRecordError; its kind
+    TooManyRecordsError where the first batch with a message is above one of these.
     """
     view = memoryview(batches)
     out = bytearray()
-    read_bytes = 0
+    read_bytes = records = 0
     for batch in _split(view):
         read_bytes += len(batch)
         if out and (read_bytes > max_input_bytes or _is_zstd(batch)):
             break
-        out += _converted(batch, magic, first_offset, max_bytes)
+        try:
+            records += _record_count(batch)
+            if records > max_records:
+                raise TooManyRecordsError(f"{records} records are to be converted")
+            out += _converted(batch, magic, first_offset, max_bytes)
+        except TooManyRecordsError:
+            if out:
+                break
+            raise
     return bytes(out)
+
+
+def _record_count(batch: memoryview) -> int:
+    """Of a v2 batch, as its header says; an older message counts as one, a wrapper too."""
+    return read_header(batch).record_count if batch[MAGIC_POSITION] == MAGIC_V2 else 1
 
 
 def _split(view: memoryview) -> Iterator[memoryview]:

@@ -33,8 +33,8 @@ from odradek.protocol.batch_header import (
     TooManyRecordsError,
     read_header,
 )
-from odradek.protocol.compression import NO_LIMIT, Buffer, CompressionType
-from odradek.protocol.conversion import convert_up
+from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, NO_LIMIT, Buffer, CompressionType
+from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import payload, read_payload, skim_payload
 from odradek.protocol.record_batch import build_batch
@@ -131,6 +131,27 @@ def convert_messages(
     except TooManyRecordsError as error:
         raise _or_refused(error, limits) from None
     except CorruptRecordError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+def convert_stored(batches: Buffer, *, magic: int, first_offset: int, limits: WalkLimits) -> bytes:
+    """Stored batches as a message set: `convert_down`, with all errors as ApiError but one.
+
+    Raises TooManyRecordsError when it comes to a limit, unless there is a message already.
+    """
+    try:
+        return convert_down(
+            batches,
+            magic=magic,
+            first_offset=first_offset,
+            max_input_bytes=len(batches),
+            # What is stored may not have been walked; here the last limit is that of all readers.
+            max_bytes=MAX_DECOMPRESSED_BYTES if limits == LONG else limits.unpacked_bytes,
+            max_records=limits.steps // _STEPS_OF_A_MESSAGE,
+        )
+    except CorruptRecordError as error:
+        if isinstance(error, TooManyRecordsError) and limits != LONG:
+            raise
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 

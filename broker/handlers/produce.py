@@ -120,7 +120,7 @@ async def append_late(
     """Append a batch after it was checked; one that was made of messages may be to check again."""
     while True:
         try:
-            found = await context.broker.record_walks.run(wanted)
+            found = await context.broker.record_walks.run(wanted.walk, wanted.batch)
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()

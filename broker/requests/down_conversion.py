@@ -1,8 +1,7 @@
 """Message sets for clients of the 0.8 to 0.10 days, made of what the log holds (Fetch v0-3).
 
-Such a client cannot read record batches, so their records are written anew, one by one, in Python:
-that is slow. So an answer to it is kept small, and the work is done in a disk thread, where it
-costs the others some latency but does not stop them.
+Such a client cannot read record batches, so their records are written again, one by one, in Python:
+that is slow. So an answer to it is kept small, and the work is done in a process (record_walks).
 
     v0-1    messages of magic 0      v2-3    messages of magic 1, with timestamps
 
@@ -16,17 +15,19 @@ Kafka dropped this in 4.0; up to 3.9: LazyDownConversionRecords, RecordsUtil.dow
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.protocol.any_batch import read_any_header
-from odradek.protocol.conversion import convert_down
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.record_batch import CorruptRecordError
 from odradek.storage.log import PartitionLog, RecordsSlice
+from odradek.storage.record_walk import convert_stored
 
 if TYPE_CHECKING:
     from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.broker.maintenance.workers.record_walks import RecordWalks
     from odradek.storage.files import Files
 
 LAST_VERSION_WITH_MESSAGE_SETS = 3
@@ -46,9 +47,10 @@ def magic_for(api_version: int) -> int:
 class DownConverter:
     """Makes message sets of slices."""
 
-    def __init__(self, files: Files, disk: DiskExecutor) -> None:
+    def __init__(self, files: Files, disk: DiskExecutor, walks: RecordWalks) -> None:
         self._files = files
         self._disk = disk
+        self._walks = walks
 
     async def convert(
         self, answer: FetchPartitionData, log: PartitionLog, first_offset: int, api_version: int
@@ -71,7 +73,7 @@ class DownConverter:
         records, offset = answer.records, first_offset
         while isinstance(records, RecordsSlice) and records.size_bytes:
             try:
-                data, offset = await self._disk.run(self._convert, records, magic, offset)
+                data, offset = await self._convert(records, magic, offset)
             except (CorruptRecordError, EOFError, OSError) as error:
                 raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
             if data:
@@ -80,12 +82,15 @@ class DownConverter:
             records = log.read(offset, MAX_BYTES, at_least_one_batch=True)
         return records if isinstance(records, bytes) else b""
 
-    def _convert(self, records: RecordsSlice, magic: int, first_offset: int) -> tuple[bytes, int]:
-        """In a thread: the messages of a slice from `first_offset` on, and the offset behind it."""
-        data = self._files.pread_exact(records.file, records.size_bytes, records.position)
-        converted = convert_down(
-            data, magic=magic, first_offset=first_offset, max_input_bytes=len(data)
+    async def _convert(
+        self, records: RecordsSlice, magic: int, first_offset: int
+    ) -> tuple[bytes, int]:
+        """The messages of a slice from `first_offset` on, and the offset behind it."""
+        data = await self._disk.run(
+            self._files.pread_exact, records.file, records.size_bytes, records.position
         )
+        walk = partial(convert_stored, magic=magic, first_offset=first_offset)
+        converted = await self._walks.run(walk, data)
         return converted, first_offset if converted else _offset_behind(data)
 
 

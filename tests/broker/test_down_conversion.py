@@ -8,7 +8,9 @@ import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.legacy import read_message_set
 from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -17,6 +19,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop
+from tests.support.hostile_batches import zeros
 from tests.support.log_box import batch_of
 
 VERSION = 2
@@ -68,10 +71,33 @@ async def test_a_directory_that_goes_meanwhile_is_an_error_that_the_client_knows
     converter = served.broker.down_converter
     convert = converter._convert
 
-    def gives_nothing(records: Any, magic: int, first_offset: int) -> tuple[bytes, int]:
+    async def gives_nothing(records: Any, magic: int, first_offset: int) -> tuple[bytes, int]:
         """As where there are only markers: then the log is read on."""
         log.take_offline("it fell off the table")
-        return b"", convert(records, magic, first_offset)[1] + 1
+        return b"", (await convert(records, magic, first_offset))[1] + 1
 
     monkeypatch.setattr(converter, "_convert", gives_nothing)
     assert (await fetched(served))["u"] == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+
+
+async def test_what_unpacks_to_much_is_converted_in_a_process_up_to_the_limit(
+    served: BrokerInLoop,
+) -> None:
+    await served.produce("u", zeros(17 << 20, CompressionType.GZIP))
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=[
+            FetchTopic(
+                topic="u",
+                partitions=[
+                    FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+                ],
+            )
+        ],
+    )
+    answer = await served.ask(request, FetchResponse, VERSION)
+    (found,) = answer.responses[0].partitions
+    (record,) = read_message_set(found.records or b"")
+    assert len(record.value or b"") == 17 << 20
+    assert len(served.broker.record_walks.pids) == 2

@@ -21,7 +21,7 @@ from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
-from odradek.storage.record_walk import WalkedRecords, WalkTooLongError, convert_messages
+from odradek.storage.record_walk import WalkedRecords, convert_messages
 from tests.support.broker_in_loop import (
     PRODUCE_VERSION,
     BrokerInLoop,
@@ -55,11 +55,11 @@ class HeldWalks:
     """Stands for the processes: a walk is done when the test says so."""
 
     def __init__(self) -> None:
-        self.asked: list[WalkTooLongError] = []
+        self.asked: list[bytes] = []
         self.go_on = asyncio.Event()
 
-    async def run(self, wanted: WalkTooLongError) -> object:
-        self.asked.append(wanted)
+    async def run(self, walk: Callable[..., object], batch: bytes) -> object:
+        self.asked.append(batch)
         await self.go_on.wait()
         return WalkedRecords(NOW_MS)
 
@@ -254,10 +254,6 @@ async def test_the_loop_turns_often_while_hostile_batches_are_checked(
 CONVERT = partial(convert_messages, log_append_time=False, max_message_bytes=100)
 
 
-def wanted_for(batch: bytes, walk: Callable[..., bytearray] = CONVERT) -> WalkTooLongError:
-    return WalkTooLongError("", batch, walk)
-
-
 def made(command: Sequence[str] = COMMAND, idle_seconds: float = 30.0) -> RecordWalks:
     """At most a hundred bytes may wait."""
     return RecordWalks(lambda: 100, command=command, idle_seconds=idle_seconds)
@@ -267,7 +263,7 @@ async def test_a_process_that_dies_is_an_error_and_the_next_walk_has_another() -
     walks = made(command=DIES)
     for _ in range(2):
         with pytest.raises(ApiError, match="the walking process ended with code 0") as caught:
-            await walks.run(wanted_for(b"v"))
+            await walks.run(CONVERT, b"v")
         assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     await walks.close()
 
@@ -275,14 +271,14 @@ async def test_a_process_that_dies_is_an_error_and_the_next_walk_has_another() -
 async def test_a_process_that_cannot_be_started_is_an_error() -> None:
     walks = made(command=("/nowhere/python",))
     with pytest.raises(ApiError, match="No such file"):
-        await walks.run(wanted_for(b"v"))
+        await walks.run(CONVERT, b"v")
     await walks.close()
 
 
 async def test_what_nobody_foresaw_is_named() -> None:
     walks = made()
     with pytest.raises(ApiError, match="the batch was not checked: TypeError"):
-        await walks.run(wanted_for(b"v", int))
+        await walks.run(int, b"v")
     await walks.close()
 
 
@@ -290,7 +286,7 @@ async def test_an_idle_process_is_ended_and_started_again() -> None:
     walks = made(idle_seconds=0.01)
     for count in (0, 1, 2):
         batch = messages(34 * count)
-        assert await walks.run(wanted_for(batch)) == convert_up(batch)
+        assert await walks.run(CONVERT, batch) == convert_up(batch)
         (pid,) = walks.pids
         await until(lambda: not walks.pids)
         with pytest.raises(ProcessLookupError):
@@ -300,12 +296,12 @@ async def test_an_idle_process_is_ended_and_started_again() -> None:
 
 async def test_batches_that_wait_have_a_limit_in_memory() -> None:
     walks = made(command=(*COMMAND[:1], "-c", "import time; time.sleep(60)"))
-    first = asyncio.ensure_future(walks.run(wanted_for(bytes(60))))
+    first = asyncio.ensure_future(walks.run(CONVERT, bytes(60)))
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as caught:
-        await walks.run(wanted_for(bytes(60)))
+        await walks.run(CONVERT, bytes(60))
     assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
-    second = asyncio.ensure_future(walks.run(wanted_for(bytes(40))))
+    second = asyncio.ensure_future(walks.run(CONVERT, bytes(40)))
     await until(lambda: walks.pids)
     await walks.close()
     for each in (first, second):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.protocol.batch_header import TooManyRecordsError
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -423,3 +424,17 @@ def test_what_goes_up_comes_down_again(
     stored = convert_up(memoryview(sent))
     assert read_header(stored).compression is codec
     assert convert_down(stored, magic=magic, first_offset=0) == sent
+
+
+def test_down_conversion_ends_before_the_batch_with_too_many_records() -> None:
+    batches = b"".join(bytes(build_batch(TWO, base_offset=offset)) for offset in (0, 2, 4))
+
+    def offsets(max_records: int) -> list[int]:
+        made = convert_down(batches, magic=1, first_offset=0, max_records=max_records)
+        return [each.offset for each in read_message_set(made)]
+
+    assert offsets(6) == [0, 1, 2, 3, 4, 5]
+    assert offsets(5) == [0, 1, 2, 3]
+    assert offsets(2) == [0, 1]
+    with pytest.raises(TooManyRecordsError, match="2 records"):
+        offsets(1)

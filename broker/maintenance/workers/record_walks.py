@@ -1,4 +1,4 @@
-"""Walks of produced batches that would hold the event loop for too long.
+"""Walks of batches that would hold the event loop for too long.
 
 What costs more than AT_ONCE allows (storage/record_walk.py) goes to a process: to a thread would
 not do, for a walk in Python holds the interpreter's lock, and so do the copies between the calls
@@ -23,23 +23,29 @@ import asyncio
 import logging
 import pickle
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.record_walk import (
-    LONG,
-    SHORT,
-    RecordsRefusedError,
-    WalkLimits,
-    WalkTooLongError,
-)
+from odradek.storage.record_walk import LONG, SHORT, RecordsRefusedError, WalkLimits
 
-from .walk_messages import Ending, Found, Refused, TooLong, Walked, WalkFailed, WalkTask
+from .walk_messages import Ending, Refused, TooLong, Walked, WalkFailed, WalkTask
 from .worker_process import WorkerProcess, command_of, start_process
 
 logger = logging.getLogger(__name__)
 
 COMMAND = command_of("walk_process")
 IDLE_SECONDS = 30.0
+
+
+Found = TypeVar("Found")
+
+
+class _Wanted(NamedTuple):
+    """A walk of a batch, and who waits for how it ends."""
+
+    walk: Callable[..., object]
+    batch: bytes
+    ending: asyncio.Future[Ending]
 
 
 class RecordWalks:
@@ -61,9 +67,12 @@ class RecordWalks:
         """The processes there are."""
         return [lane.pid for lane in self._lanes if lane.pid is not None]
 
-    async def run(self, wanted: WalkTooLongError) -> Found:
-        """What the walk finds. Raises ApiError."""
-        size_bytes, limit = len(wanted.batch), self._max_waiting_bytes()
+    async def run(self, walk: Callable[..., Found], batch: bytes) -> Found:
+        """What `walk(batch, limits=...)` gives; a process must be able to import `walk`.
+
+        Raises ApiError.
+        """
+        size_bytes, limit = len(batch), self._max_waiting_bytes()
         if limit is not None and self._waiting_bytes and self._waiting_bytes + size_bytes > limit:
             raise ApiError(
                 ErrorCode.REQUEST_TIMED_OUT,
@@ -72,12 +81,12 @@ class RecordWalks:
         self._waiting_bytes += size_bytes
         try:
             for lane in self._lanes:
-                ending = await lane.walk(wanted)
+                ending = await lane.walk(walk, batch)
                 if not isinstance(ending, TooLong):
                     break
         finally:
             self._waiting_bytes -= size_bytes
-        return _found(ending)
+        return cast(Found, _found(ending))
 
     def release_all(self) -> None:
         """The broker stops: batches that wait are refused, so that their clients retry."""
@@ -91,7 +100,7 @@ class RecordWalks:
             await lane.close()
 
 
-def _found(ending: Ending) -> Found:
+def _found(ending: Ending) -> object:
     if isinstance(ending, Walked):
         return ending.found
     if isinstance(ending, Refused):
@@ -109,9 +118,7 @@ class _Lane:
         self._limits = limits
         self._command = command
         self._idle_seconds = idle_seconds
-        self._queue: asyncio.Queue[tuple[WalkTooLongError, asyncio.Future[Ending]]] = (
-            asyncio.Queue()
-        )
+        self._queue: asyncio.Queue[_Wanted] = asyncio.Queue()
         self._waiting: set[asyncio.Future[Ending]] = set()
         self._worker: WorkerProcess | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -120,10 +127,10 @@ class _Lane:
     def pid(self) -> int | None:
         return None if self._worker is None else self._worker.pid
 
-    async def walk(self, wanted: WalkTooLongError) -> Ending:
+    async def walk(self, walk: Callable[..., object], batch: bytes) -> Ending:
         ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._waiting.add(ending)
-        self._queue.put_nowait((wanted, ending))
+        self._queue.put_nowait(_Wanted(walk, batch, ending))
         if self._serving is None:
             self._serving = asyncio.ensure_future(self._serve())
         try:
@@ -136,18 +143,18 @@ class _Lane:
         try:
             while True:
                 async with asyncio.timeout(self._idle_seconds):
-                    wanted, ending = await self._queue.get()
-                if not ending.done():
+                    wanted = await self._queue.get()
+                if not wanted.ending.done():
                     said = await self._said_of(wanted)
-                    if not ending.done():
-                        ending.set_result(said)
+                    if not wanted.ending.done():
+                        wanted.ending.set_result(said)
         except TimeoutError:
             await self._end_worker()
         self._serving = None
         if not self._queue.empty():  # it came while the process was being ended
             self._serving = asyncio.ensure_future(self._serve())
 
-    async def _said_of(self, wanted: WalkTooLongError) -> Ending:
+    async def _said_of(self, wanted: _Wanted) -> Ending:
         task = WalkTask(wanted.walk, self._limits, len(wanted.batch))
         try:
             if self._worker is None:

@@ -13,15 +13,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from odradek.protocol.errors import ErrorCode
-from odradek.storage.record_walk import WalkedRecords, WalkLimits
-
-Found: TypeAlias = WalkedRecords | bytearray
+from odradek.storage.record_walk import WalkLimits
 
 
 class WalkTask(NamedTuple):
-    """A walk (see WalkTooLongError), how far it may go, and how many bytes of a batch follow."""
+    """A walk (see RecordWalks.run), how far it may go, and how many bytes of a batch follow."""
 
-    walk: Callable[..., Found]
+    walk: Callable[..., object]
     limits: WalkLimits
     batch_bytes: int
 
@@ -29,7 +27,7 @@ class WalkTask(NamedTuple):
 class Walked(NamedTuple):
     """It came to the end."""
 
-    found: Found
+    found: object
 
 
 class TooLong(NamedTuple):
