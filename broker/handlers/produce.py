@@ -67,7 +67,7 @@ TELLS_LOG_START = frozenset(
 class LateBatch(NamedTuple):
     """A batch that is to be checked elsewhere, and where in the response it is told of."""
 
-    topic: str
+    topic: ProduceTopicData
     answers: list[ProducePartitionResponse]
     position: int
     wanted: WalkTooLongError
@@ -83,7 +83,7 @@ def handle(
     if late:
         # Shielded: what was received is stored, whether or not the client waits for the answer.
         return asyncio.shield(
-            asyncio.ensure_future(answer_late(context, request.acks, topics, late, due or {}))
+            asyncio.ensure_future(answer_late(context, request, topics, late, due or {}))
         )
     if request.acks == 0:
         close_on_error(topics)
@@ -95,18 +95,28 @@ def handle(
 
 async def answer_late(
     context: RequestContext,
-    acks: int,
+    request: ProduceRequest,
     topics: list[ProduceTopicResponse],
     late: list[LateBatch],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse | None:
-    """The answer, once the late batches are checked and stored, one after another."""
+    """The answer, once the late batches are checked and stored, each as soon as it can be."""
     due = dict(due)
-    for topic, answers, position, wanted in late:
-        answers[position] = await append_late(context, topic, answers[position].index, wanted)
+
+    async def store(
+        topic: ProduceTopicData, wanted: WalkTooLongError, index: int
+    ) -> ProducePartitionResponse:
+        answer = await append_late(context, request, topic, index, wanted)
         if context.broker.log_syncs.due:
-            due |= context.broker.log_syncs.take_due()
-    if acks == 0:
+            due.update(context.broker.log_syncs.take_due())
+        return answer
+
+    answers = await asyncio.gather(
+        *(store(each.topic, each.wanted, each.answers[each.position].index) for each in late)
+    )
+    for each, answer in zip(late, answers, strict=True):
+        each.answers[each.position] = answer
+    if request.acks == 0:
         close_on_error(topics)
         return None
     if due:
@@ -115,12 +125,17 @@ async def answer_late(
 
 
 async def append_late(
-    context: RequestContext, topic: str, index: int, wanted: WalkTooLongError
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: ProduceTopicData,
+    index: int,
+    wanted: WalkTooLongError,
 ) -> ProducePartitionResponse:
     """Append a batch after it was checked; one that was made of messages may be to check again."""
     while True:
         try:
             found = await context.broker.record_walks.run(wanted.walk, wanted.batch)
+            name = writable_topic(context, request, topic)  # it may have gone meanwhile
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()
@@ -128,7 +143,7 @@ async def append_late(
         batch = wanted.batch if isinstance(found, WalkedRecords) else memoryview(found)
         try:
             return append_to_partition(
-                context, topic, ProducePartitionData(index=index, records=batch), walked
+                context, name, ProducePartitionData(index=index, records=batch), walked
             )
         except WalkTooLongError as again:
             wanted = again
@@ -197,7 +212,7 @@ def append_to_topic(
             try:
                 partitions.append(append_to_partition(context, name, partition))
             except WalkTooLongError as wanted:
-                late.append(LateBatch(name, partitions, len(partitions), wanted))
+                late.append(LateBatch(topic, partitions, len(partitions), wanted))
                 partitions.append(
                     ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
                 )

@@ -164,6 +164,20 @@ async def test_the_other_batches_of_the_request_are_stored_at_once(
     ]
 
 
+async def test_several_large_batches_of_a_request_are_stored_and_synced_before_the_answer(
+    served: BrokerInLoop,
+) -> None:
+    configs = {"cleanup.policy": "compact", "flush.messages": "1"}
+    wish = NewTopic(name="synced", partition_count=2, configs=configs)
+    await served.broker.topic_admin.create([wish])
+    answers = await served.produce("synced", LARGE, [0, 1])
+    assert [(each.index, each.error_code, each.base_offset) for each in answers] == [
+        (0, 0, 0),
+        (1, 0, 0),
+    ]
+    assert [log_of(served, "synced", index).recovery_point for index in (0, 1)] == [1000, 1000]
+
+
 async def test_the_bytes_are_kept_while_the_receive_buffer_is_used_by_others(
     served: BrokerInLoop, held: HeldWalks
 ) -> None:
