@@ -43,8 +43,9 @@ from odradek.storage.batch_scan import (
     scan_checked,
     scan_headers,
 )
-from odradek.storage.batch_validator import check_client_batch, split_batches
+from odradek.storage.batch_validator import CheckedBatch, check_client_batch, split_batches
 from odradek.storage.files import OpenFile
+from odradek.storage.record_walk import LONG, WalkedRecords, WalkTooLongError
 from tests.fuzz.one_file import OneFile
 from tests.fuzz.target import Target
 from tests.support.golden import GOLDEN, golden_records
@@ -143,7 +144,7 @@ def append_batch(data: bytes) -> None:
     rules = RULES[(data[0] & ~AS_IT_IS) % len(RULES)]
     batch = bytes(data[1:]) if data[0] & AS_IT_IS else _made_whole(data[1:])
     try:
-        checked = check_client_batch(batch, rules, NOW_MS)
+        checked = _checked(batch, rules)
     except ApiError:
         _check_split(batch, rules)
         return
@@ -154,6 +155,15 @@ def append_batch(data: bytes) -> None:
     check_crc(stored, header)
     if rules.read_records:
         assert _content(stored, rules) == _content(batch, rules)
+
+
+def _checked(batch: bytes, rules: AppendRules) -> CheckedBatch:
+    try:
+        return check_client_batch(batch, rules, NOW_MS)
+    except WalkTooLongError as wanted:
+        walked = wanted.walk(wanted.batch, limits=LONG)
+        assert isinstance(walked, WalkedRecords)
+        return check_client_batch(wanted.batch, rules, NOW_MS, walked)
 
 
 def _content(batch: bytes, rules: AppendRules) -> list[Record]:
