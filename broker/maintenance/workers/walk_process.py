@@ -1,4 +1,4 @@
-"""The process that walks large batches for a broker: `python -m odradek.broker.maintenance.workers.walk_process`.
+"""The process that walks large batches for a broker; the broker starts it with `python -m`.
 
 It walks records in Python, which would hold the broker's event loop (see RecordWalks, which starts
 and ends it). It keeps nothing from one batch to the next, and may be killed at any time. It gives
