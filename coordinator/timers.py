@@ -31,6 +31,8 @@ class DeadlineQueue(Generic[T]):
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Deadline[T]]] = []
         self._order = count()
+        # While deadlines fall, what is scheduled waits until then.
+        self._next_pass_ms: int | None = None
 
     def schedule(self, deadline: Deadline[T], at_ms: int) -> None:
         """Let `deadline` fall at `at_ms`, whether or not it was to fall before or after."""
@@ -58,7 +60,12 @@ class DeadlineQueue(Generic[T]):
         return None
 
     def due(self, now_ms: int) -> Iterator[T]:
-        """What has ended by `now_ms`, earliest first; what is scheduled meanwhile counts too."""
+        """What has ended by `now_ms`, earliest first.
+
+        What is scheduled meanwhile falls in a later pass, at least 1 ms after this one: a deadline
+        that is set again for the present moment must not keep the caller from anything else.
+        """
+        self._next_pass_ms = now_ms + 1
         while self._heap and self._heap[0][0] <= now_ms:
             queued_at_ms, _, deadline = heapq.heappop(self._heap)
             if deadline.queued_at_ms != queued_at_ms:
@@ -71,11 +78,14 @@ class DeadlineQueue(Generic[T]):
                 continue
             deadline.at_ms = None
             yield deadline.what
+        self._next_pass_ms = None
 
     def __len__(self) -> int:
         """How many entries the heap holds, stale ones included."""
         return len(self._heap)
 
     def _push(self, deadline: Deadline[T], at_ms: int) -> None:
+        if self._next_pass_ms is not None:
+            at_ms = max(at_ms, self._next_pass_ms)
         deadline.queued_at_ms = at_ms
         heapq.heappush(self._heap, (at_ms, next(self._order), deadline))

@@ -419,6 +419,21 @@ def test_a_rebalance_that_no_static_member_joined_waits_for_their_sessions() -> 
     assert groups.group().state is ClassicState.EMPTY
 
 
+def test_an_absent_static_member_without_a_rebalance_timeout_does_not_occupy_the_loop() -> None:
+    groups = Groups()
+    patient = groups.join(instance="patient").member_id
+    absent, _ = groups.parked_join(instance="absent", rebalance_ms=0)
+    groups.send_join(patient, instance="patient")
+    groups.send_sync(absent, instance="absent")
+    groups.sync(patient, assignments={}, instance="patient")
+    groups.leave(patient)
+    groups.advance(1)
+    assert groups.group().state is ClassicState.PREPARING_REBALANCE
+    assert [alarm.at_ms for alarm in groups.loop.alarms] == [groups.loop.now_ms + 1]
+    groups.advance(SESSION_MS)
+    assert groups.group().state is ClassicState.EMPTY
+
+
 def test_a_failed_write_leaves_the_static_member_under_its_old_id() -> None:
     groups = Groups()
     _, old = static_group(groups)
