@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_groups.member import Now
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator
@@ -27,6 +26,7 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints

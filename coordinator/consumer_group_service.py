@@ -26,7 +26,7 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 
 from .assignors import configured_assignors
 from .classic_groups.join import JoinCall
-from .classic_groups.member import Caller, Expiry, ExpiryKind, Now
+from .classic_groups.member import Caller
 from .classic_groups.rebalance import ClassicRebalance
 from .consumer_groups.classic_joins import ClassicJoins
 from .consumer_groups.classic_members import ClassicMembers
@@ -38,7 +38,7 @@ from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.heartbeat import ConsumerHeartbeats, Steps
 from .consumer_groups.heartbeat_checks import check_heartbeat
 from .consumer_groups.leave import Departures
-from .consumer_groups.member import ConsumerMember, MemberState
+from .consumer_groups.member import MemberState
 from .consumer_groups.quiet_heartbeat import is_quiet
 from .consumer_groups.rebalance import Rebalance
 from .consumer_groups.regex_updates import RegexUpdates
@@ -49,7 +49,7 @@ from .consumer_groups.upgrade import Upgrades
 from .group_commits import commit
 from .group_shards import GroupShard, GroupShards
 from .outcome import Outcome
-from .timers import DeadlineQueue
+from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 
@@ -67,7 +67,7 @@ class ConsumerGroupService:
         self,
         *,
         shards: GroupShards,
-        deadlines: DeadlineQueue[Expiry],
+        deadlines: DeadlineQueue,
         topics: ClusterTopics,
         configs: ConsumerGroupConfigs,
         loop: asyncio.AbstractEventLoop,
@@ -84,7 +84,7 @@ class ConsumerGroupService:
         self._configs = configs
         self._loop = loop
         self._clock = clock
-        self.deadlines = MemberDeadlines(deadlines)
+        self.deadlines = MemberDeadlines(deadlines, self._fence)
         downgrades = Downgrades(
             topics=topics,
             configs=configs,
@@ -140,7 +140,7 @@ class ConsumerGroupService:
         """The answer to a quiet heartbeat, whose member may be silent for a while again."""
         group_id, member_id = request.group_id, request.member_id
         until_ms = now.timer_ms + self._configs.session_timeout_ms(group_id)
-        self.deadlines.extend_session(MemberKey(group_id, member_id), until_ms)
+        self.deadlines.sessions.schedule(MemberKey(group_id, member_id), until_ms)
         return ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=request.member_epoch,
@@ -175,43 +175,31 @@ class ConsumerGroupService:
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)
-                self.deadlines.extend_session(key, session_ms)
+                self.deadlines.sessions.schedule(key, session_ms)
                 if member.state is MemberState.UNREVOKED_PARTITIONS:
                     at_ms = now.timer_ms + member.rebalance_timeout_ms
                     self.deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
 
-    def expire(self, expiry: Expiry, now: Now) -> None:
-        """A deadline of a member (of a kind MEMBER_…) has come: it is out, if it is still there."""
-        self.deadlines.fell_due(expiry)
-        key = MemberKey(expiry.group_id, expiry.member_id)
-        try:
-            shard = self._shards.of(key.group_id)
-            group = shard.state.consumer_group(key.group_id)
-            member = group.member(key.member_id)
-        except ApiError:
-            self.deadlines.forget(key)
-            return
-        revokes = expiry.kind is ExpiryKind.MEMBER_REBALANCE
-        if not revokes or self.deadlines.rebalance_epoch(key) == member.member_epoch:
-            self._fence(shard, group, member, expiry, now)
+    def unloaded(self, shard: GroupShard) -> None:
+        """The groups are not served any more: none of their deadlines falls."""
+        for group in shard.state.consumer_groups.values():
+            for member_id in group.members:
+                self.deadlines.forget(MemberKey(group.group_id, member_id))
 
-    def _fence(
-        self,
-        shard: GroupShard,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        expiry: Expiry,
-        now: Now,
-    ) -> None:
-        logger.info(
-            "group %s: member %s is out, for its time is up (%s)",
-            group.group_id, member.member_id, expiry.kind.value,
-        )  # fmt: skip
+    def _fence(self, late_for: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
+        """A deadline of a member has come: it is out, if the epoch is None or still its own."""
+        shard = self._shards.of(key.group_id)
+        group = shard.state.consumer_groups[key.group_id]
+        member = group.members[key.member_id]
+        if epoch not in (None, member.member_epoch):
+            return None
+        logger.info("group %s: member %s is out, for its time is up (%s)", *key, late_for)
         try:
             self.carry_out(shard, self.steps.departures.remove(group, [member], now, None), now)
         except ApiError as error:
             logger.warning("group %s: that could not be written: %s", group.group_id, error)
-            self.deadlines.again(expiry, now.timer_ms + RETRY_MS)
+            return now.timer_ms + RETRY_MS
+        return None
 
     # -- regular expressions -----------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from typing import TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .classic_groups.member import Now
 from .group_shards import GroupShard
 from .outcome import Outcome
+from .timers import Now
 
 R = TypeVar("R")
 

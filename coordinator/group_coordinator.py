@@ -51,20 +51,17 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
+from .classic_groups.deadlines import ClassicDeadlines, Expiries
 from .classic_groups.group import ClassicGroup
 from .classic_groups.join import ClassicJoin, JoinCall
 from .classic_groups.member import (
     NOTHING_TO_WRITE,
     Caller,
-    Expiry,
-    ExpiryKind,
     GroupOutcome,
-    Now,
 )
 from .classic_groups.rebalance import ClassicRebalance
 from .classic_groups.sync import ClassicSync
 from .consumer_group_service import ConsumerGroupService
-from .consumer_groups.deadlines import KINDS as CONSUMER_GROUP_KINDS
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.topics_view import ClusterTopics
@@ -74,7 +71,7 @@ from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .outcome import Outcome
 from .parked_replies import Parked, ReleaseQueue
-from .timers import Deadline, DeadlineQueue
+from .timers import Deadline, DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 
@@ -116,11 +113,15 @@ class GroupCoordinator:
         self._releases = ReleaseQueue(loop)
         self._clock = clock
         self._ensure_offsets_topic = ensure_offsets_topic
-        self._deadlines: DeadlineQueue[Expiry] = DeadlineQueue()
-        self._rebalances = ClassicRebalance(settings, self._deadlines)
-        self._joins = ClassicJoin(self._rebalances, settings, self._deadlines, new_uuid)
-        self._syncs = ClassicSync(self._rebalances, self._deadlines)
-        self._retention = Deadline(Expiry(ExpiryKind.RETENTION))
+        self._deadlines = DeadlineQueue()
+        classic_deadlines = ClassicDeadlines(
+            self._deadlines,
+            Expiries(session=self._session_ended, joins=self._joins_ended, syncs=self._syncs_ended),
+        )
+        self._rebalances = ClassicRebalance(settings, classic_deadlines)
+        self._joins = ClassicJoin(self._rebalances, settings, classic_deadlines, new_uuid)
+        self._syncs = ClassicSync(self._rebalances, classic_deadlines)
+        self._retention = Deadline(self._check_retention, None)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at_ms = 0
         self.shards = GroupShards(settings)
@@ -163,7 +164,7 @@ class GroupCoordinator:
         self.consumer_groups.loaded(shard, now)
         for group in shard.state.groups.values():
             for member in group.members.values():
-                self._rebalances.extend_session(member, now)
+                self._rebalances.deadlines.extend_session(group, member, now)
             if len(group.members) > self._settings.max_size:
                 reason = f"{len(group.members)} members are more than group.max.size"
                 self._carry_out(shard, self._rebalances.rebalance(group, reason, now), now)
@@ -173,15 +174,23 @@ class GroupCoordinator:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        self._retention.cancel()
         for shard in self.shards.serving():
-            for group in shard.state.groups.values():
-                group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
+            self._unloaded(shard)
         self.shards.close()
 
     def partition_lost(self, partition: int) -> None:
         """The log of a partition is offline: its groups have no coordinator any more."""
-        for group in self.shards.unavailable(partition):
+        shard = self.shards.unavailable(partition)
+        if shard is not None:
+            self._unloaded(shard)
+
+    def _unloaded(self, shard: GroupShard) -> None:
+        """Its groups have no coordinator: who waits is told so, and no deadline falls."""
+        for group in shard.state.groups.values():
             group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
+            group.cancel_deadlines()
+        self.consumer_groups.unloaded(shard)
 
     def partition_found(self, log: PartitionLog, topic_ids: Container[bytes]) -> None:
         """The log of a partition can be read at last: its groups are served from now on.
@@ -446,31 +455,31 @@ class GroupCoordinator:
     def tick(self, now: Now | None = None) -> None:
         """Expire what has ended, and set the alarm for what ends next."""
         now = now or self._clock()
-        for expiry in self._deadlines.due(now.timer_ms):
-            self._expire(expiry, now)
-        self._set_alarm(now)
-
-    def _expire(self, expiry: Expiry, now: Now) -> None:
-        if expiry.kind is ExpiryKind.RETENTION:
-            interval_ms = self._settings.offsets_retention_check_interval_ms
-            self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
-            self._expire_offsets(self.shards.serving())
-            return
-        if expiry.kind in CONSUMER_GROUP_KINDS:
-            self.consumer_groups.expire(expiry, now)
-            return
         try:
-            shard = self.shards.of(expiry.group_id)
-            group = shard.state.group(expiry.group_id)
-        except ApiError:
-            return  # deleted meanwhile
-        if expiry.kind is ExpiryKind.SESSION:
-            outcome = self._syncs.expire_session(group, expiry.member_id, now)
-        elif expiry.kind is ExpiryKind.JOIN:
-            outcome = self._rebalances.expire_join(group, now)
-        else:
-            outcome = self._syncs.expire_sync(group, now)
-        self._carry_out(shard, outcome, now)
+            self._deadlines.expire_due(now)
+        finally:
+            self._set_alarm(now)
+
+    def _session_ended(self, key: tuple[str, str], now: Now) -> None:
+        group_id, member_id = key
+        shard = self.shards.of(group_id)
+        group = shard.state.groups[group_id]
+        self._carry_out(shard, self._syncs.expire_session(group, member_id, now), now)
+
+    def _joins_ended(self, group_id: str, now: Now) -> None:
+        shard = self.shards.of(group_id)
+        group = shard.state.groups[group_id]
+        self._carry_out(shard, self._rebalances.expire_join(group, now), now)
+
+    def _syncs_ended(self, group_id: str, now: Now) -> None:
+        shard = self.shards.of(group_id)
+        group = shard.state.groups[group_id]
+        self._carry_out(shard, self._syncs.expire_sync(group, now), now)
+
+    def _check_retention(self, _subject: None, now: Now) -> None:
+        interval_ms = self._settings.offsets_retention_check_interval_ms
+        self._deadlines.schedule(self._retention, now.timer_ms + interval_ms)
+        self._expire_offsets(self.shards.serving())
 
     def _set_alarm(self, now: Now) -> None:
         """Have the loop call `tick` at the next deadline. An alarm that is too early may stay."""

@@ -15,7 +15,6 @@ from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 
-from .classic_groups.group import ClassicGroup
 from .group_settings import GroupSettings
 from .group_state import GroupState
 from .java_hash import java_hash
@@ -77,13 +76,13 @@ class GroupShards:
         shard = self._shards[log.partition] = GroupShard(state, journal)
         return shard
 
-    def unavailable(self, partition: int) -> list[ClassicGroup]:
-        """The partition's log is offline. Returns the groups that were served until now."""
+    def unavailable(self, partition: int) -> GroupShard | None:
+        """The partition's log is offline. Returns the shard that served it until now."""
         if partition >= len(self._shards):
-            return []
+            return None
         shard = self._shards[partition]
         self._shards[partition] = ErrorCode.NOT_COORDINATOR
-        return [] if isinstance(shard, ErrorCode) else list(shard.state.groups.values())
+        return None if isinstance(shard, ErrorCode) else shard
 
     def close(self) -> None:
         """Forget all shards, also those that somebody is going through."""

@@ -35,8 +35,6 @@ from odradek.protocol.schema import DecodeError
 
 from .member import (
     ClassicMember,
-    Expiry,
-    ExpiryKind,
     metadata_of,
     restored,
 )
@@ -85,10 +83,10 @@ class ClassicGroup:
         self.roster = ClassicRoster()
         self.subscribed_topics: frozenset[str] | None = None
         # From here on soft.
-        self.pending_joins: dict[str, Deadline[Expiry]] = {}
+        self.pending_joins: dict[str, Deadline[tuple[str, str]]] = {}
         self.pending_syncs: set[str] = set()
-        self.join_deadline = Deadline(Expiry(ExpiryKind.JOIN, group_id))
-        self.sync_deadline = Deadline(Expiry(ExpiryKind.SYNC, group_id))
+        self.join_deadline: Deadline[str] | None = None
+        self.sync_deadline: Deadline[str] | None = None
         # (delay_ms, remaining_ms) while joins of a new group are being collected.
         self.initial_delay_ms: tuple[int, int] | None = None
         self.new_member_added = False
@@ -132,10 +130,26 @@ class ClassicGroup:
         """The group has been deleted, or replaced: none of its deadlines falls any more."""
         if self.state is not ClassicState.DEAD:
             self._become(ClassicState.DEAD, self.state_since_ms)
-        sessions = (member.session for member in self.members.values())
-        ends = (self.join_deadline, self.sync_deadline, *self.pending_joins.values(), *sessions)
-        for deadline in ends:
-            deadline.at_ms = None
+        self.cancel_deadlines()
+
+    def cancel_deadlines(self) -> None:
+        """None of the group's deadlines falls any more."""
+        self.stop_awaiting_joins()
+        self.stop_awaiting_syncs()
+        for pending in self.pending_joins.values():
+            pending.cancel()
+        for member in self.members.values():
+            member.end_session()
+
+    def stop_awaiting_joins(self) -> None:
+        """Cancel the end of the time to join."""
+        if self.join_deadline is not None:
+            self.join_deadline.cancel()
+
+    def stop_awaiting_syncs(self) -> None:
+        """Cancel the end of the time to sync."""
+        if self.sync_deadline is not None:
+            self.sync_deadline.cancel()
 
     @property
     def group_type(self) -> GroupType:
@@ -180,7 +194,7 @@ class ClassicGroup:
         before, self.roster = self.roster, ClassicRoster()
         for entry in value.members:
             known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
-            self.roster.add(restored(self.group_id, value, entry, known))
+            self.roster.add(restored(value, entry, known))
         self.pending_syncs.intersection_update(self.members)
         self.subscribed_topics = self._subscribed_topics()
         since = value.current_state_timestamp
@@ -220,7 +234,7 @@ class ClassicGroup:
         """A member, or a pending one, is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
         pending = self.pending_joins.pop(member_id, None)
         if pending is not None:
-            pending.at_ms = None
+            pending.cancel()
         self.pending_syncs.discard(member_id)
         self.roster.remove(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if self.is_leader(member_id):
@@ -228,7 +242,7 @@ class ClassicGroup:
 
     def rename_static(self, old_id: str, new_id: str) -> ClassicMember:
         """A static member came back without its id: it gets a new one, and the old is fenced."""
-        member = self.roster.rename(self.group_id, old_id, new_id)
+        member = self.roster.rename(old_id, new_id)
         self.pending_syncs.discard(old_id)
         if self.is_leader(old_id):
             self.leader_id = new_id

@@ -15,22 +15,20 @@ from typing import NamedTuple
 
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Deadline, DeadlineQueue
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
+from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,
     Caller,
     ClassicMember,
-    Expiry,
     GroupOutcome,
     JoinReply,
-    Now,
     Protocols,
     names_of,
-    session_deadline,
 )
 from .rebalance import ClassicRebalance, joined
 from .records import group_record, replaced_value
@@ -77,7 +75,7 @@ class ClassicJoin:
         self,
         rebalances: ClassicRebalance,
         settings: GroupSettings,
-        deadlines: DeadlineQueue[Expiry],
+        deadlines: ClassicDeadlines,
         new_uuid: Callable[[], str],
     ) -> None:
         self._rebalances = rebalances
@@ -137,11 +135,9 @@ class ClassicJoin:
         if replaced is not None:
             return self._replace_static(group, replaced.member_id, member_id, call, now)
         if instance is not None or call.caller.api_version < FIRST_WITH_REQUIRED_ID:
-            session = session_deadline(group.group_id, member_id)
-            return self._admit(group, member_id, session, call, now)
-        pending = session_deadline(group.group_id, member_id)
-        group.pending_joins[member_id] = pending
-        self._deadlines.schedule(pending, now.timer_ms + call.request.session_timeout_ms)
+            return self._admit(group, member_id, call, now)
+        at_ms = now.timer_ms + call.request.session_timeout_ms
+        self._deadlines.promise_id(group, member_id, at_ms)
         required = ErrorCode.MEMBER_ID_REQUIRED
         call.reply(JoinGroupResponse(member_id=member_id, error_code=required))
         return NOTHING_TO_WRITE
@@ -154,16 +150,9 @@ class ClassicJoin:
                 f"{member_id} was promised to a dynamic member of group {group.group_id}, "
                 f"not to {call.request.group_instance_id}",
             )
-        return self._admit(group, member_id, group.pending_joins[member_id], call, now)
+        return self._admit(group, member_id, call, now)
 
-    def _admit(
-        self,
-        group: ClassicGroup,
-        member_id: str,
-        session: Deadline[Expiry],
-        call: JoinCall,
-        now: Now,
-    ) -> GroupOutcome:
+    def _admit(self, group: ClassicGroup, member_id: str, call: JoinCall, now: Now) -> GroupOutcome:
         member = ClassicMember(
             member_id=member_id,
             group_instance_id=call.request.group_instance_id,
@@ -173,7 +162,7 @@ class ClassicJoin:
             session_timeout_ms=call.request.session_timeout_ms,
             protocol_type=call.request.protocol_type,
             protocols=call.protocols,
-            session=session,
+            session=group.pending_joins.get(member_id),
             is_new=True,
             join_reply=call.reply,
         )
@@ -181,7 +170,7 @@ class ClassicJoin:
             group.new_member_added = True
         group.add(member)
         join_timeout_ms = self._settings.new_member_join_timeout_ms
-        self._deadlines.schedule(member.session, now.timer_ms + join_timeout_ms)
+        self._deadlines.schedule_session(group, member, now.timer_ms + join_timeout_ms)
         return self._rebalances.rebalance_or_complete(group, call.reason(f"{member_id} joins"), now)
 
     def _join_again(
@@ -208,14 +197,14 @@ class ClassicJoin:
     ) -> GroupOutcome:
         """Give the member a new id. A stable group goes on undisturbed if its protocol stays."""
         if group.state is ClassicState.STABLE and self._keeps_protocol(group, old_id, call):
-            successor = group.members[old_id].renamed(group.group_id, new_id)
+            successor = group.members[old_id].renamed(new_id)
             successor.protocols = call.protocols
             _update_timeouts(successor, call)
             value = replaced_value(group, old_id, successor)
             settled = partial(self._replaced, group, old_id, new_id, call, now)
             return Outcome(records=(group_record(group.group_id, value),), reply=settled)
         member = group.rename_static(old_id, new_id)
-        self._rebalances.extend_session(member, now)
+        self._deadlines.extend_session(group, member, now)
         _update(group, member, call)
         group.roster.park_join(member, call.reply)
         reason = call.reason(f"static member {old_id} came back as {new_id}")
@@ -253,7 +242,7 @@ class ClassicJoin:
             return
         member = group.members[new_id]
         _update(group, member, call)
-        self._rebalances.extend_session(member, now)
+        self._deadlines.extend_session(group, member, now)
         leads = group.is_leader(new_id)
         if call.caller.api_version >= FIRST_WITH_SKIP_ASSIGNMENT:
             call.reply(joined(group, member, tell_members=leads, skip_assignment=leads))

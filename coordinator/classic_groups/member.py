@@ -7,7 +7,6 @@ group never learns what it is; the async face parks a future behind it, a test a
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
 from odradek.coordinator.outcome import Outcome
@@ -48,43 +47,12 @@ def _nothing_left(_error: ErrorCode) -> None:
 NOTHING_TO_WRITE: GroupOutcome = Outcome(reply=_nothing_left)
 
 
-class Now(NamedTuple):
-    """One moment on two clocks.
-
-    Deadlines are on a clock that never jumps: a laptop that wakes up, or a corrected wall clock,
-    must not expire every member. What is written down is wall-clock time.
-    """
-
-    wall_ms: int
-    timer_ms: int
-
-
 class Caller(NamedTuple):
     """Who sent a request, and in which version of its API."""
 
     client_id: str
     client_host: str
     api_version: int
-
-
-class ExpiryKind(Enum):
-    SESSION = "session"
-    JOIN = "join"
-    SYNC = "sync"
-    RETENTION = "retention"
-    # Of members of consumer groups: see consumer_groups/deadlines.py.
-    MEMBER_SESSION = "member session"
-    MEMBER_REBALANCE = "member rebalance"
-    MEMBER_JOIN = "member join"
-    MEMBER_SYNC = "member sync"
-
-
-class Expiry(NamedTuple):
-    """What a deadline of a group ends."""
-
-    kind: ExpiryKind
-    group_id: str = ""
-    member_id: str = ""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -102,9 +70,10 @@ class ClassicMember:
     session_timeout_ms: int
     protocol_type: str
     protocols: Protocols
-    session: Deadline[Expiry]
     assignment: bytes = b""
     is_new: bool = False
+    # Set by ClassicDeadlines, with the names of group and member.
+    session: Deadline[tuple[str, str]] | None = None
     join_reply: JoinReply | None = field(default=None, repr=False)
     sync_reply: SyncReply | None = field(default=None, repr=False)
 
@@ -123,6 +92,11 @@ class ClassicMember:
         Not for a new member: it may have given up without ever learning its id.
         """
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
+
+    def end_session(self) -> None:
+        """The member is gone, or has another id: nobody waits for it to be heard from."""
+        if self.session is not None:
+            self.session.cancel()
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
         """Release the parked sync; False when there is none."""
@@ -153,8 +127,8 @@ class ClassicMember:
             member_assignment=self.assignment,
         )
 
-    def renamed(self, group_id: str, new_id: str) -> "ClassicMember":
-        """The same member under another id, waiting for nothing."""
+    def renamed(self, new_id: str) -> "ClassicMember":
+        """The same member under another id, waiting for nothing, without a session."""
         return ClassicMember(
             member_id=new_id,
             group_instance_id=self.group_instance_id,
@@ -164,18 +138,11 @@ class ClassicMember:
             session_timeout_ms=self.session_timeout_ms,
             protocol_type=self.protocol_type,
             protocols=self.protocols,
-            session=session_deadline(group_id, new_id),
             assignment=self.assignment,
         )
 
 
-def session_deadline(group_id: str, member_id: str) -> Deadline[Expiry]:
-    """The end of a member's session, not yet scheduled."""
-    return Deadline(Expiry(ExpiryKind.SESSION, group_id, member_id))
-
-
 def restored(
-    group_id: str,
     value: GroupMetadataValue,
     entry: GroupMemberMetadata,
     known: ClassicMember | None,
@@ -198,7 +165,6 @@ def restored(
         session_timeout_ms=entry.session_timeout,
         protocol_type=value.protocol_type,
         protocols=((value.protocol or "", entry.subscription),),
-        session=session_deadline(group_id, entry.member_id),
         assignment=entry.assignment,
     )
     if known is not None:
@@ -208,7 +174,7 @@ def restored(
             member.session, member.is_new = known.session, known.is_new
             member.join_reply, member.sync_reply = known.join_reply, known.sync_reply
         else:
-            known.session.at_ms = None
+            known.end_session()
     return member
 
 

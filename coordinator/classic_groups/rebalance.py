@@ -17,14 +17,15 @@ from functools import partial
 
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import DeadlineQueue
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 from odradek.protocol.records.consumer_offsets import GroupMetadataValue
 
+from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import NOTHING_TO_WRITE, ClassicMember, Expiry, GroupOutcome, Now
+from .member import NOTHING_TO_WRITE, ClassicMember, GroupOutcome
 from .records import empty_value, group_record
 
 logger = logging.getLogger("odradek.groups")
@@ -33,9 +34,9 @@ logger = logging.getLogger("odradek.groups")
 class ClassicRebalance:
     """Rebalances, for all groups; what there is to remember is in the group."""
 
-    def __init__(self, settings: GroupSettings, deadlines: DeadlineQueue[Expiry]) -> None:
+    def __init__(self, settings: GroupSettings, deadlines: ClassicDeadlines) -> None:
         self._settings = settings
-        self._deadlines = deadlines
+        self.deadlines = deadlines
 
     def has_room_for(self, size: int) -> bool:
         """Whether a group may have so many members."""
@@ -52,7 +53,7 @@ class ClassicRebalance:
         if group.state is ClassicState.COMPLETING_REBALANCE:
             self.refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
         group.pending_syncs.clear()
-        self._deadlines.cancel(group.sync_deadline)
+        group.stop_awaiting_syncs()
         logger.debug(
             "group %s: rebalances at generation %d: %s", group.group_id, group.generation_id, reason
         )
@@ -72,17 +73,17 @@ class ClassicRebalance:
         for member in group.members.values():
             member.assignment = b""
             if member.answer_sync(SyncGroupResponse(error_code=error)):
-                self.extend_session(member, now)
+                self.deadlines.extend_session(group, member, now)
 
     def _collect(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Now) -> None:
         """Wait for more members of a new group."""
         group.initial_delay_ms = (delay_ms, remaining_ms)
-        self._deadlines.schedule(group.join_deadline, now.timer_ms + delay_ms)
+        self.deadlines.await_joins(group, now.timer_ms + delay_ms)
 
     def _wait_for_joins(self, group: ClassicGroup, now: Now) -> None:
         """Give the members that are missing as long as they may take."""
         timeout_ms = group.roster.rebalance_timeout_ms
-        self._deadlines.schedule(group.join_deadline, now.timer_ms + timeout_ms)
+        self.deadlines.await_joins(group, now.timer_ms + timeout_ms)
 
     def complete_if_all_joined(self, group: ClassicGroup, now: Now) -> GroupOutcome:
         """End the rebalance if nobody is missing; a new group waits for its delay in any case."""
@@ -106,7 +107,7 @@ class ClassicRebalance:
 
     def complete(self, group: ClassicGroup, now: Now) -> GroupOutcome:
         """Begin the next generation with those who have joined, and with static members."""
-        self._deadlines.cancel(group.join_deadline)
+        group.stop_awaiting_joins()
         group.initial_delay_ms = None
         absent = [m for m in group.members.values() if not (m.awaits_join or m.is_static)]
         for member in absent:
@@ -140,14 +141,10 @@ class ClassicRebalance:
         for member in group.members.values():
             leads = group.is_leader(member.member_id)
             group.roster.answer_join(member, joined(group, member, tell_members=leads))
-            self.extend_session(member, now)
+            self.deadlines.extend_session(group, member, now)
             member.is_new = False
         timeout_ms = group.roster.rebalance_timeout_ms
-        self._deadlines.schedule(group.sync_deadline, now.timer_ms + timeout_ms)
-
-    def extend_session(self, member: ClassicMember, now: Now) -> None:
-        """The member is alive: its session timeout starts anew."""
-        self._deadlines.schedule(member.session, now.timer_ms + member.session_timeout_ms)
+        self.deadlines.await_syncs(group, now.timer_ms + timeout_ms)
 
 
 def joined(

@@ -43,20 +43,20 @@ class ClassicRoster:
             return None
         self.answer_join(member, JoinGroupResponse(error_code=why))
         member.answer_sync(SyncGroupResponse(error_code=why))
-        member.session.at_ms = None
+        member.end_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:
             del self.id_of_instance[member.group_instance_id]
         return member
 
-    def rename(self, group_id: str, old_id: str, new_id: str) -> ClassicMember:
+    def rename(self, old_id: str, new_id: str) -> ClassicMember:
         """Give a static member a new id; what its old one waits for is fenced."""
         old = self.by_id[old_id]
         self.answer_join(
             old, JoinGroupResponse(member_id=old_id, error_code=ErrorCode.FENCED_INSTANCE_ID)
         )
         self.remove(old_id, ErrorCode.FENCED_INSTANCE_ID)
-        member = old.renamed(group_id, new_id)
+        member = old.renamed(new_id)
         self.add(member)
         return member
 

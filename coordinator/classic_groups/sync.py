@@ -11,19 +11,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import DeadlineQueue
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupMemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,
     ClassicMember,
-    Expiry,
     GroupOutcome,
-    Now,
     SyncReply,
 )
 from .rebalance import ClassicRebalance
@@ -37,7 +36,7 @@ MOST_NAMES = 5
 class ClassicSync:
     """Syncs, heartbeats, leaves and expiries, for all groups."""
 
-    def __init__(self, rebalances: ClassicRebalance, deadlines: DeadlineQueue[Expiry]) -> None:
+    def __init__(self, rebalances: ClassicRebalance, deadlines: ClassicDeadlines) -> None:
         self._rebalances = rebalances
         self._deadlines = deadlines
 
@@ -58,7 +57,7 @@ class ClassicSync:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances")
         group.pending_syncs.discard(member.member_id)
         if not group.pending_syncs:
-            self._deadlines.cancel(group.sync_deadline)
+            group.stop_awaiting_syncs()
         member.sync_reply = reply
         if group.state is ClassicState.STABLE:
             member.answer_sync(assigned(group, member))
@@ -80,7 +79,7 @@ class ClassicSync:
         for member in group.members.values():
             if member.sync_reply is not None:
                 member.answer_sync(assigned(group, member))
-                self._rebalances.extend_session(member, now)
+                self._deadlines.extend_session(group, member, now)
         logger.info(
             "group %s: generation %d stable with %d %s, protocol %s, leader %s (%s)",
             group.group_id,
@@ -110,7 +109,7 @@ class ClassicSync:
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        self._rebalances.extend_session(member, now)
+        self._deadlines.extend_session(group, member, now)
         if group.state is ClassicState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -119,7 +118,7 @@ class ClassicSync:
         """A commit that was allowed is a sign of life too, except while syncs are awaited."""
         member = group.members.get(member_id)
         if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
-            self._rebalances.extend_session(member, now)
+            self._deadlines.extend_session(group, member, now)
 
     def expire_session(self, group: ClassicGroup, member_id: str, now: Now) -> GroupOutcome:
         """A member, or one that was only promised an id, has not been heard of for too long."""

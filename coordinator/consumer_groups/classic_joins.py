@@ -16,8 +16,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
-from odradek.coordinator.classic_groups.member import ExpiryKind, Now, names_of
+from odradek.coordinator.classic_groups.member import names_of
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -77,6 +78,7 @@ class ClassicJoins:
                 draft,
                 member_id,
                 request.group_instance_id,
+                self._steps.deadlines,
                 joins=not request.member_id,
                 by_classic=True,
             )
@@ -127,9 +129,9 @@ class ClassicJoins:
     def _awaits_sync(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
         key = MemberKey(draft.group_id, member.member_id)
         deadlines, now_ms = self._steps.deadlines, draft.now.timer_ms
-        deadlines.cancel(key, ExpiryKind.MEMBER_JOIN)
-        deadlines.extend_session(key, now_ms + call.request.session_timeout_ms)
-        deadlines.schedule(key, ExpiryKind.MEMBER_SYNC, now_ms + call.rebalance_timeout_ms)
+        deadlines.joins.cancel(key)
+        deadlines.sessions.schedule(key, now_ms + call.request.session_timeout_ms)
+        deadlines.syncs.schedule(key, now_ms + call.rebalance_timeout_ms)
 
 
 def _check_protocols(group: ConsumerGroup, call: JoinCall) -> None:

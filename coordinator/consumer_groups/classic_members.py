@@ -19,8 +19,8 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 
 from collections.abc import Sequence
 
-from odradek.coordinator.classic_groups.member import ExpiryKind, Now
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import (
@@ -74,8 +74,8 @@ class ClassicMembers:
                 ErrorCode.REBALANCE_IN_PROGRESS, f"there is a new target for {member.member_id}"
             )
         assignment = assignment_bytes(member.assigned, metadata, self._topics)
-        self._steps.deadlines.cancel(key, ExpiryKind.MEMBER_SYNC)
-        self._steps.deadlines.extend_session(key, now.timer_ms + classic.session_timeout_ms)
+        self._steps.deadlines.syncs.cancel(key)
+        self._steps.deadlines.sessions.schedule(key, now.timer_ms + classic.session_timeout_ms)
         return SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
@@ -91,7 +91,7 @@ class ClassicMembers:
             group, request.member_id, request.group_instance_id, request.generation_id
         )
         key = MemberKey(group.group_id, member.member_id)
-        self._steps.deadlines.extend_session(key, now.timer_ms + classic.session_timeout_ms)
+        self._steps.deadlines.sessions.schedule(key, now.timer_ms + classic.session_timeout_ms)
         if not _has_a_step_to_take(group, member) and not self._topics_are_news(group):
             return ErrorCode.NONE
         self._await_join(key, member, now)
@@ -112,7 +112,7 @@ class ClassicMembers:
 
     def _await_join(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
         at_ms = now.timer_ms + member.rebalance_timeout_ms
-        self._steps.deadlines.schedule_if_absent(key, ExpiryKind.MEMBER_JOIN, at_ms)
+        self._steps.deadlines.joins.schedule_if_absent(key, at_ms)
 
     # -- leave -------------------------------------------------------------------------------------
 

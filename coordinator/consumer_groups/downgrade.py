@@ -20,14 +20,13 @@ from functools import partial
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.member import (
     ClassicMember,
-    Now,
     Protocols,
     metadata_of,
     names_of,
-    session_deadline,
 )
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
+from odradek.coordinator.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
 
@@ -153,7 +152,7 @@ class Downgrades:
             self._deadlines.forget(MemberKey(group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
-            self._classic_rebalance.extend_session(member, now)
+            self._classic_rebalance.deadlines.extend_session(group, member, now)
         logger.info(
             "group %s: the consumer group of epoch %d is now a classic group",
             group.group_id, group.generation_id,
@@ -172,7 +171,7 @@ def _classic_group(
     """
     classic = ClassicGroup(group.group_id, now.wall_ms)
     for member in members:
-        classic.add(_classic_member(group.group_id, member))
+        classic.add(_classic_member(member))
     offered = names_of(protocols_of(members[0]))
     if not classic.roster.support_one_of(offered):
         raise DecodeError(f"its members have none of {offered} in common")
@@ -181,7 +180,7 @@ def _classic_group(
     return classic
 
 
-def _classic_member(group_id: str, member: ConsumerMember) -> ClassicMember:
+def _classic_member(member: ConsumerMember) -> ClassicMember:
     assert member.classic is not None, "the others have left"
     return ClassicMember(
         member_id=member.member_id,
@@ -192,7 +191,6 @@ def _classic_member(group_id: str, member: ConsumerMember) -> ClassicMember:
         session_timeout_ms=member.classic.session_timeout_ms,
         protocol_type=PROTOCOL_TYPE,
         protocols=protocols_of(member),
-        session=session_deadline(group_id, member.member_id),
     )
 
 

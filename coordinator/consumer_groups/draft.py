@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from odradek.coordinator.classic_groups.member import Now
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.timers import Now
 
 from .group import ConsumerGroup
 from .records import epoch_record

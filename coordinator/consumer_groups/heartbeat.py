@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.group import Group
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,
@@ -112,7 +113,9 @@ class ConsumerHeartbeats:
         if request.instance_id is None:
             member = dynamic_member(draft.group, member_id, joins=joins)
         else:
-            member = static_member(draft, member_id, request.instance_id, joins=joins)
+            member = static_member(
+                draft, member_id, request.instance_id, self._steps.deadlines, joins=joins
+            )
         check_epoch(member, request.member_epoch, request.topic_partitions)
         return member
 
@@ -142,7 +145,7 @@ class ConsumerHeartbeats:
         )
         key = MemberKey(draft.group_id, moved.member_id)
         until_ms = draft.now.timer_ms + self._steps.configs.session_timeout_ms(draft.group_id)
-        draft.then.append(partial(deadlines.extend_session, key, until_ms))
+        draft.then.append(partial(deadlines.sessions.schedule, key, until_ms))
         return draft.outcome(self._answer(request, member, moved))
 
     def _answer(

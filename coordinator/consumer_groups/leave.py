@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from odradek.coordinator.classic_groups.member import Now
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

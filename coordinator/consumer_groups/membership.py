@@ -9,12 +9,14 @@ Kafka: the getOrMaybeSubscribe…ConsumerGroupMember and throwIf… methods of G
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
 
+from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
 from .group import ConsumerGroup
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember, OwnedPartitions
@@ -44,7 +46,13 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, joins: bool) -> Cons
 
 
 def static_member(
-    draft: Draft, member_id: str, instance_id: str, *, joins: bool, by_classic: bool = False
+    draft: Draft,
+    member_id: str,
+    instance_id: str,
+    deadlines: MemberDeadlines,
+    *,
+    joins: bool,
+    by_classic: bool = False,
 ) -> ConsumerMember:
     """The member that speaks for an instance id; a joining one may take another's place.
 
@@ -58,6 +66,7 @@ def static_member(
         return draft.group.member_or_new(member_id)
     if not by_classic and not holder.uses_classic_protocol:
         _check_released(holder, member_id, instance_id)
+    draft.then.append(partial(deadlines.forget, MemberKey(draft.group_id, holder.member_id)))
     return _replaced(draft, holder, member_id)
 
 
@@ -115,10 +124,7 @@ def _check_released(holder: ConsumerMember, member_id: str, instance_id: str) ->
 
 
 def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """The holder under its new member id, about to join; with the records that make it so.
-
-    Its old deadlines stay for the case that the records cannot be written; they find nobody.
-    """
+    """The holder under its new member id, about to join; with the records that make it so."""
     member = replace(
         holder, member_id=member_id, member_epoch=JOINING_EPOCH, previous_member_epoch=0
     )

@@ -8,7 +8,8 @@ is what says how things are: what counts as quiet here must leave no trace there
 session. (A test holds the two against each other.)
 """
 
-from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 from .group import ConsumerGroup

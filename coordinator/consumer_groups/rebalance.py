@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from odradek.coordinator.assignors import Assignor, AssignorError
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment
-from odradek.coordinator.classic_groups.member import ExpiryKind, Now
+from odradek.coordinator.timers import Now
 
 from .deadlines import MemberDeadlines, MemberKey
 from .draft import Draft
@@ -185,4 +185,4 @@ class Rebalance:
             at_ms = draft.now.timer_ms + member.rebalance_timeout_ms
             self._deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
         else:
-            self._deadlines.cancel(key, ExpiryKind.MEMBER_REBALANCE)
+            self._deadlines.cancel_rebalance(key)

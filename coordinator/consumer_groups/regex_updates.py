@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
-from odradek.coordinator.classic_groups.member import Now
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
 
 from .draft import Decided, Draft
 from .group import ConsumerGroup

@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
-from odradek.coordinator.classic_groups.member import ClassicMember, Now, Protocols, metadata_of
+from odradek.coordinator.classic_groups.member import ClassicMember, Protocols, metadata_of
 from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
@@ -143,7 +144,7 @@ class Upgrades:
         group.roster.refuse_all(REJOIN)
         for member in group.members.values():
             key = MemberKey(group.group_id, member.member_id)
-            self._deadlines.extend_session(key, now.timer_ms + member.session_timeout_ms)
+            self._deadlines.sessions.schedule(key, now.timer_ms + member.session_timeout_ms)
         logger.info(
             "group %s: the classic group of generation %d is now a consumer group",
             group.group_id, group.generation_id,

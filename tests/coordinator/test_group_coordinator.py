@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator
@@ -14,6 +14,7 @@ from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSetti
 from odradek.coordinator.group_shards import partition_of
 from odradek.coordinator.java_hash import java_hash
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.protocol.record import Record

@@ -1,79 +1,121 @@
 """The deadline queue: what falls when, and what a heartbeat costs."""
 
-from itertools import islice
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.timers import Deadline, DeadlineQueue
+from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
+
+
+class Fallen:
+    """A queue, and the subjects of the deadlines that have fallen since it was last asked."""
+
+    def __init__(self) -> None:
+        self.queue = DeadlineQueue()
+        self.subjects: list[str] = []
+
+    def deadline(self, subject: str) -> Deadline[str]:
+        return Deadline(lambda subject, _now: self.subjects.append(subject), subject)
+
+    def by(self, now_ms: int) -> list[str]:
+        self.queue.expire_due(Now(wall_ms=0, timer_ms=now_ms))
+        fallen, self.subjects = self.subjects, []
+        return fallen
 
 
 def test_deadlines_fall_in_the_order_of_time() -> None:
-    queue: DeadlineQueue[str] = DeadlineQueue()
+    fallen = Fallen()
     for name, at_ms in (("c", 30), ("a", 10), ("b", 20)):
-        queue.schedule(Deadline(name), at_ms)
-    assert list(queue.due(9)) == []
-    assert list(queue.due(20)) == ["a", "b"]
-    assert list(queue.due(20)) == []
-    assert list(queue.due(99)) == ["c"]
-    assert queue.next_deadline_ms is None
+        fallen.queue.schedule(fallen.deadline(name), at_ms)
+    assert fallen.by(9) == []
+    assert fallen.by(20) == ["a", "b"]
+    assert fallen.by(20) == []
+    assert fallen.by(99) == ["c"]
+    assert fallen.queue.next_deadline_ms is None
 
 
 def test_a_deadline_that_is_moved_later_falls_once_and_late() -> None:
-    queue: DeadlineQueue[str] = DeadlineQueue()
-    deadline = Deadline("session")
-    queue.schedule(deadline, 10)
-    queue.schedule(deadline, 25)
-    assert list(queue.due(10)) == []
-    assert queue.next_deadline_ms == 25
-    assert list(queue.due(24)) == []
-    assert list(queue.due(25)) == ["session"]
-    assert list(queue.due(1000)) == []
+    fallen = Fallen()
+    deadline = fallen.deadline("session")
+    fallen.queue.schedule(deadline, 10)
+    fallen.queue.schedule(deadline, 25)
+    assert fallen.by(10) == []
+    assert fallen.queue.next_deadline_ms == 25
+    assert fallen.by(24) == []
+    assert fallen.by(25) == ["session"]
+    assert fallen.by(1000) == []
 
 
 def test_a_deadline_that_is_moved_earlier_falls_once_and_early() -> None:
-    queue: DeadlineQueue[str] = DeadlineQueue()
-    deadline = Deadline("session")
-    queue.schedule(deadline, 300_000)
-    queue.schedule(deadline, 10)
-    assert queue.next_deadline_ms == 10
-    assert list(queue.due(10)) == ["session"]
-    assert list(queue.due(300_000)) == []
+    fallen = Fallen()
+    deadline = fallen.deadline("session")
+    fallen.queue.schedule(deadline, 300_000)
+    fallen.queue.schedule(deadline, 10)
+    assert fallen.queue.next_deadline_ms == 10
+    assert fallen.by(10) == ["session"]
+    assert fallen.by(300_000) == []
 
 
 def test_a_cancelled_deadline_does_not_fall_and_wakes_nobody() -> None:
-    queue: DeadlineQueue[str] = DeadlineQueue()
-    deadline = Deadline("session")
-    queue.schedule(deadline, 10)
-    queue.cancel(deadline)
-    assert queue.next_deadline_ms is None
-    assert list(queue.due(10)) == []
-    queue.schedule(deadline, 20)
-    assert list(queue.due(20)) == ["session"]
+    fallen = Fallen()
+    deadline = fallen.deadline("session")
+    fallen.queue.schedule(deadline, 10)
+    deadline.cancel()
+    assert fallen.queue.next_deadline_ms is None
+    assert fallen.by(10) == []
+    fallen.queue.schedule(deadline, 20)
+    assert fallen.by(20) == ["session"]
 
 
 def test_what_is_scheduled_for_now_while_deadlines_fall_falls_a_millisecond_later() -> None:
-    queue: DeadlineQueue[str] = DeadlineQueue()
-    queue.schedule(Deadline("first"), 10)
-    again = Deadline("again")
-    fallen = []
-    for name in islice(queue.due(10), 5):
-        fallen.append(name)
-        queue.schedule(again, 10)
-    assert fallen == ["first"]
-    assert queue.next_deadline_ms == 11
-    assert list(queue.due(10)) == []
-    assert list(queue.due(11)) == ["again"]
+    fallen = Fallen()
+    again = fallen.deadline("again")
+    first = Deadline(lambda _subject, _now: fallen.queue.schedule(again, 10), None)
+    fallen.queue.schedule(first, 10)
+    assert fallen.by(10) == []
+    assert fallen.queue.next_deadline_ms == 11
+    assert fallen.by(10) == []
+    assert fallen.by(11) == ["again"]
+
+
+def test_a_deadline_whose_call_fails_does_not_keep_the_others_from_falling() -> None:
+    fallen = Fallen()
+    fallen.queue.schedule(Deadline({}.__getitem__, "missing"), 10)  # type: ignore[arg-type] # it fails
+    fallen.queue.schedule(fallen.deadline("next"), 10)
+    with pytest.raises(TypeError):
+        fallen.by(10)
+    assert fallen.queue.next_deadline_ms == 10
+    assert fallen.by(10) == ["next"]
+
+
+def test_a_keyed_deadline_falls_once_or_again_when_it_is_told_to() -> None:
+    queue = DeadlineQueue()
+    fallen: list[tuple[str, int]] = []
+
+    def expire(key: str, now: Now) -> int | None:
+        fallen.append((key, now.timer_ms))
+        return 15 if key == "again" and now.timer_ms < 15 else None
+
+    keyed = KeyedDeadlines(queue, expire)
+    for key in ("once", "again", "cancelled"):
+        keyed.schedule(key, 10)
+        keyed.schedule_if_absent(key, 5)
+    keyed.cancel("cancelled")
+    keyed.cancel("unknown")
+    for now_ms in (5, 10, 15, 20):
+        queue.expire_due(Now(wall_ms=0, timer_ms=now_ms))
+    assert fallen == [("once", 10), ("again", 10), ("again", 15)]
+    assert len(keyed) == 0
 
 
 def test_a_heartbeat_does_not_touch_the_heap() -> None:
-    queue: DeadlineQueue[int] = DeadlineQueue()
-    sessions = [Deadline(number) for number in range(100)]
+    fallen = Fallen()
+    sessions = [fallen.deadline(str(number)) for number in range(100)]
     for beat_ms in range(0, 45_000, 3_000):
         for session in sessions:
-            queue.schedule(session, beat_ms + 45_000)
-        assert list(queue.due(beat_ms)) == []
-    assert len(queue) == len(sessions)
+            fallen.queue.schedule(session, beat_ms + 45_000)
+        assert fallen.by(beat_ms) == []
+    assert len(fallen.queue) == len(sessions)
 
 
 @given(
@@ -84,21 +126,22 @@ def test_a_heartbeat_does_not_touch_the_heap() -> None:
 def test_the_queue_does_what_a_plain_table_of_times_would_do(
     steps: list[tuple[int, int | None, int]],
 ) -> None:
-    queue: DeadlineQueue[int] = DeadlineQueue()
-    deadlines = [Deadline(number) for number in range(5)]
-    table: dict[int, int] = {}
+    fallen = Fallen()
+    deadlines = [fallen.deadline(str(number)) for number in range(5)]
+    table: dict[str, int] = {}
     now_ms = 0
     for number, in_ms, pause_ms in steps:
         if in_ms is None:
-            queue.cancel(deadlines[number])
-            table.pop(number, None)
+            deadlines[number].cancel()
+            table.pop(str(number), None)
         else:
-            queue.schedule(deadlines[number], now_ms + in_ms)
-            table[number] = now_ms + in_ms
+            fallen.queue.schedule(deadlines[number], now_ms + in_ms)
+            table[str(number)] = now_ms + in_ms
         now_ms += pause_ms
-        fallen = sorted(queue.due(now_ms))
-        assert fallen == sorted(n for n, at_ms in table.items() if at_ms <= now_ms)
+        assert sorted(fallen.by(now_ms)) == sorted(
+            n for n, at_ms in table.items() if at_ms <= now_ms
+        )
         table = {n: at_ms for n, at_ms in table.items() if at_ms > now_ms}
-        wake_ms = queue.next_deadline_ms
+        wake_ms = fallen.queue.next_deadline_ms
         assert (wake_ms is None) == (not table)
         assert wake_ms is None or wake_ms <= min(table.values())

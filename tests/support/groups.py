@@ -6,12 +6,13 @@ from itertools import count
 from typing import Any
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import Caller, Now
+from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.join_group import (

@@ -65,7 +65,7 @@ def test_who_has_left_is_heard_of_no_more(beats: Heartbeats) -> None:
         beats.beat("b", beats.member("b").member_epoch)
     assert list(beats.group().members) == ["b"]
     assert beats.batches == written + 1
-    assert len(beats.groups.coordinator.consumer_groups.deadlines) == 1
+    assert len(beats.groups.coordinator.consumer_groups.deadlines.sessions) == 1
 
 
 def test_a_leave_that_cannot_be_written_leaves_the_member_in(beats: Heartbeats) -> None:

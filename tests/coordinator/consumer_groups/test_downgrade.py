@@ -101,9 +101,9 @@ def test_sessions_of_the_classic_group_are_watched_from_the_start(beats: Heartbe
 def test_deadlines_of_the_consumer_group_end_with_it(beats: Heartbeats) -> None:
     old, new = mixed(beats)
     service = beats.groups.coordinator.consumer_groups
-    assert len(service.deadlines) == 2
+    assert len(service.deadlines.sessions) == 2
     new.leave()
-    assert len(service.deadlines) == 0
+    assert len(service.deadlines.sessions) == 0
     for _ in range(12):
         beats.advance(9_000)
         old.poll()
