@@ -161,8 +161,10 @@ class ConsumerGroupService:
         """Write a decision, then do what is left. Raises ApiError; nothing has changed then."""
         decided = commit(shard, outcome, now)
         group = shard.state.consumer_groups.get(decided.group_id)
-        if group is not None and decided.topics_seen_at is not None:
-            group.topics_seen_at = decided.topics_seen_at
+        if group is not None:
+            group.note_times(now)
+            if decided.topics_seen_at is not None:
+                group.topics_seen_at = decided.topics_seen_at
         for then in decided.then:
             then()
         return decided.answer
@@ -172,6 +174,7 @@ class ConsumerGroupService:
     def loaded(self, shard: GroupShard, now: Now) -> None:
         """The groups have just been read: sessions and revocations begin anew."""
         for group in shard.state.consumer_groups.values():
+            group.note_times(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)

@@ -1,4 +1,6 @@
-"""Deadlines without a clock: a queue of things to do at a time, which asks for the time each call.
+"""Time in the coordinators: moments, and a queue of things to do at a time.
+
+Nothing here has a clock; the time is an argument.
 
 A Deadline belongs to what expires (a member, a phase of a rebalance) and says when, and what to do
 then. Moving it later or cancelling it only writes to the object: its place in the heap stays, and
@@ -20,6 +22,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 S = TypeVar("S")
 K = TypeVar("K")
 
+NEVER_MS = -(1 << 63)
+
 
 class Now(NamedTuple):
     """One moment on two clocks.
@@ -30,6 +34,28 @@ class Now(NamedTuple):
 
     wall_ms: int
     timer_ms: int
+
+
+class TimerMoment:
+    """The moment of a journaled wall time, on the timer clock: by that its age is measured.
+
+    The wall clock is asked once, when the time is noted: as it is written, or read after a restart.
+    What it does later changes nothing. A time that is yet to come counts as that moment.
+    """
+
+    __slots__ = ("_wall_ms", "timer_ms")
+
+    def __init__(self) -> None:
+        self._wall_ms = NEVER_MS
+        self.timer_ms = NEVER_MS
+
+    def note(self, wall_ms: int, now: Now) -> None:
+        """Note what is journaled, if it is new; NEVER_MS, or 0: it has never been."""
+        if wall_ms == self._wall_ms:
+            return
+        self._wall_ms = wall_ms
+        age_ms = max(now.wall_ms - wall_ms, 0)
+        self.timer_ms = now.timer_ms - age_ms if wall_ms > 0 else NEVER_MS
 
 
 @dataclass(slots=True, eq=False)

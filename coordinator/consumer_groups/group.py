@@ -32,6 +32,7 @@ from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -77,7 +78,7 @@ class ConsumerGroup:
         """Of the topics that the group is subscribed to, when its epoch last rose (topic_hash)."""
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
-        """When the targets were made."""
+        """When the targets were made, in wall time. How long ago that is, `assigned_at` says."""
         self.members: dict[str, ConsumerMember] = {}
         self.static_member_ids: dict[str, str] = {}
         """Member id by instance id."""
@@ -96,6 +97,15 @@ class ConsumerGroup:
         # Soft: not journaled. Deadlines of members are in deadlines.py.
         self.topics_seen_at: int | None = None
         """`changed_at` of the topics when the group last looked at them; None: not in this life."""
+        self.assigned_at = TimerMoment()
+        """When the targets were made."""
+        self.regexes_resolved_at = TimerMoment()
+        """When the expressions were last resolved."""
+
+    def note_times(self, now: Now) -> None:
+        """Note the moments of what has just been written, or read from the log."""
+        self.assigned_at.note(self.assignment_timestamp_ms, now)
+        self.regexes_resolved_at.note(self.subscriptions.regexes_refreshed_ms, now)
 
     # -- replay ------------------------------------------------------------------------------------
 

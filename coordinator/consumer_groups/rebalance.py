@@ -138,9 +138,8 @@ class Rebalance:
         """
         if group.assignment_epoch >= epoch:
             return False
-        made_ms = group.assignment_timestamp_ms
         interval_ms = self._configs.assignment_interval_ms(group.group_id)
-        return not made_ms or not interval_ms or now.wall_ms >= made_ms + interval_ms
+        return not interval_ms or now.timer_ms >= group.assigned_at.timer_ms + interval_ms
 
     # -- the member --------------------------------------------------------------------------------
 

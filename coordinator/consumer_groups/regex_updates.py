@@ -64,15 +64,16 @@ class RegexUpdates:
         return change
 
     def _may_begin(self, draft: Draft) -> bool:
-        age_ms = draft.now.wall_ms - draft.group.subscriptions.regexes_refreshed_ms
-        return draft.group_id not in self._under_way and age_ms > MIN_REFRESH_INTERVAL_MS
+        if draft.group_id in self._under_way:
+            return False
+        return _age_ms(draft) > MIN_REFRESH_INTERVAL_MS
 
     def _is_due(self, draft: Draft, regex_count: int) -> bool:
         subscriptions = draft.group.subscriptions
         return (
             regex_count != len(subscriptions.resolved_regexes)
             or subscriptions.regexes_version < self._topics.created_at
-            or draft.now.wall_ms - subscriptions.regexes_refreshed_ms > self._refresh_interval_ms
+            or _age_ms(draft) > self._refresh_interval_ms
         )
 
     def _begin(self, group_id: str, regexes: frozenset[str]) -> None:
@@ -107,6 +108,11 @@ class RegexUpdates:
             draft.raise_epoch(metadata_hash, "its expressions stand for other topics")
             draft.topics_seen_at = self._topics.changed_at
         return draft.outcome(None)
+
+
+def _age_ms(draft: Draft) -> int:
+    """How long ago the group's expressions were resolved."""
+    return draft.now.timer_ms - draft.group.regexes_resolved_at.timer_ms
 
 
 def _change(

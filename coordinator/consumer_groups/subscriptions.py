@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from odradek.coordinator.timers import NEVER_MS
+
 from .member import ConsumerMember
 
 
@@ -40,7 +42,6 @@ class Subscribers(Struct, frozen=True, gc=False):
 TopicSubscribers = Mapping[str, Subscribers]
 NOBODY = Subscribers()
 ONE_REGEX = Subscribers(by_regex=1)
-NEVER_MS = -(1 << 63)
 
 
 class Subscriptions:

@@ -84,6 +84,7 @@ class ManualLoop:
 
     def __init__(self) -> None:
         self.now_ms = 1_000
+        self.wall_ahead_ms = WALL_AHEAD_MS
         self.alarms: list[Alarm] = []
 
     def create_future(self) -> Waiting:
@@ -98,7 +99,7 @@ class ManualLoop:
         return self.call_later(0, partial(call, *arguments))
 
     def clock(self) -> Now:
-        return Now(wall_ms=WALL_AHEAD_MS + self.now_ms, timer_ms=self.now_ms)
+        return Now(wall_ms=self.wall_ahead_ms + self.now_ms, timer_ms=self.now_ms)
 
     def advance(self, by_ms: int) -> None:
         """Let time pass; alarms ring when their time comes."""

@@ -23,6 +23,7 @@ from tests.support.heartbeats import Heartbeats, refusal
 from tests.support.journals import append_records, keys_since
 
 NO_PARTITIONS: dict[str, list[int]] = {}
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -229,6 +230,30 @@ def test_between_two_targets_the_interval_passes() -> None:
     beats.advance(1)
     assert beats.beat("b", 2).member_epoch == 3
     assert beats.group().assignment_epoch == 3
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
+def test_the_interval_between_two_targets_does_not_depend_on_the_wall_clock(step_ms: int) -> None:
+    beats = Heartbeats(assignment_interval_ms=1_000)
+    beats.topic("t", 2)
+    beats.join("a", "t")
+    beats.loop.wall_ahead_ms += step_ms
+    beats.advance(999)
+    assert beats.join("b", "t").member_epoch == 2
+    beats.advance(1)
+    assert beats.beat("b", 2).member_epoch == 3
+
+
+def test_targets_of_another_life_are_no_younger_than_the_restart() -> None:
+    beats = Heartbeats(assignment_interval_ms=1_000)
+    beats.loop.wall_ahead_ms += HOUR_MS
+    beats.topic("t", 2)
+    beats.join("a", "t")
+    after = beats.restarted()  # the wall clock is an hour behind
+    after.advance(999)
+    assert after.join("b", "t").member_epoch == 2
+    after.advance(1)
+    assert after.beat("b", 2).member_epoch == 3
 
 
 def test_what_is_set_on_a_group_counts_for_it_alone() -> None:

@@ -10,6 +10,7 @@ from tests.support.groups import GROUP
 from tests.support.heartbeats import Heartbeats, refusal
 
 TEN_SECONDS_MS = 10_000
+HOUR_MS = 3_600_000
 PATTERN = "t-.*"
 
 
@@ -167,6 +168,22 @@ def test_topics_that_are_created_are_found_by_heartbeats_after_ten_seconds(
     beats.advance()
     assert resolved(beats) == {"t-a", "t-b", "t-new"}
     assert beats.assigned(beats.beat("a", 2)) == {"t-a": [0], "t-b": [0, 1], "t-new": [0]}
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
+def test_the_ten_seconds_do_not_depend_on_the_wall_clock(beats: Heartbeats, step_ms: int) -> None:
+    join(beats)
+    beats.advance()
+    beats.topic("t-new", 1)
+    beats.loop.wall_ahead_ms += step_ms
+    beats.advance(TEN_SECONDS_MS)
+    beats.beat("a", 1)
+    beats.advance()
+    assert resolved(beats) == {"t-a", "t-b"}
+    beats.advance(1)
+    beats.beat("a", 2)
+    beats.advance()
+    assert resolved(beats) == {"t-a", "t-b", "t-new"}
 
 
 def test_without_new_topics_they_are_looked_at_when_the_interval_has_passed(
