@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
-from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.configs import ConfigResourceType
@@ -58,6 +58,7 @@ from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
 from .maintenance.periodic_tasks import flush_after_roll
 from .maintenance.workers.record_walks import RecordWalks
+from .network.group_turns import GroupTurns
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
@@ -182,12 +183,13 @@ class Broker:
             self.metadata.configs.names(ConfigResourceType.GROUP)
         ):
             logger.warning("%s", line)
+        self.group_turns = GroupTurns(loop)
         self.groups = GroupCoordinator(
             GroupSettings.of(config),
             loop=loop,
             clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
-            new_uuid=random_uuid_with_dashes,
-            new_member_id=lambda: uuid_text(random_uuid()),
+            after_arrivals=self.group_turns.after_arrivals,
+            new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
             ensure_offsets_topic=self.topic_admin.ensure_offsets_topic,
             topics=ClusterTopics(self.metadata),
             consumer_configs=self.consumer_group_configs,

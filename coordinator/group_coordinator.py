@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -88,6 +88,13 @@ NAMELESS = frozenset(
 )
 
 
+class NewIds(NamedTuple):
+    """Makes the random part of a classic member's id, and the id of a consumer group's member."""
+
+    uuid: Callable[[], str]
+    consumer_member_id: Callable[[], str]
+
+
 class GroupCoordinator:
     """All groups of this broker."""
 
@@ -97,14 +104,14 @@ class GroupCoordinator:
         *,
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
-        new_uuid: Callable[[], str],
-        new_member_id: Callable[[], str],
+        after_arrivals: Callable[[Callable[[], None]], None],
+        new_ids: NewIds,
         ensure_offsets_topic: Callable[[], Awaitable[None] | None],
         topics: ClusterTopics,
         consumer_configs: ConsumerGroupConfigs,
     ) -> None:
-        """`new_member_id` names a consumer group's member that has no id; `ensure_offsets_topic`
-        creates `__consumer_offsets` and calls `open_topic`.
+        """`after_arrivals` calls back when the requests that have arrived are served;
+        `ensure_offsets_topic` creates `__consumer_offsets` and calls `open_topic`.
 
         Raises ConfigError for an assignor that there is not.
         """
@@ -112,6 +119,7 @@ class GroupCoordinator:
         self._loop = loop
         self._releases = ReleaseQueue(loop)
         self._clock = clock
+        self._after_arrivals = after_arrivals
         self._ensure_offsets_topic = ensure_offsets_topic
         self._deadlines = DeadlineQueue()
         classic_deadlines = ClassicDeadlines(
@@ -119,7 +127,7 @@ class GroupCoordinator:
             Expiries(session=self._session_ended, joins=self._joins_ended, syncs=self._syncs_ended),
         )
         self._rebalances = ClassicRebalance(settings, classic_deadlines)
-        self._joins = ClassicJoin(self._rebalances, settings, classic_deadlines, new_uuid)
+        self._joins = ClassicJoin(self._rebalances, settings, classic_deadlines, new_ids.uuid)
         self._syncs = ClassicSync(self._rebalances, classic_deadlines)
         self._retention = Deadline(self._check_retention, None)
         self._alarm: asyncio.TimerHandle | None = None
@@ -132,7 +140,7 @@ class GroupCoordinator:
             configs=consumer_configs,
             loop=loop,
             clock=clock,
-            new_member_id=new_member_id,
+            new_member_id=new_ids.consumer_member_id,
             classic_rebalance=self._rebalances,
         )
 
@@ -492,6 +500,14 @@ class GroupCoordinator:
         self._alarm = self._loop.call_later(max(at_ms - now.timer_ms, 0) / 1000, self._ring)
 
     def _ring(self) -> None:
+        """Expire what has ended, after the signs of life that have arrived are served.
+
+        The process may have stood still for longer than a session. Until then the alarm, which has
+        rung, stays: no other is set for the same deadlines.
+        """
+        self._after_arrivals(self._arrivals_served)
+
+    def _arrivals_served(self) -> None:
         self._alarm = None
         self.tick()
 

@@ -6,6 +6,9 @@ millisecond; the others stay in their connections' buffers. The next turn begins
 have waited longest, then serves what else has arrived. The members lose nothing: each would have
 waited for those before it anyway.
 
+After a stall of the process, heartbeats that came in time are still in the sockets:
+`after_arrivals` has them served before the group coordinator expires any member.
+
 The loop does not announce its turns. GroupTurns asks to be called in the next one as soon as
 several group requests have been served, which is not worth it for a single heartbeat.
 """
@@ -55,11 +58,15 @@ class GroupTurns:
         self._served = 0
         self._until = 0.0
         self._is_scheduled = False
-        self._waiting: deque[TurnTaker] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_entitled = False  # the connection whose turn it is has already waited
 
     def has_room_for(self, connection: TurnTaker) -> bool:
         """Whether its request may be served in this turn. If not, `take_turn` is called later."""
         self._served += 1
+        if self._is_entitled:
+            self._is_entitled = False
+            return True
         if self._served <= UNTIMED_REQUESTS and not self._waiting:
             return True
         now = self._clock()
@@ -68,8 +75,22 @@ class GroupTurns:
             self._schedule()
         if now < self._until:
             return True
-        self._waiting.append(connection)
+        self._waiting.append(connection.take_turn)
         return False
+
+    def after_arrivals(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the requests that have arrived by now are served.
+
+        The loop may run the first `call_soon` before it reads from the sockets. It runs the second
+        one after that.
+        """
+        self._loop.call_soon(self._loop.call_soon, self._after_waiting, callback)
+
+    def _after_waiting(self, callback: Callable[[], None]) -> None:
+        if self._waiting:
+            self._waiting.append(callback)
+        else:
+            callback()
 
     def _schedule(self) -> None:
         self._is_scheduled = True
@@ -84,6 +105,8 @@ class GroupTurns:
         self._until = now + TURN_S
         self._schedule()
         for _ in range(len(self._waiting)):
-            self._waiting.popleft().take_turn()
+            self._is_entitled = True
+            self._waiting.popleft()()
+            self._is_entitled = False
             if self._clock() >= self._until:
                 break

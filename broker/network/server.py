@@ -16,7 +16,6 @@ from odradek.broker.requests.dispatch import Dispatcher
 from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
 from .frame_memory import FrameMemory
-from .group_turns import GroupTurns
 from .listeners import BoundListener
 
 STALLED_FRAME_MS = 30_000
@@ -41,7 +40,7 @@ class Server:
             max_request_bytes=broker.config.socket_request_max_bytes,
             dispatcher=Dispatcher(broker, HANDLERS),
             frame_memory=self._frame_memory,
-            group_turns=GroupTurns(loop),
+            group_turns=broker.group_turns,
             files=broker.files,
             disk=broker.disk,
             receive_view=memoryview(bytearray(START_BYTES)),

@@ -1,6 +1,7 @@
 """How the requests by which groups are kept give way: who is served in which turn of the loop."""
 
 from collections.abc import Callable
+from functools import partial
 
 from odradek.broker.network.group_turns import TURN_S, UNTIMED_REQUESTS, GroupTurns
 
@@ -13,8 +14,8 @@ class FakeLoop:
     def __init__(self) -> None:
         self.soon: list[Callable[[], None]] = []
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
+    def call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        self.soon.append(partial(callback, *arguments))
 
     def turn(self) -> None:
         soon, self.soon = self.soon, []
@@ -28,10 +29,16 @@ class House:
     def __init__(self) -> None:
         self.loop = FakeLoop()
         self.now = 0
-        self.turns = GroupTurns(self.loop, lambda: self.now * TURN_S / A_TURN)  # type: ignore[arg-type] # as much of a loop as is needed
+        self.turns = GroupTurns(self.loop, self.look)  # type: ignore[arg-type] # as much of a loop as is needed
         self.cost = 1
+        self.look_cost = 0
         self.arrived = 0
         self.served: list[int] = []
+
+    def look(self) -> float:
+        """What the clock says."""
+        self.now += self.look_cost
+        return self.now * TURN_S / A_TURN
 
     def requests(self, count: int) -> None:
         """So many arrive, on a connection each."""
@@ -103,3 +110,33 @@ def test_a_turn_serves_one_request_even_if_that_takes_all_its_time() -> None:
     house.cost = 10 * A_TURN
     house.requests(3)
     assert [house.turn() for _ in range(4)] == [1, 1, 1, 0]
+
+
+def test_what_is_to_follow_the_arrivals_follows_what_the_next_turn_reads() -> None:
+    house = House()
+    house.turns.after_arrivals(lambda: house.served.append(-1))
+    house.turn()
+    house.requests(1)  # a turn reads from the sockets after what was called
+    house.turn()
+    assert house.served == [0, -1]
+
+
+def test_what_is_to_follow_the_arrivals_follows_those_who_wait_and_nobody_else() -> None:
+    house = House()
+    house.requests(3 * A_TURN)
+    house.turns.after_arrivals(lambda: house.served.append(-1))
+    while -1 not in house.served:
+        house.turn()
+        house.requests(A_TURN)
+    before = house.served[: house.served.index(-1)]
+    assert set(before) >= set(range(3 * A_TURN))
+    assert len(before) < house.arrived
+
+
+def test_who_has_waited_is_served_even_if_the_turn_ends_meanwhile() -> None:
+    house = House()
+    house.requests(UNWATCHED + A_TURN + 3)
+    house.look_cost = A_TURN  # each look at the clock takes a whole turn
+    while house.loop.soon:
+        house.turn()
+    assert house.served == list(range(house.arrived))

@@ -9,7 +9,7 @@ import pytest
 from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
-from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.group_shards import partition_of
 from odradek.coordinator.java_hash import java_hash
@@ -166,6 +166,18 @@ def test_there_is_one_alarm_however_many_groups_there_are() -> None:
     assert all(not group.members for group in groups.coordinator.groups())
 
 
+def test_who_was_heard_from_before_an_alarm_that_rings_late_is_a_member() -> None:
+    groups = Groups()
+    alive, silent = groups.stable_group(2)
+    groups.loop.arrived.append(lambda: groups.heartbeat(alive))
+    groups.loop.now_ms += 3 * SESSION_MS  # nothing was done meanwhile
+    groups.advance(0)
+    assert set(groups.group().members) == {alive}, silent
+    assert groups.heartbeat(alive) is ErrorCode.REBALANCE_IN_PROGRESS
+    groups.advance(SESSION_MS)
+    assert not groups.group().members
+
+
 def test_closing_sends_those_who_wait_to_another_coordinator() -> None:
     groups = Groups()
     (leader,) = groups.stable_group(1)
@@ -219,8 +231,8 @@ async def test_on_a_real_event_loop_a_parked_join_is_answered_when_its_time_come
         GroupSettings(initial_rebalance_delay_ms=20),
         loop=loop,
         clock=lambda: Now(wall_ms=0, timer_ms=int(loop.time() * 1000)),
-        new_uuid=lambda: "uuid",
-        new_member_id=lambda: "uuid",
+        after_arrivals=loop.call_soon,
+        new_ids=NewIds(lambda: "uuid", lambda: "uuid"),
         ensure_offsets_topic=lambda: None,
         topics=ClusterTopics(ClusterMetadata("cluster")),
         consumer_configs=ConsumerGroupConfigs(ConsumerGroupSettings()),

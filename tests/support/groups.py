@@ -9,7 +9,7 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
-from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.timers import Now
@@ -80,11 +80,12 @@ class Alarm:
 
 
 class ManualLoop:
-    """The two methods of an event loop that the coordinator uses, and `advance`."""
+    """What the coordinator uses of an event loop and its sockets, and `advance`."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000
         self.wall_ahead_ms = WALL_AHEAD_MS
+        self.arrived: list[Callable[[], object]] = []
         self.alarms: list[Alarm] = []
 
     def create_future(self) -> Waiting:
@@ -97,6 +98,13 @@ class ManualLoop:
 
     def call_soon(self, call: Callable[..., None], *arguments: object) -> Alarm:
         return self.call_later(0, partial(call, *arguments))
+
+    def after_arrivals(self, call: Callable[[], None]) -> None:
+        """Serve what has arrived, and then call."""
+        arrived, self.arrived = self.arrived, []
+        for serve in arrived:
+            serve()
+        self.call_soon(call)
 
     def clock(self) -> Now:
         return Now(wall_ms=self.wall_ahead_ms + self.now_ms, timer_ms=self.now_ms)
@@ -146,8 +154,8 @@ class Groups:
             self.settings,
             loop=self.loop,  # type: ignore[arg-type] # as much of a loop as is needed
             clock=self.loop.clock,
-            new_uuid=self.uuids,
-            new_member_id=self.uuids,
+            after_arrivals=self.loop.after_arrivals,
+            new_ids=NewIds(self.uuids, self.uuids),
             ensure_offsets_topic=self.open,
             topics=self.topics,
             consumer_configs=self.consumer_configs,
