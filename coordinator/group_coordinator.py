@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -77,6 +79,9 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
+# Of groups whose partition has just been loaded, so many are looked at in one turn of the loop.
+GROUPS_PER_TURN = 10
+
 # A join that is refused for these does not name the member.
 NAMELESS = frozenset(
     {
@@ -132,6 +137,7 @@ class GroupCoordinator:
         self._retention = Deadline(self._check_retention, None)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at_ms = 0
+        self._loads: deque[tuple[Iterator[GroupShard | None], Container[bytes]]] = deque()
         self.shards = GroupShards(settings)
         self.consumer_groups = ConsumerGroupService(
             shards=self.shards,
@@ -151,7 +157,10 @@ class GroupCoordinator:
         return None if self.shards.is_open else self._ensure_offsets_topic()
 
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
-        """Load the groups from the topic's partitions; those without a log are not served."""
+        """Load the groups from the topic's partitions; those without a log are not served.
+
+        All at once: at start nobody is connected yet, and a new topic's logs are empty.
+        """
         self.shards.prepare(partition_count)
         missing = set(range(partition_count))
         for log in logs:
@@ -201,16 +210,42 @@ class GroupCoordinator:
         self.consumer_groups.unloaded(shard)
 
     def partition_found(self, log: PartitionLog, topic_ids: Container[bytes]) -> None:
-        """The log of a partition can be read at last: its groups are served from now on.
+        """The log of a partition can be read at last: its groups are served when it is loaded.
 
-        `topic_ids`: of the topics there are. Others may have been deleted while it was away.
+        `topic_ids`: of the topics there are then. Others may have been deleted while it was away.
+        Partitions are loaded one after another, a slice in each turn of the loop.
         """
-        now = self._clock()
-        shard = self.shards.load(log)
-        if shard is not None:
-            self._loaded(shard)
-            self._clean_up(shard, shard.state.forget_lost_topics(topic_ids), now)
-        self._set_alarm(now)
+        self._loads.append((self.shards.load_in_slices(log), topic_ids))
+        if len(self._loads) == 1:
+            self._loop.call_soon(self._load_some)
+
+    def _load_some(self) -> None:
+        slices, topic_ids = self._loads[0]
+        is_over = True
+        try:
+            for shard in slices:
+                if shard is None:
+                    is_over = False
+                    break
+                self._loaded(shard)
+                self._set_alarm(self._clock())
+                group_ids = iter(shard.state.offsets.group_ids)
+                self._loop.call_soon(self._forget_some, shard, group_ids, topic_ids)
+        finally:
+            if is_over:
+                self._loads.popleft()
+            if self._loads:
+                self._loop.call_soon(self._load_some)
+
+    def _forget_some(
+        self, shard: GroupShard, group_ids: Iterator[str], topic_ids: Container[bytes]
+    ) -> None:
+        """Forget what some groups have in topics that are no more; a few with each turn."""
+        some = list(islice(group_ids, GROUPS_PER_TURN))
+        if some and shard in self.shards.serving():
+            outcome = shard.state.forget_lost_topics(some, topic_ids)
+            self._clean_up(shard, outcome, self._clock())
+            self._loop.call_soon(self._forget_some, shard, group_ids, topic_ids)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -398,7 +433,8 @@ class GroupCoordinator:
         """At start: these are the topics there are; what others were deleted, offsets forget."""
         now = self._clock()
         for shard in self.shards.serving():
-            self._clean_up(shard, shard.state.forget_lost_topics(topic_ids), now)
+            group_ids = shard.state.offsets.group_ids
+            self._clean_up(shard, shard.state.forget_lost_topics(group_ids, topic_ids), now)
 
     def _expire_offsets(self, shards: Iterator[GroupShard]) -> None:
         """Forget what has expired, in all groups; each turn of the loop looks at one shard."""

@@ -21,6 +21,7 @@ from .java_hash import java_hash
 from .journal import CorruptJournalError, Journal
 from .other_group import OTHER_GROUP_KEYS
 from .record_codec import CoordinatorRecordCodec
+from .sliced_replay import replay_in_slices
 
 logger = logging.getLogger("odradek.groups")
 
@@ -48,6 +49,7 @@ class GroupShards:
             OTHER_GROUP_KEYS,
         )
         self._shards: list[GroupShard | ErrorCode] = []
+        self._loads: dict[int, object] = {}  # what is being loaded, by partition
         self._place_of = _places(1)
 
     @property
@@ -57,24 +59,51 @@ class GroupShards:
 
     def prepare(self, partition_count: int) -> None:
         """The topic exists; none of its partitions has been loaded yet."""
+        self.close()
         self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
         self._place_of = _places(partition_count)
 
     def load(self, log: PartitionLog) -> GroupShard | None:
         """Replay a partition; None when it cannot be read: its groups are then out of service."""
+        shard = None
+        for shard in self.load_in_slices(log):  # noqa: B007 # the last one counts
+            pass
+        return shard
+
+    def load_in_slices(self, log: PartitionLog) -> Iterator[GroupShard | None]:
+        """Replay a partition a bit with each step (None), and then (the shard) serve it.
+
+        One that cannot be read, or becomes unavailable meanwhile, comes to its end without a shard.
+        """
+        load = self._loads[log.partition] = object()
+        self._shards[log.partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return self._load(log, load)
+
+    def _load(self, log: PartitionLog, load: object) -> Iterator[GroupShard | None]:
+        if self._loads.get(log.partition) is not load:
+            return
         state = GroupState(self._settings)
         try:
-            journal = Journal(
-                log, state, self._codec, compression=self._settings.offsets_topic_compression
-            )
-        except CorruptJournalError as error:
+            for _ in replay_in_slices(log, state, self._codec):
+                yield None
+                if self._loads.get(log.partition) is not load:
+                    return
+        except (CorruptJournalError, OSError) as error:
             logger.error(
                 "the groups in %s-%d are out of service: %s", OFFSETS_TOPIC, log.partition, error
             )
-            self._shards[log.partition] = ErrorCode.NOT_COORDINATOR
-            return None
+            self.unavailable(log.partition)
+            return
+        journal = Journal(
+            log,
+            state,
+            self._codec,
+            compression=self._settings.offsets_topic_compression,
+            start_offset=log.log_end_offset,
+        )
+        del self._loads[log.partition]
         shard = self._shards[log.partition] = GroupShard(state, journal)
-        return shard
+        yield shard
 
     def unavailable(self, partition: int) -> GroupShard | None:
         """The partition's log is offline. Returns the shard that served it until now."""
@@ -82,11 +111,13 @@ class GroupShards:
             return None
         shard = self._shards[partition]
         self._shards[partition] = ErrorCode.NOT_COORDINATOR
+        self._loads.pop(partition, None)
         return None if isinstance(shard, ErrorCode) else shard
 
     def close(self) -> None:
-        """Forget all shards, also those that somebody is going through."""
+        """Forget all shards, also those that somebody is going through, or loads."""
         self._shards.clear()
+        self._loads.clear()
 
     def is_served(self, group_id: str) -> bool:
         """Whether the group has a coordinator, be it one that is still loading."""

@@ -292,9 +292,11 @@ class GroupState:
         records = tuple(self.offsets.tombstones_of_topics(deleted))
         return Outcome(reply=None, records=records, atomic=False)
 
-    def forget_lost_topics(self, topic_ids: Container[bytes]) -> Outcome[None]:
-        """Forget the offsets of topics that were deleted just before the last life ended."""
-        records = tuple(self.offsets.tombstones_of_lost_topics(topic_ids))
+    def forget_lost_topics(
+        self, group_ids: Iterable[str], topic_ids: Container[bytes]
+    ) -> Outcome[None]:
+        """Forget the groups' offsets in topics that were deleted while nobody could write that."""
+        records = tuple(self.offsets.tombstones_of_lost_topics(group_ids, topic_ids))
         return Outcome(reply=None, records=records, atomic=False)
 
 

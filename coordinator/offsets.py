@@ -166,18 +166,35 @@ class Offsets:
             if committed.topic_id in ids[place.topic]
         )
 
-    def tombstones_of_lost_topics(self, topic_ids: Container[bytes]) -> list[JournalRecord]:
-        """What forgets the offsets of topics that are not among these; where no id is kept, none.
+    @property
+    def group_ids(self) -> list[str]:
+        """The groups that have offsets, of open transactions too."""
+        return list(dict.fromkeys((*self._by_group, *self._open)))
+
+    def tombstones_of_lost_topics(
+        self, group_ids: Iterable[str], topic_ids: Container[bytes]
+    ) -> list[JournalRecord]:
+        """What forgets the groups' offsets in topics that are not among these; where no id is
+        kept, none.
 
         A topic's deletion is written to another log: a crash may have come between the two.
         """
-        topics = {topic for known in self._by_group.values() for topic in known}
-        topics.update(place.topic for pending in self._pending.values() for place in pending)
         return tombstones_of(
-            place
-            for place, committed in self._everything_in(topics)
-            if committed.topic_id != ZERO_UUID and committed.topic_id not in topic_ids
+            Place(group_id, topic, partition)
+            for group_id in group_ids
+            for topic, partition, topic_id in self._topic_ids_in(group_id)
+            if topic_id not in topic_ids and topic_id != ZERO_UUID
         )
+
+    def _topic_ids_in(self, group_id: str) -> Iterator[tuple[str, int, bytes]]:
+        """Topic, partition and topic id of everything that the group has."""
+        for topic, partitions in self.of_group(group_id).items():
+            for partition, committed in partitions.items():
+                yield topic, partition, committed.topic_id
+        for (topic, partition), producers in self._open.get(group_id, {}).items():
+            for producer_id in producers:
+                at = self._pending[producer_id][Place(group_id, topic, partition)]
+                yield topic, partition, at.topic_id
 
     def _everything_in(self, topics: Collection[str]) -> Iterator[tuple[Place, CommittedOffset]]:
         for group_id, known in self._by_group.items():

@@ -225,6 +225,7 @@ def test_a_partition_that_is_found_late_forgets_topics_that_went_meanwhile() -> 
     later.coordinator.partition_lost(0)
     later.coordinator.on_topics_deleted([TOPIC])
     later.coordinator.partition_found(later.logs[0], {OTHER[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    later.advance(0)
     assert (later.committed(), later.committed("other")) == (None, 2)
     assert later.restarted().committed() is None
 

@@ -109,6 +109,14 @@ class ManualLoop:
     def clock(self) -> Now:
         return Now(wall_ms=self.wall_ahead_ms + self.now_ms, timer_ms=self.now_ms)
 
+    def turn(self) -> None:
+        """Call what is due now, and not what that has called soon."""
+        due = [alarm for alarm in self.alarms if alarm.at_ms <= self.now_ms]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in due]
+        for alarm in due:
+            if not alarm.cancelled:
+                alarm.ring()
+
     def advance(self, by_ms: int) -> None:
         """Let time pass; alarms ring when their time comes."""
         end_ms = self.now_ms + by_ms

@@ -1,0 +1,115 @@
+"""Partitions that are loaded while the broker serves: a slice in each turn of the loop."""
+
+import pytest
+
+from odradek.coordinator.sliced_replay import BYTES_PER_READ, RECORDS_PER_SLICE
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.storage.log import AppendOrigin
+from tests.support.groups import TOPIC, Groups
+from tests.support.memory_log import MemoryLog
+
+COMMITS = 20 * RECORDS_PER_SLICE
+LARGE, SMALL = "b", "a"  # by the partitions that their names hash to
+
+
+@pytest.fixture
+def groups() -> Groups:
+    """Two partitions: 0 with many commits in it, not served yet, and 1."""
+    groups = Groups(partitions=2)
+    for number in range(COMMITS):
+        groups.commit(number, group_id=LARGE, partition=number)
+    assert sum(map(len, groups.logs[0].stored)) > 3 * BYTES_PER_READ
+    after = groups.restarted()
+    after.coordinator.partition_lost(0)
+    return after
+
+
+def find(groups: Groups, partition: int = 0) -> None:
+    groups.coordinator.partition_found(groups.logs[partition], {TOPIC[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+
+
+def error_of(groups: Groups) -> ErrorCode:
+    """What a request of the large group is answered."""
+    try:
+        groups.coordinator.shards.of(LARGE)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_a_turn_of_the_loop_replays_a_slice_and_others_are_served_between(groups: Groups) -> None:
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+    find(groups)
+    turns = 0
+    while error_of(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        assert groups.heartbeat("m", 1, group_id=LARGE) is ErrorCode.NONE
+        assert groups.commit(turns, group_id=SMALL) is ErrorCode.NONE
+        groups.loop.turn()
+        turns += 1
+    assert turns >= COMMITS / RECORDS_PER_SLICE
+    found = {groups.committed(partition=number, group_id=LARGE) for number in (0, COMMITS - 1)}
+    assert found == {0, COMMITS - 1}
+    assert groups.commit(7, group_id=LARGE) is ErrorCode.NONE
+    assert groups.restarted().committed(group_id=LARGE) == 7
+
+
+def test_partitions_are_loaded_one_after_another(groups: Groups) -> None:
+    groups.coordinator.partition_lost(1)
+    find(groups, 0)
+    find(groups, 1)
+    while error_of(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        with pytest.raises(ApiError, match="not served"):
+            groups.coordinator.shards.of(SMALL)
+        groups.loop.turn()
+    groups.advance(0)
+    assert groups.coordinator.shards.of(SMALL)
+
+
+def test_a_partition_that_is_lost_while_it_loads_is_not_served(groups: Groups) -> None:
+    find(groups)
+    groups.loop.turn()
+    groups.coordinator.partition_lost(0)
+    groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+    find(groups)
+    groups.coordinator.partition_lost(0)
+    find(groups)
+    groups.advance(0)
+    assert groups.committed(group_id=LARGE) == 0
+
+
+def test_a_topic_that_is_deleted_while_it_loads_does_not_come_back(groups: Groups) -> None:
+    find(groups)
+    groups.loop.turn()
+    groups.coordinator.on_topics_deleted([("__consumer_offsets", bytes(16))])
+    groups.logs = [MemoryLog("__consumer_offsets", partition) for partition in range(2)]
+    groups.open()
+    groups.advance(0)
+    assert groups.committed(group_id=LARGE) is None
+    assert groups.commit(1, group_id=LARGE) is ErrorCode.NONE
+
+
+def test_a_partition_whose_file_cannot_be_read_is_not_served(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(offset: int) -> None:
+        raise OSError(5, f"no bytes at {offset}")
+
+    monkeypatch.setattr(groups.logs[0], "batches", fail)
+    find(groups)
+    groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_partition_that_cannot_be_read_to_its_end_is_not_served(
+    groups: Groups, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = build_batch([Record(b"\x00\x02\x00\x09torn", None, 0)])
+    groups.logs[0].append(bytes(broken), now_ms=0, origin=AppendOrigin.COORDINATOR)
+    find(groups)
+    groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+    assert "out of service" in caplog.text
+    assert groups.commit(1, group_id=SMALL) is ErrorCode.NONE
