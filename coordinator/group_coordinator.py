@@ -79,6 +79,8 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
+# An alarm that rings later than this means that the loop, or the process, has stood still.
+LATE_MS = 100
 # Of groups whose partition has just been loaded, so many are looked at in one turn of the loop.
 GROUPS_PER_TURN = 10
 
@@ -536,14 +538,17 @@ class GroupCoordinator:
         self._alarm = self._loop.call_later(max(at_ms - now.timer_ms, 0) / 1000, self._ring)
 
     def _ring(self) -> None:
-        """Expire what has ended, after the signs of life that have arrived are served.
+        """Expire what has ended; if the alarm is late, after the signs of life that have arrived.
 
-        The process may have stood still for longer than a session. Until then the alarm, which has
-        rung, stays: no other is set for the same deadlines.
+        The process may have stood still for longer than a session. Until those are served the
+        alarm, which has rung, stays: no other is set for the same deadlines.
         """
-        self._after_arrivals(self._arrivals_served)
+        if self._clock().timer_ms - self._alarm_at_ms > LATE_MS:
+            self._after_arrivals(self._expire)
+        else:
+            self._expire()
 
-    def _arrivals_served(self) -> None:
+    def _expire(self) -> None:
         self._alarm = None
         self.tick()
 
