@@ -162,7 +162,8 @@ class ConsumerGroupService:
         decided = commit(shard, outcome, now)
         group = shard.state.consumer_groups.get(decided.group_id)
         if group is not None:
-            group.note_times(now)
+            if outcome.records:
+                group.note_times(now)
             if decided.topics_seen_at is not None:
                 group.topics_seen_at = decided.topics_seen_at
         for then in decided.then:
