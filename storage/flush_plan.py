@@ -6,6 +6,7 @@ thread `PartitionLog.mark_flushed` moves the recovery point. Kafka: UnifiedLog.f
 "flush-log" task that follows every roll.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,10 +29,13 @@ class FlushPlan:
         """Sync them all, on any thread. Raises OSError: then nothing may count as flushed."""
         for file in self.open_files:
             self.files.fsync(file)
+        # A file, or the whole log, may be renamed to be deleted while this runs: then it need not be
+        # synced any more. To ask first whether it exists would leave time for that.
         for path in self.small_files:
-            if self.files.exists(path):
+            with suppress(FileNotFoundError):
                 self.files.fsync(self.files.open(path))
-        if self.directory is not None and self.files.exists(self.directory):
-            self.files.fsync_directory(self.directory)
+        if self.directory is not None:
+            with suppress(FileNotFoundError):
+                self.files.fsync_directory(self.directory)
         if self.parent is not None:
             self.files.fsync_directory(self.parent)
