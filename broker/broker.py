@@ -56,7 +56,6 @@ from .maintenance.cleaning.log_cleaner import LogCleaner
 from .maintenance.log_mover import LogMover
 from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
-from .maintenance.periodic_tasks import flush_after_roll
 from .maintenance.workers.record_walks import RecordWalks
 from .network.group_turns import GroupTurns
 from .requests.down_conversion import DownConverter
@@ -110,8 +109,8 @@ class Broker:
         survey = Survey(config, self.files)
         self.log_manager = LogManager.open(config, files=self.files, inspect=survey.look)
         self.log_moves = LogMoves(self.log_manager, self.files)
-        self.log_manager.on_roll = lambda log: flush_after_roll(self, log)
         self.log_syncs = LogSyncs(self.log_manager, self.disk, now_ms)
+        self.log_manager.on_roll = self._flush_after_roll
         self.log_manager.on_flush_due = self.log_syncs.flush_due
         self.disk_space = DiskSpace(
             self.log_manager, self.files, self.disk, lambda: self.config.odradek_min_free_bytes
@@ -169,7 +168,7 @@ class Broker:
             moves=self.log_moves,
             in_force=self.config_in_force,
             controller=self.controller,
-            metadata_sync=self.metadata_sync,
+            log_syncs=self.log_syncs,
             log_cleaner=self.log_cleaner,
             disk=self.disk,
             in_background=self.in_background,
@@ -217,9 +216,7 @@ class Broker:
         )
         self.metadata_log = self.controller.log
         self.producer_ids = self.controller.producer_ids
-        self.metadata_sync = LogSync(
-            self.metadata_log, self.disk, self.now_ms, self.log_manager.sync_failed
-        )
+        self.metadata_sync = LogSync(self.metadata_log, self.log_syncs.flush)
         keeper = SnapshotKeeper(
             self.metadata_log,
             self.files,
@@ -267,6 +264,10 @@ class Broker:
         task = self.loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _flush_after_roll(self, log: PartitionLog) -> None:
+        """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
+        self.in_background(self.log_syncs.flush_unasked(log, log.segments.active.base_offset))
 
     def answer_parked_requests(self) -> None:
         """Answer the requests that wait, with what there is or a refusal: the broker stops."""

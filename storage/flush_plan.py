@@ -29,8 +29,8 @@ class FlushPlan:
         """Sync them all, on any thread. Raises OSError: then nothing may count as flushed."""
         for file in self.open_files:
             self.files.fsync(file)
-        # A file, or the whole log, may be renamed to be deleted while this runs: then it need not be
-        # synced any more. To ask first whether it exists would leave time for that.
+        # A file, or the whole log, may be renamed to be deleted while this runs, and then need not
+        # be synced. It may also happen between a question whether the file exists and its opening.
         for path in self.small_files:
             with suppress(FileNotFoundError):
                 self.files.fsync(self.files.open(path))

@@ -43,7 +43,6 @@ from .directories.log_table import LogTable
 from .directories.offset_checkpoints import OffsetCheckpoints
 from .filenames import DirectoryState, parse_partition_directory
 from .files import Files
-from .flush_plan import FlushPlan
 from .log import PartitionLog
 from .recovering.producer_recovery import RecentBatches
 from .recovering.progress import is_worth_a_line
@@ -413,9 +412,9 @@ class LogManager:
         """Delete segments that the wanted logs need not keep; how many."""
         return upkeep.run_retention(self.logs(), now_ms, is_wanted)
 
-    def flush_plans(self, now_ms: int) -> list[tuple[PartitionLog, FlushPlan]]:
-        """Logs that flush.ms wants synced now (log.flush.scheduler.interval.ms)."""
-        return upkeep.flush_plans(self.logs(), now_ms)
+    def logs_to_flush(self, now_ms: int) -> list[PartitionLog]:
+        """Logs that flush.ms wants synced now."""
+        return upkeep.logs_to_flush(self.logs(), now_ms)
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget silent producers (producer.id.expiration.check.interval.ms)."""
@@ -473,12 +472,11 @@ class LogManager:
         elif is_full_disk(error) and self.on_full is not None:
             self.on_full(directory)
 
-    def sync_failed(self, log: PartitionLog, error: OSError) -> None:
-        """An fsync of one of its files has failed. Whatever the reason, it is not tried again: the
-        next one might say that all is well when it is not.
+    def sync_failed(self, directory: DataDirectory, error: OSError) -> None:
+        """An fsync of a file there has failed. Whatever the reason, it is not tried again: the next
+        one might say that all is well when it is not.
         """
-        if self.find(*log.key) is log:
-            self.take_offline(self.directory_of(log), f"a sync failed: {error}")
+        self.take_offline(directory, f"a sync failed: {error}")
 
     def take_offline(self, directory: DataDirectory, reason: str) -> None:
         """Stop serving what lies in it: its logs answer KAFKA_STORAGE_ERROR until a restart.

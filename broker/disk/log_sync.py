@@ -1,4 +1,4 @@
-"""Waits until everything appended to a log so far is on the disk; one fsync serves all who wait.
+"""Syncs logs in disk threads, and lets those who wait for the same log share one fsync.
 
 While an fsync runs, those who come wait for the next one, which starts when the first ends: what
 they wrote may not be covered by the one under way. Logs do not wait for each other: each fsync has
@@ -14,14 +14,18 @@ one alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.disk_errors import lacks_descriptors
 from odradek.storage.topic_names import is_internal
 
 if TYPE_CHECKING:
+    from odradek.storage.directories.data_directory import DataDirectory
     from odradek.storage.log import PartitionLog
     from odradek.storage.log_manager import LogManager
 
@@ -29,23 +33,26 @@ if TYPE_CHECKING:
 
 Sync = asyncio.Future[None]
 
+logger = logging.getLogger("odradek.disk")
+
+# A sync that finds no file descriptor is tried so often before it counts as failed.
+ATTEMPTS = 30
+RETRY_SECONDS = 1.0
+
 
 class LogSync:
-    """Group commit for one log. `on_failure` is told of the fsync that failed."""
+    """Group commit for one log. `flush` syncs the log, as `LogSyncs.flush` does."""
 
-    def __init__(
-        self,
-        log: PartitionLog,
-        disk: DiskExecutor,
-        now_ms: Callable[[], int],
-        on_failure: Callable[[PartitionLog, OSError], object],
-    ) -> None:
+    def __init__(self, log: PartitionLog, flush: Callable[[PartitionLog], Awaitable[None]]) -> None:
         self._log = log
-        self._disk = disk
-        self._now_ms = now_ms
-        self._on_failure = on_failure
+        self._flush = flush
         self._running: Sync | None = None
         self._next: Sync | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for an fsync."""
+        return self._next is None and (self._running is None or self._running.done())
 
     async def sync(self) -> None:
         """Return when all that is in the log now is on the disk. Raises KAFKA_STORAGE_ERROR."""
@@ -70,27 +77,11 @@ class LogSync:
         if previous is not None:
             await asyncio.wait([previous])
         self._running, self._next = self._next, None
-        self._check()
-        plan = self._log.flush_plan()
-        if plan is None:
-            return
-        try:
-            await self._disk.run(plan.run)
-        except OSError as error:
-            self._on_failure(self._log, error)
-            text = f"{self._log.name}: a sync failed: {error}"
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
-        self._check()
-        self._log.mark_flushed(plan, self._now_ms())
-
-    def _check(self) -> None:
-        if not self._log.is_online:
-            text = f"{self._log.name} went offline before its records were synced"
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+        await self._flush(self._log)
 
 
 class LogSyncs:
-    """The group commits of the partition logs whose flush.messages is reached.
+    """Syncs logs: when flush.messages is reached, after a roll, by the clock, when asked to.
 
     A log tells when an append left more unsynced than it may (`flush_due`); its fsync starts then.
     `due` holds those begun by the request that is being served: its answer waits for them. What a
@@ -107,31 +98,84 @@ class LogSyncs:
         self._log_manager = log_manager
         self._disk = disk
         self._now_ms = now_ms
-        self._syncs: WeakKeyDictionary[PartitionLog, LogSync] = WeakKeyDictionary()
+        self._syncs: dict[PartitionLog, LogSync] = {}  # where an fsync is waited for
 
     def flush_due(self, log: PartitionLog) -> None:
         """An append has reached flush.messages."""
-        sync = self._of(log).start()
-        if sync is not None:
-            self.due[log] = sync
-            if is_internal(log.topic):
-                self.coordinators[sync] = log
-                sync.add_done_callback(self._coordinator_synced)
+        group = self._syncs.get(log)
+        if group is None:
+            group = self._syncs[log] = LogSync(log, self.flush)
+        sync = group.start()
+        if sync is None:
+            self._forget_if_idle(log)
+            return
+        self.due[log] = sync
+        sync.add_done_callback(partial(self._synced, log))
+        if is_internal(log.topic):
+            self.coordinators[sync] = log
 
     def take_due(self) -> dict[PartitionLog, Sync]:
         """The fsyncs that the answer must wait for; they are its business from now on."""
         due, self.due = self.due, {}
         return due
 
-    def _coordinator_synced(self, sync: Sync) -> None:
+    def _synced(self, log: PartitionLog, sync: Sync) -> None:
         self.coordinators.pop(sync, None)
+        self._forget_if_idle(log)
 
-    def _of(self, log: PartitionLog) -> LogSync:
-        sync = self._syncs.get(log)
-        if sync is None:
-            sync = LogSync(log, self._disk, self._now_ms, self._log_manager.sync_failed)
-            self._syncs[log] = sync
-        return sync
+    def _forget_if_idle(self, log: PartitionLog) -> None:
+        if log in self._syncs and self._syncs[log].is_idle:
+            del self._syncs[log]
+
+    async def flush(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
+        """Sync a log in a disk thread, up to an offset or all there is now.
+
+        A directory in which an fsync fails goes offline. Raises KAFKA_STORAGE_ERROR.
+        """
+        _check_online(log)
+        plan = log.flush_plan(up_to_offset)
+        if plan is None:
+            return
+        try:
+            # The log may move while the plan runs: an error is of the directory where it is now.
+            await self.run(plan.run, self._log_manager.directory_of(log))
+        except OSError as error:
+            text = f"{log.name}: a sync failed: {error}"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
+        _check_online(log)  # another sync may have failed, and been told what this one was not
+        log.mark_flushed(plan, self._now_ms())
+
+    async def run(self, sync: Callable[[], None], directory: DataDirectory) -> None:
+        """Call `sync` in a disk thread; if it fails, the directory goes offline. Raises OSError.
+
+        Where no file could be opened no fsync has failed yet: it is called again.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                await self._disk.run(sync)
+                break
+            except OSError as error:
+                if attempt == ATTEMPTS - 1 or not lacks_descriptors(error):
+                    self._log_manager.sync_failed(directory, error)
+                    raise
+                logger.warning("a sync is tried again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def flush_unasked(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
+        """As `flush`, where nobody waits for it: the failure of a log or directory is logged."""
+        with suppress(ApiError):
+            await self.flush(log, up_to_offset)
+
+    async def flush_by_the_clock(self) -> None:
+        """Sync the logs that flush.ms wants synced now (log.flush.scheduler.interval.ms)."""
+        due = self._log_manager.logs_to_flush(self._now_ms())
+        await asyncio.gather(*map(self.flush_unasked, due))
+
+
+def _check_online(log: PartitionLog) -> None:
+    if not log.is_online:
+        text = f"{log.name} went offline before its records were synced"
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 
 def _heard(sync: Sync) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -26,7 +28,7 @@ from .throttle import LONGEST_SLEEP_SECONDS, Pace
 if TYPE_CHECKING:
     from odradek.broker.admin.config_in_force import ConfigInForce
     from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.broker.disk.log_sync import LogSync
+    from odradek.broker.disk.log_sync import LogSyncs
     from odradek.coordinator.metadata.controller import Controller
     from odradek.storage.directories.data_directory import DataDirectory
     from odradek.storage.log import PartitionLog
@@ -55,7 +57,7 @@ class LogMover:
         moves: LogMoves,
         in_force: ConfigInForce,
         controller: Controller,
-        metadata_sync: LogSync,
+        log_syncs: LogSyncs,
         log_cleaner: LogCleaner,
         disk: DiskExecutor,
         in_background: Callable[[Coroutine[None, None, None]], None],
@@ -65,7 +67,7 @@ class LogMover:
         self._manager = moves.manager
         self._in_force = in_force
         self._controller = controller
-        self._sync = metadata_sync
+        self._log_syncs = log_syncs
         self._cleaner = log_cleaner
         self._disk = disk
         self._in_background = in_background
@@ -153,7 +155,7 @@ class LogMover:
         await self._carry_out(future, future.reveal())
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
-        await self._sync.sync()
+        await self._log_syncs.flush(self._controller.log)
         await self._catch_up(future)
         self._moves.promote(future, self._now_ms())
 
@@ -207,14 +209,10 @@ class LogMover:
 
     async def _settle(self, log: PartitionLog, source: DataDirectory, home: DataDirectory) -> None:
         """Have the disk know of the new names, and of where recovery begins."""
-        plan = log.flush_plan()
-        try:
-            await self._disk.run(self._moves.sync_names, source, home)
-            if plan is not None:
-                await self._disk.run(plan.run)
-                log.mark_flushed(plan, self._now_ms())
-        except OSError as error:
-            self._manager.on_directory_error(home, error)
+        for directory in (home, source):  # first the new name
+            with suppress(OSError):  # then that directory is offline
+                await self._log_syncs.run(partial(self._moves.sync_names, directory), directory)
+        await self._log_syncs.flush_unasked(log)
         for write in (self._manager.write_recovery_points, self._manager.write_log_starts):
             await self._disk.run(write)
         await self._cleaner.save()

@@ -5,19 +5,14 @@ What only looks at memory runs on the loop; what waits for a disk goes to the di
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import ApiError
 from odradek.storage.deletions import remove_paths
 
 from .housekeeping import Chore
 
 if TYPE_CHECKING:
     from odradek.broker.broker import Broker
-    from odradek.storage.flush_plan import FlushPlan
-    from odradek.storage.log import PartitionLog
 
 REMOVE_DELETED_EVERY_MS = 1_000
 LOOK_FOR_SPACE_EVERY_MS = 1_000
@@ -39,11 +34,6 @@ def chores_of(broker: Broker) -> list[Chore]:
     async def remove_deleted() -> None:
         await disk.run(remove_paths, broker.files, manager.take_due_deletions(now_ms()))
 
-    async def flush_due() -> None:
-        await asyncio.gather(
-            *(flush(broker, log, plan) for log, plan in manager.flush_plans(now_ms()))
-        )
-
     async def write_recovery_points() -> None:
         await disk.run(manager.write_recovery_points)
 
@@ -56,7 +46,8 @@ def chores_of(broker: Broker) -> list[Chore]:
     wanted = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
          lambda: manager.run_retention(now_ms(), broker.log_cleaner.leaves_to_retention)),
-        ("flushing", config.log_flush_scheduler_interval_ms, initial_ms, flush_due),
+        ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
+         broker.log_syncs.flush_by_the_clock),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,
          write_recovery_points),
         ("writing log start offsets", config.log_flush_start_offset_checkpoint_interval_ms,
@@ -78,22 +69,3 @@ def chores_of(broker: Broker) -> list[Chore]:
         for name, every_ms, first_ms, run in wanted
         if every_ms < NEVER_MS
     ]
-
-
-async def flush(broker: Broker, log: PartitionLog, plan: FlushPlan) -> None:
-    """Carry a plan out in a disk thread; a directory whose fsync fails goes offline."""
-    try:
-        await broker.disk.run(plan.run)
-    except OSError as error:
-        broker.log_manager.sync_failed(log, error)
-    else:
-        if log.is_online:  # else another sync failed, which may have been told what this one hid
-            log.mark_flushed(plan, broker.now_ms())
-
-
-def flush_after_roll(broker: Broker, log: PartitionLog) -> None:
-    """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-    with suppress(ApiError):  # said already; the append that rolls may succeed all the same
-        plan = log.flush_plan(log.segments.active.base_offset)
-        if plan is not None:
-            broker.in_background(flush(broker, log, plan))

@@ -6,13 +6,19 @@ Known difference: Kafka takes a log directory offline for every IOException, a f
 import errno
 
 _FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 # The disk is full, or we hold too many files: that passes, and reading goes on.
-_PASSING = _FULL_DISK | {errno.EMFILE, errno.ENFILE}
+_PASSING = _FULL_DISK | _NO_DESCRIPTORS
 
 
 def is_full_disk(error: OSError) -> bool:
     """Whether there is no room on the disk, or none for us."""
     return error.errno in _FULL_DISK
+
+
+def lacks_descriptors(error: OSError) -> bool:
+    """Whether a file could not be opened because too many are open."""
+    return error.errno in _NO_DESCRIPTORS
 
 
 def passes(error: OSError) -> bool:

@@ -2,10 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
 from odradek.protocol.errors import ApiError
-from odradek.storage.flush_plan import FlushPlan
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
 
@@ -26,16 +24,11 @@ def run_retention(
     return deleted
 
 
-def flush_plans(logs: Iterable[PartitionLog], now_ms: int) -> list[tuple[PartitionLog, FlushPlan]]:
-    """Logs that flush.ms wants synced now, with what to sync."""
-    plans = []
-    for log in logs:
-        if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms:
-            with suppress(ApiError):  # said already, and the other logs are not to suffer
-                plan = log.flush_plan()
-                if plan is not None:
-                    plans.append((log, plan))
-    return plans
+def logs_to_flush(logs: Iterable[PartitionLog], now_ms: int) -> list[PartitionLog]:
+    """Logs that flush.ms wants synced now."""
+    return [
+        log for log in logs if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
+    ]
 
 
 def release_closed_segments(logs: Iterable[PartitionLog], max_open: int) -> None:

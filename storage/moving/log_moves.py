@@ -102,10 +102,9 @@ class LogMoves:
         gone = [live / name for name in future.gone]
         manager.deletions.add(gone, now_ms + log.config.file_delete_delay_ms)
 
-    def sync_names(self, source: DataDirectory, home: DataDirectory) -> None:
-        """Make the renames survive a power cut; on any thread. Raises OSError."""
-        self._files.fsync_directory(home.path)
-        self._files.fsync_directory(source.path)
+    def sync_names(self, directory: DataDirectory) -> None:
+        """Make the renames in it survive a power cut; on any thread. Raises OSError."""
+        self._files.fsync_directory(directory.path)
 
     # --- after a restart
 

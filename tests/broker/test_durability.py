@@ -2,13 +2,17 @@
 
 import asyncio
 import errno
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.disk import log_sync
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.offset_commit import (
@@ -257,3 +261,46 @@ async def test_a_full_disk_found_by_an_fsync_is_a_failed_fsync(
     (answer,) = await served.produce("t", batch_of(b"v"), [log.partition])
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert not log.is_online
+
+
+async def test_a_sync_that_fails_after_a_move_is_the_old_directory_s_failure(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    broker = served.broker
+    home = broker.config.metadata_directory  # the log moves to it
+    log = next(each for each in await topic(served, partitions=2) if each.directory.parent != home)
+    source = log.directory
+    files.close_gate(log)
+    producing = asyncio.create_task(served.produce("t", batch_of(b"v"), [log.partition]))
+    assert await is_waiting(producing)
+    broker.log_mover.alter(*log.key, str(home))
+    await until(lambda: log.directory.parent == home)
+    files.fail(below(source, "fsync"), lasting=False)
+    files.gate.set()
+    await producing
+    await until(lambda: broker.log_manager.offline)
+    assert list(broker.log_manager.offline) == [source.parent]
+    assert log.is_online
+
+
+async def test_a_deleted_log_is_forgotten_once_it_is_synced(served: BrokerInLoop) -> None:
+    (log,) = await topic(served)
+    await served.produce("t", batch_of(b"v"))
+    gone = weakref.ref(log)
+    del log
+    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
+    gc.collect()
+    assert gone() is None
+
+
+async def test_a_sync_that_finds_no_file_descriptor_is_tried_again(
+    served: BrokerInLoop, files: GatedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_sync, "RETRY_SECONDS", 0.01)
+    (log,) = await topic(served)
+    files.fail(below(log.directory, "fsync_directory"), error=errno.EMFILE, lasting=False)
+    (answer,) = await served.produce("t", batch_of(b"v"))
+    assert answer.error_code == ErrorCode.NONE
+    assert log.recovery_point == 1
+    assert not served.broker.log_manager.offline

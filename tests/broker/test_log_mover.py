@@ -125,14 +125,14 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = rig.place, rig.elsewhere
-    synced = rig.broker.metadata_sync.sync
+    flush = rig.broker.log_syncs.flush
 
-    async def cancelled_then_synced() -> None:
-        assert rig.assigned == target
+    async def cancelled_then_synced(log: PartitionLog) -> None:
+        assert (log, rig.assigned) == (rig.broker.metadata_log, target)
         rig.alter(source)
-        await synced()
+        await flush(log)
 
-    monkeypatch.setattr(rig.broker.metadata_sync, "sync", cancelled_then_synced)
+    monkeypatch.setattr(rig.broker.log_syncs, "flush", cancelled_then_synced)
     rig.alter(target)
     await rig.settled()
     assert (rig.place, rig.assigned) == (source, source)

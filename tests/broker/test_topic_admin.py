@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.requests.fetch_waiters import FetchWaiters
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.broker_registration import Endpoint
@@ -25,7 +25,6 @@ from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
-from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from tests.support.cleaner_rig import idle_cleaner
 from tests.support.partition_logs import UnsyncedFiles
@@ -36,17 +35,14 @@ NOW_MS = 1_700_000_000_000
 class SlowDisk(LogSync):
     """A sync that ends when the test says so."""
 
-    def __init__(self, controller: Controller, disk: DiskExecutor) -> None:
-        super().__init__(controller.log, disk, lambda: NOW_MS, on_failure=self.fail)
+    def __init__(self, controller: Controller, syncs: LogSyncs) -> None:
+        super().__init__(controller.log, syncs.flush)
         self.may_end = asyncio.Event()
         self.may_end.set()
 
     async def sync(self) -> None:
         await self.may_end.wait()
         await super().sync()
-
-    def fail(self, log: PartitionLog, error: OSError) -> None:
-        raise AssertionError(f"{log.name} could not be synced: {error}")
 
 
 class Rig:
@@ -80,7 +76,7 @@ class Rig:
         )
         self.metadata = kraft.metadata
         self.disk = DiskExecutor(asyncio.get_running_loop())
-        self.sync = SlowDisk(self.controller, self.disk)
+        self.sync = SlowDisk(self.controller, LogSyncs(self.log_manager, self.disk, lambda: NOW_MS))
         self.come: list[Topic] = []
         self.gone: list[Topic] = []
         self.admin = TopicAdmin(

@@ -277,13 +277,11 @@ def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
     manager = node.start()
     log = node.create(manager, "orders")
     put(log, b"a")
-    assert manager.flush_plans(NOW_MS + 999) == []
-    ((which, plan),) = manager.flush_plans(NOW_MS + 1000)
-    plan.run()
-    which.mark_flushed(plan, NOW_MS + 1000)
-    assert (which, log.recovery_point) == (log, 1)
+    assert manager.logs_to_flush(NOW_MS + 999) == []
+    assert manager.logs_to_flush(NOW_MS + 1000) == [log]
+    log.flush(NOW_MS + 1000)
     put(log, b"b")
-    assert manager.flush_plans(NOW_MS + 1999) == []
+    assert manager.logs_to_flush(NOW_MS + 1999) == []
     manager.close(now_ms=NOW_MS)
 
 

@@ -97,7 +97,7 @@ class CleaningRound:
         try:
             await self._disk.run(swap.sync)
         except OSError as error:
-            self._manager.sync_failed(log, error)
+            self._manager.sync_failed(self._manager.directory_of(log), error)
         log.complete_replacement(swap, group.replaced, self._now_ms())
 
     async def tidy_up(self) -> None:
