@@ -32,18 +32,13 @@ def committed_part(
     log_end_offset: int,
 ) -> CommittedRead:
     """Cut a slice that was read from `offset` on. Raises OSError, CorruptRecordError."""
+    if last_stable_offset < log_end_offset:
+        records = part_before(segments, records, offset, last_stable_offset)
+    if not records.size_bytes:
+        return CommittedRead(records, [])
     index = _index_of(segments, records, offset)
     segment = segments[index]
-    size = records.size_bytes
-    if offset >= last_stable_offset:
-        size = 0
-    elif last_stable_offset < log_end_offset:
-        size = min(size, _bytes_before(segments, index, last_stable_offset, records.position))
-    if size <= 0:
-        return CommittedRead(RecordsSlice(records.file, records.position, 0), [])
-    if size < records.size_bytes:
-        records = RecordsSlice(records.file, records.position, size)
-    end_position = records.position + size
+    end_position = records.position + records.size_bytes
     if end_position < segment.size_bytes:
         end_offset = segment.batch_at(end_position).header.base_offset
     elif index + 1 < len(segments):
@@ -51,6 +46,22 @@ def committed_part(
     else:
         end_offset = log_end_offset
     return CommittedRead(records, aborted_between(segments, index, offset, end_offset))
+
+
+def part_before(
+    segments: SegmentList, records: RecordsSlice, offset: int, end_offset: int
+) -> RecordsSlice:
+    """What of a slice, read from `offset` on, lies before the batch that begins with `end_offset`.
+
+    Raises OSError, CorruptRecordError.
+    """
+    size = 0
+    if offset < end_offset:
+        index = _index_of(segments, records, offset)
+        size = max(_bytes_before(segments, index, end_offset, records.position), 0)
+    if size >= records.size_bytes:
+        return records
+    return RecordsSlice(records.file, records.position, size)
 
 
 def aborted_between(

@@ -1,11 +1,15 @@
 """PartitionLog: one partition's records, as a list of segments. Kafka: UnifiedLog, LocalLog.
 
-    log start <= last stable <= high watermark = log end        (offsets; one node has no followers)
-    recovery point <= log end                                   (below it everything is synced)
+    log start <= last stable <= high watermark <= log end       (offsets)
+    recovery point <= high watermark                            (below it everything is synced)
 
 An append checks, then writes with one system call, then keeps the books in memory: what can fail
 comes first, so a failed append leaves the log as it was. A client's batch is written as it came but
-for its first 16 bytes. Records become visible to readers as soon as they are written.
+for its first 16 bytes.
+
+Readers see records below the high watermark. One node has no followers, so records are visible as
+soon as they are written. Only an append that reaches flush.messages is visible once it is synced,
+as in Kafka: there UnifiedLog.append flushes before Partition moves the high watermark.
 
 A read gives a slice of a segment's file and looks at no record (slices.py).
 
@@ -30,7 +34,7 @@ from .batch_validator import check_client_batch, split_batches
 from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
-from .committed_reads import CommittedRead, committed_part
+from .committed_reads import CommittedRead, committed_part, part_before
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_books import FlushBooks
 from .flush_plan import FlushPlan
@@ -81,6 +85,7 @@ class PartitionLog:
         self.directory = source.directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
+        self.high_watermark = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.last_flush_ms = source.now_ms
         self.segments = loaded.segments
@@ -132,15 +137,12 @@ class PartitionLog:
         return self.topic, self.partition
 
     @property
-    def high_watermark(self) -> int:
-        """Up to where records are committed: on one node, all are."""
-        return self.log_end_offset
-
-    @property
     def last_stable_offset(self) -> int:
         """Up to where no transaction is open: what read_committed consumers may see."""
         unstable = self.producers.first_unstable_offset
-        return self.log_end_offset if unstable is None else max(unstable, self.log_start_offset)
+        if unstable is None or unstable > self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -235,8 +237,8 @@ class PartitionLog:
         if header.producer_id >= 0:
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
-                if duplicate.last_offset >= self.recovery_point:
-                    self._flush_if_due()  # to be acknowledged only when the first one may be
+                if duplicate.last_offset >= self.recovery_point and self._is_flush_due():
+                    self._have_flushed()  # to be acknowledged only when the first one may be
                 return AppendResult(
                     duplicate.first_offset,
                     duplicate.last_offset,
@@ -279,10 +281,15 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("append", error) from error
         self._keep_books(segment, entries)
-        self.tell_waiting()
-        if self.log_end_offset - self.recovery_point >= self._flush_messages:
-            self._flush_if_due()
+        if self.log_end_offset - self.recovery_point < self._flush_messages:
+            self._advance_high_watermark(self.log_end_offset)
+        else:
+            self._have_flushed()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
+
+    def _advance_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        self.tell_waiting()
 
     def tell_waiting(self) -> None:
         """Whoever waits for records looks again: there are more, or the log is gone."""
@@ -371,9 +378,14 @@ class PartitionLog:
 
     # --- flush
 
-    def _flush_if_due(self) -> None:
-        """Have a sync begun if flush.messages wants one; who is to be answered waits for it."""
-        if self.unflushed_records >= self._flush_messages and self.on_flush_due is not None:
+    def _is_flush_due(self) -> bool:
+        return self.unflushed_records >= self._flush_messages
+
+    def _have_flushed(self) -> None:
+        """Have a sync begun: readers, and who is to be answered, wait for it."""
+        if self.on_flush_due is None:  # nobody syncs but by `flush`
+            self._advance_high_watermark(self.log_end_offset)
+        else:
             self.on_flush_due(self)
 
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
@@ -388,10 +400,15 @@ class PartitionLog:
             raise self.failed("write its indexes", error) from error
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
-        """`plan.run()` has returned: move the recovery point. Ignored if the log was cut since."""
+        """`plan.run()` has returned: move the recovery point, and let readers see what is synced.
+
+        Ignored if the log was cut since.
+        """
         self.last_flush_ms = now_ms
         if self._books.settle(plan):
             self.recovery_point = max(self.recovery_point, plan.up_to_offset)
+            if self.recovery_point > self.high_watermark:
+                self._advance_high_watermark(self.recovery_point)
 
     def flush(self, now_ms: int) -> None:
         """Sync everything, now and here. Raises KAFKA_STORAGE_ERROR."""
@@ -410,8 +427,8 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> RecordsSlice:
         """At most `max_bytes` of whole batches of one segment, from the one that holds `offset` on.
 
-        Empty at the log's end, and where the first batch is larger, unless it is asked for anyway.
-        Raises ApiError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+        Empty from the high watermark on, and where the first batch is larger, unless it is asked
+        for anyway. Raises ApiError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
         self.check_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -420,9 +437,12 @@ class PartitionLog:
                 f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
             )
         try:
-            return self._slicer.cut(
+            records = self._slicer.cut(
                 offset, self.log_end_offset, max_bytes, at_least_one_batch=at_least_one_batch
             )
+            if self.high_watermark < self.log_end_offset:
+                records = part_before(self.segments, records, offset, self.high_watermark)
+            return records
         except OSError as error:
             raise self.failed("read", error) from error
         except (CorruptRecordError, EOFError) as error:
@@ -481,7 +501,7 @@ class PartitionLog:
         """Where segments begin, by when they were written: see the function. Errors as `read`."""
         return self._look_up(
             lambda: offsets_written_before(
-                self.segments, timestamp_ms, self.log_start_offset, self.log_end_offset, now_ms
+                self.segments, timestamp_ms, self.log_start_offset, self.high_watermark, now_ms
             )
         )
 
@@ -606,6 +626,7 @@ class PartitionLog:
         self._books.note(self.epochs.path)
         self.segments.active.truncate_to(offset)
         self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.epochs.truncate_from_end(offset)
@@ -626,7 +647,8 @@ class PartitionLog:
         self._delete(list(self.segments), now_ms)
         shape = shape_of(self.config, self.directory, offset)
         self.segments.add(Segment.create(self._files, self.directory, offset, shape, now_ms=now_ms))
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.log_start_offset = self.log_end_offset = offset
+        self.high_watermark = self.recovery_point = offset
         self.epochs.clear()
         self.epochs.flush()
         self.producers.truncate_fully_and_start_at(offset)

@@ -77,11 +77,14 @@ def _place_of(record: Record, header: BatchHeader) -> OffsetAtTime:
 def offsets_written_before(
     segments: SegmentList, timestamp_ms: int, start_offset: int, end_offset: int, now_ms: int
 ) -> list[int]:
-    """Where segments begin that were last written at or before a time, and the log's end; newest
-    first. -1: all of them; -2: the oldest alone. Kafka 3: UnifiedLog.legacyFetchOffsetsBefore.
+    """Where segments begin that were last written at or before a time, and `end_offset`, which is
+    where readers end; newest first. -1: all of them; -2: the oldest alone.
+
+    Kafka 3: UnifiedLog.legacyFetchOffsetsBefore.
     """
     starts = [
-        (max(segment.base_offset, start_offset), segment.modified_ms()) for segment in segments
+        (min(max(segment.base_offset, start_offset), end_offset), segment.modified_ms())
+        for segment in segments
     ]
     if segments.active.size_bytes:
         starts.append((end_offset, now_ms))

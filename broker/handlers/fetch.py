@@ -71,9 +71,11 @@ async def wait_and_respond(
         answers, readable_bytes = read_all(context, request, plan)
         missing_bytes = request.min_bytes - readable_bytes
         left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
-        # What was appended may lie behind a transaction that is open: nothing to be seen yet.
-        waits = has_news and reads_committed(request) and missing_bytes > 0 and left_ms > 0
-        if not waits or any(is_urgent(answer) for answer in answers.values()):
+        # What was appended may lie behind a transaction that is open, or wait for its sync.
+        sees_less = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
+        if not (has_news and sees_less and left_ms > 0) or any(
+            is_urgent(answer) for answer in answers.values()
+        ):
             break
         waiting = begin_to_wait(context, plan, missing_bytes, left_ms)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:

@@ -60,11 +60,12 @@ class _Waiter:
 
     def _appended(self, log: PartitionLog) -> None:
         """Called by a log that has grown, or is no more."""
-        segment, size_bytes = self._ends[log]
-        self._ends[log] = active, new_size_bytes = _end_of(log)
-        self._missing_bytes -= new_size_bytes - size_bytes
+        before, now = self._ends[log], _end_of(log)
+        self._ends[log] = now
         # A log that rolled, shrank or is gone: the Fetch should look again.
-        is_same = active is segment and new_size_bytes >= size_bytes and log.is_online
+        is_same = before[0] is now[0] is not None and now[1] >= before[1] and log.is_online
+        if is_same:
+            self._missing_bytes -= now[1] - before[1]
         if self._missing_bytes <= 0 or not is_same:
             self.release(has_news=True)
 
@@ -79,6 +80,12 @@ class _Waiter:
             log.on_append.discard(self._appended)
 
 
-def _end_of(log: PartitionLog) -> tuple[Segment, int]:
+def _end_of(log: PartitionLog) -> tuple[Segment | None, int]:
+    """The active segment, and how many bytes of it readers see.
+
+    No segment while the newest records wait for their sync: then that is not known.
+    """
+    if log.high_watermark < log.log_end_offset:
+        return None, 0
     active = log.segments.active
     return active, active.size_bytes

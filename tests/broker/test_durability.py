@@ -14,6 +14,13 @@ from odradek.broker.disk import log_sync
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -31,7 +38,8 @@ from tests.support.broker_in_loop import (
     until,
 )
 from tests.support.faulty_files import FaultyFiles, below
-from tests.support.log_box import batch_of
+from tests.support.log_box import batch_of, split
+from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 
 STILL_WAITS_S = 0.2
 
@@ -88,18 +96,69 @@ async def is_waiting(work: "asyncio.Task[object]") -> bool:
     return not done
 
 
-async def test_an_answer_waits_for_the_fsync_and_readers_do_not(
+async def read(
+    served: BrokerInLoop, offset: int, *, max_wait_ms: int = 0
+) -> tuple[int, list[bytes]]:
+    """The high watermark that a consumer is told, and the batches that it gets."""
+    request = fetch_request("t", 0, offset, 10_000, max_wait_ms=max_wait_ms)
+    answer = await served.ask(request, FetchResponse, FETCH_VERSION)
+    told: int = answer.responses[0].partitions[0].high_watermark
+    return told, split(bytes(fetched(answer)))
+
+
+async def latest(served: BrokerInLoop) -> int:
+    topic = ListOffsetsTopic(
+        name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    )
+    request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+    answer = await served.ask(request, ListOffsetsResponse, 7)
+    offset: int = answer.topics[0].partitions[0].offset
+    return offset
+
+
+async def test_an_answer_waits_for_the_fsync_and_so_do_readers(
     served: BrokerInLoop, files: GatedFiles
 ) -> None:
     (log,) = await topic(served)
     files.close_gate(log)
+    waiting = asyncio.create_task(read(served, 0, max_wait_ms=20_000))
+    await until(lambda: log.on_append)
     producing = asyncio.create_task(served.produce("t", batch_of(b"v")))
     assert await is_waiting(producing)
     assert (log.log_end_offset, log.recovery_point) == (1, 0)
+    late = asyncio.create_task(read(served, 0, max_wait_ms=20_000))
+    assert await read(served, 0) == (0, [])
+    assert await read(served, 1) == (0, [])
+    assert await latest(served) == 0
+    assert not waiting.done()
     files.gate.set()
     (answer,) = await producing
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
     assert log.recovery_point == 1
+    for reader in (waiting, late):
+        told, batches = await asyncio.wait_for(reader, 10)
+        assert (told, len(batches)) == (1, 1)
+    assert await latest(served) == 1
+
+
+async def test_records_that_may_stay_unsynced_are_read_at_once_and_go_on_being_read(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served, flush_messages=3)
+    files.close_gate(log)
+    await served.produce("t", batch_of(b"a"))
+    await served.produce("t", batch_of(b"b"))
+    assert await latest(served) == 2
+    third = asyncio.create_task(served.produce("t", batch_of(b"c")))
+    assert await is_waiting(third)
+    told, batches = await read(served, 0)
+    assert (told, len(batches)) == (2, 2)
+    assert await read(served, 2) == (2, [])
+    assert log.last_stable_offset == 2
+    files.gate.set()
+    await third
+    told, batches = await read(served, 0)
+    assert (told, len(batches)) == (3, 3)
 
 
 async def test_one_fsync_serves_all_who_wait(served: BrokerInLoop, files: GatedFiles) -> None:

@@ -14,6 +14,7 @@ class FakeLog:
         self.on_append: set[Callable] = set()
         self.segments = SimpleNamespace(active=SimpleNamespace(size_bytes=100))
         self.is_online = True
+        self.high_watermark = self.log_end_offset = 0
 
     def grow(self, size_bytes: int) -> None:
         self.segments.active.size_bytes += size_bytes
