@@ -35,6 +35,7 @@ from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, committed_part, part_before
+from .directories.disk_errors import passes
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_books import FlushBooks
 from .flush_plan import FlushPlan
@@ -576,23 +577,33 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("swap in cleaned segments", error) from error
 
-    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> None:
+    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> bool:
         """The last step; segments that went meanwhile are passed over, and if all did, so is this.
 
-        Raises KAFKA_STORAGE_ERROR: then the log is offline, and a restart completes it.
+        False: the system refuses to rename a file now. To be called again, or the log must go
+        offline: it is served, but a restart has to complete the swap. Raises KAFKA_STORAGE_ERROR:
+        then the log is offline.
         """
         self.check_online()
         old = [segment for segment in self.segments if segment.base_offset in replaced]
         try:
             if not old:
                 swap.undo()
-                return
+                return True
             swap.complete(old)
-            self._slicer.forget()
-            self._disposal.replace(old, swap.new, self._due_ms(now_ms))
         except OSError as error:
+            if passes(error):
+                if self.on_disk_error is not None:  # which says, once, what is lacking
+                    self.on_disk_error(self, error)
+                return False
             self.take_offline(f"a swap stopped half way: {error}")
             raise self.failed("swap in cleaned segments", error) from error
+        self._slicer.forget()
+        try:
+            self._disposal.replace(old, swap.new, self._due_ms(now_ms))
+        except OSError as error:
+            raise self.failed("delete snapshots of replaced segments", error) from error
+        return True
 
     def discard_cleaned(self) -> None:
         """Remove what an abandoned round of cleaning has left. Raises KAFKA_STORAGE_ERROR."""

@@ -512,8 +512,10 @@ class LogManager:
 
     def _close_logs(self, directory: DataDirectory, now_ms: int) -> bool:
         """Close every log in it, whatever happens to the others; whether all could be."""
-        all_closed = not self._table.not_open_in(directory)  # else these are to be recovered yet
+        # Logs that are not open are to be recovered yet.
+        all_closed = not (directory.has_unclosed_log or self._table.not_open_in(directory))
         for log in self._table.open_in(directory):
+            all_closed = all_closed and log.is_online  # else nobody knows what state it is in
             try:
                 log.close(now_ms)
             except ApiError as error:

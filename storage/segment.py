@@ -219,14 +219,25 @@ class Segment:
         self._grown = False
 
     def rename(self, state: FileState) -> None:
-        """Give its files another suffix. An open file stays open."""
+        """Give its files another suffix. An open file stays open.
+
+        Raises OSError: then they have the old one, as far as that could be given back.
+        """
         # The log goes last where it goes for good: until then the segment is whole, for what it
         # lacks can be made anew.
         self._offset_index = self._time_index = None
-        for kind in reversed(FILE_KINDS) if state is FileState.DELETED else FILE_KINDS:
-            source = self.path(kind)
-            if self.files.exists(source):
-                self.files.rename(source, self.path(kind, state))
+        renamed: list[FileKind] = []
+        try:
+            for kind in reversed(FILE_KINDS) if state is FileState.DELETED else FILE_KINDS:
+                source = self.path(kind)
+                if self.files.exists(source):
+                    self.files.rename(source, self.path(kind, state))
+                    renamed.append(kind)
+        except OSError:
+            for kind in reversed(renamed):
+                with suppress(OSError):
+                    self.files.rename(self.path(kind, state), self.path(kind))
+            raise
         self.state = state
         self._txn_index_moved()
 

@@ -32,7 +32,10 @@ class SegmentDisposal:
             self._drop_snapshot(segment, due_ms)
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
-        """The `old` ones have been renamed, and the `new` ones are there. Raises OSError."""
+        """The `old` ones have been renamed, and the `new` ones are there.
+
+        Raises OSError: a snapshot could not be renamed, but the segments are replaced.
+        """
         for segment in old:
             self._segments.remove(segment)
             self._deletions.add(segment.paths(), due_ms)

@@ -78,11 +78,14 @@ class SegmentSwap:
         self._files.fsync_directory(self.new[0].directory)
 
     def complete(self, old: Sequence[Segment]) -> None:
-        """Steps 3 and 4. Raises OSError: files are left that only a restart puts right."""
-        for segment in old:
-            segment.rename(FileState.DELETED)
-        for segment in self.new:
-            segment.rename(FileState.LIVE)
+        """Steps 3 and 4. Raises OSError: then it may be called again, or a restart completes it.
+
+        The old segments can be read until it has returned, each in the state that it is in.
+        """
+        for segments, state in ((old, FileState.DELETED), (self.new, FileState.LIVE)):
+            for segment in segments:
+                if segment.state is not state:
+                    segment.rename(state)
 
 
 def stage_cleaned(

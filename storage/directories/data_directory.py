@@ -49,6 +49,7 @@ class DataDirectory:
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.offline_reason: str | None = None
+        self.has_unclosed_log = False  # one that is there, but not in the table of logs any more
         self._files = files
         self._lock = lock
         self.had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)

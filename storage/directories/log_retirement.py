@@ -65,6 +65,7 @@ class LogRetirement:
             try:
                 target = self._rename(directory, path, key, state)
             except OSError as error:
+                directory.has_unclosed_log = True
                 self._failed(directory, error)
                 text = f"{path.name} could not be deleted: {error}"
                 failure = failure or ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)

@@ -3,12 +3,14 @@
 import asyncio
 import errno
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.maintenance.cleaning import cleaning_round
 from odradek.broker.maintenance.workers.cleaner_messages import CleaningFailed, Ending
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -27,6 +29,7 @@ from tests.support.cleaner_rig import (
 )
 
 MakeRig = Callable[..., CleanerRig]
+IsRefused = Callable[[Path, Path], bool]
 
 
 @pytest.fixture
@@ -262,6 +265,95 @@ async def test_a_swap_that_fails_leaves_the_log_to_the_next_round(
     assert "could not swap in cleaned segments" in str(rig.cleaner.status().last_error)
     assert left_in(log) == newest()
     assert unfinished(log) == []
+
+
+class Refusing:
+    """Renames and syncs of a directory's names that the system refuses until it is let go."""
+
+    def __init__(self, files: Files, is_refused: IsRefused, error: int) -> None:
+        self.is_refused, self.error = is_refused, error
+        self.count = 0
+        self.done = False
+        self.files, self.real_rename, self.real_sync = files, files.rename, files.fsync_directory
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(self.files, "rename", self.rename)
+        monkeypatch.setattr(self.files, "fsync_directory", self.sync)
+
+    def _check(self, source: Path, target: Path) -> None:
+        if not self.done and self.is_refused(source, target):
+            self.count += 1
+            raise OSError(self.error, os.strerror(self.error), str(source))
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._check(source, target)
+        self.real_rename(source, target)
+
+    def sync(self, path: Path) -> None:
+        self._check(path, path)
+        self.real_sync(path)
+
+
+REFUSED = {
+    "the sync of the new names": (lambda source, target: source.name == "t-0", errno.EMFILE),
+    "an old segment's index": (
+        lambda source, target: target.name == f"{0:020d}.index.deleted",
+        errno.ENOSPC,
+    ),
+    "an old segment": (lambda source, target: target.name.endswith(".log.deleted"), errno.ENOSPC),
+    "a new segment": (lambda source, target: source.name.endswith(".log.swap"), errno.EDQUOT),
+    "a new segment's index": (
+        lambda source, target: source.name.endswith(".timeindex.swap"),
+        errno.ENOSPC,
+    ),
+}
+
+
+@pytest.fixture(params=REFUSED)
+async def refusing(
+    request: pytest.FixtureRequest, make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> tuple[CleanerRig, Refusing]:
+    monkeypatch.setattr(cleaning_round, "RETRY_SECONDS", 0.01)
+    rig = make_rig()
+    refusing = Refusing(rig.files, *REFUSED[request.param])
+    refusing.install(monkeypatch)
+    return rig, refusing
+
+
+async def test_a_swap_that_is_refused_half_way_goes_on_later_and_the_log_is_read_meanwhile(
+    refusing: tuple[CleanerRig, Refusing],
+) -> None:
+    rig, disk = refusing
+    log = rig.log()
+    fill(log)
+    before = left_in(log)
+    rig.cleaner.start()
+    await until(lambda: disk.count > 2)
+    assert log.is_online
+    log.segments[0].release_files()  # as when too many are open
+    assert left_in(log) == before
+    disk.done = True
+    await until(lambda: checkpoint(rig) == {("t", 0): 300})
+    assert left_in(log) == newest()
+    assert unfinished(log) == []
+
+
+async def test_a_stop_in_a_swap_that_is_refused_leaves_it_to_the_recovery_of_the_next_start(
+    refusing: tuple[CleanerRig, Refusing],
+) -> None:
+    rig, disk = refusing
+    log = rig.log()
+    fill(log)
+    rig.cleaner.start()
+    await until(lambda: disk.count)
+    await rig.cleaner.close()
+    disk.done = True
+    rig.manager.close(now_ms=rig.now_ms)
+    assert not (log.directory.parent / ".kafka_cleanshutdown").exists()
+    again = CleanerRig([log.directory.parent])
+    assert left_in(again.manager.get("t", 0))[-100:] == newest()
+    assert unfinished(log) == []
+    await again.close()
 
 
 async def test_a_directory_whose_sync_fails_goes_offline_and_the_round_ends(

@@ -370,6 +370,20 @@ def test_a_deletion_that_fails_for_one_partition_goes_on_with_the_others(tmp_pat
     names = {path.name for path in node.paths[0].iterdir() if path.is_dir()}
     assert {name for name in names if not name.endswith("-delete")} == {"orders-0"}
     manager.close(now_ms=NOW_MS)
+    assert not (node.paths[0] / ".kafka_cleanshutdown").exists()  # nobody has closed orders-0
+
+
+def test_a_directory_with_a_log_that_went_offline_alone_is_not_marked_clean(
+    tmp_path: Path,
+) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    hurt, well = (node.create(manager, "orders", n) for n in range(2))
+    for log in (hurt, well):
+        put(log, b"v")
+    hurt.take_offline("a swap of its segments stopped half way")
+    manager.close(now_ms=NOW_MS)
+    assert not (node.paths[0] / ".kafka_cleanshutdown").exists()
 
 
 def test_a_directory_that_cannot_be_loaded_is_offline(tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ def swap_in(log: PartitionLog, group: CleanedGroup, now_ms: int) -> None:
     except OSError as error:
         log.take_offline(f"a sync failed: {error}")
         raise log.failed("sync", error) from error
-    log.complete_replacement(swap, group.replaced, now_ms)
+    if not log.complete_replacement(swap, group.replaced, now_ms):
+        log.take_offline("a swap stopped half way")
+        log.check_online()
 
 
 def compacted(config: TopicConfig) -> TopicConfig:

@@ -8,6 +8,7 @@ LogCleaner. A round that is cancelled ends behind the swap it is at; what it has
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,14 @@ from odradek.broker.maintenance.workers.cleaner_messages import Ending, Moved, R
 from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.plan import task_for
 from odradek.storage.cleaning.task import CleanedGroup
+from odradek.storage.directories.disk_errors import lacks_descriptors
 
 from .cleaner_worker import WorkerLostError
 
 if TYPE_CHECKING:
     from odradek.broker.disk.disk_executor import DiskExecutor
     from odradek.storage.cleaning.plan import LogToClean
+    from odradek.storage.cleaning.segment_swap import SegmentSwap
     from odradek.storage.log import PartitionLog
     from odradek.storage.log_manager import LogManager
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 # A process that works says something every second, unless it waits for the disk.
 PATIENCE_SECONDS = 300.0
+RETRY_SECONDS = 1.0  # after which a swap that was refused goes on
 
 
 class RoundCancelledError(Exception):
@@ -92,13 +96,32 @@ class CleaningRound:
             raise RoundCancelledError
 
     async def _swap(self, group: CleanedGroup) -> None:
+        """Replace the old segments of a group. Once that has begun it can only go on.
+
+        The system may refuse a file descriptor, or room for a name, for a while: then it is tried
+        again. Where the round is cancelled meanwhile, the log goes offline until a restart.
+        """
         log = self.log
         swap = log.stage_replacement(group.segments, self._now_ms())
+        while not (
+            await self._is_synced(swap)
+            and log.complete_replacement(swap, group.replaced, self._now_ms())
+        ):
+            if self._is_cancelled:
+                log.take_offline("a swap of its segments is completed at the next start")
+                raise RoundCancelledError
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _is_synced(self, swap: SegmentSwap) -> bool:
+        """False: the directory could not be opened, as too many files are open."""
+        home = self._manager.directory_of(self.log)
         try:
             await self._disk.run(swap.sync)
         except OSError as error:
-            self._manager.sync_failed(self._manager.directory_of(log), error)
-        log.complete_replacement(swap, group.replaced, self._now_ms())
+            if lacks_descriptors(error):
+                return False
+            self._manager.sync_failed(home, error)
+        return True
 
     async def tidy_up(self) -> None:
         """Remove what the process has left; it does not write any more."""
