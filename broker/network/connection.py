@@ -25,12 +25,16 @@ its length: if a slice can no longer be read, the connection has to be cut.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+import sys
+import termios
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -116,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing: list[Piece] = []  # of the answer being sent, the last piece first
         self._paused = False
         self._watching = False  # for room in the socket
+        self._queued_bytes = 0  # in the socket, when `note_reading` was called last
         self._finishing = False
         self._closed_by_us = False
         self.starving = False  # asked frame_memory for room, and must wait for it
@@ -170,6 +175,25 @@ class Connection(asyncio.BufferedProtocol):
     def busy(self) -> bool:
         """Whether a request waits or an answer is being sent: the next one must not start."""
         return self._waiting is not None or self._waits_for_turn or bool(self._outgoing)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether an answer waits until the client has read more of it."""
+        return self._watching
+
+    def note_reading(self) -> None:
+        """The client is active if its system has taken some of the answer since the last call.
+
+        The socket tells that it has room again only when much of its buffer is free.
+        """
+        assert self._socket is not None
+        queued = bytearray(4)
+        with suppress(OSError):  # not a system that can tell
+            fcntl.ioctl(self._socket, termios.TIOCOUTQ, queued)
+        queued_bytes = int.from_bytes(queued, sys.byteorder)
+        if queued_bytes < self._queued_bytes:
+            self.last_active_ms = self._support.now_ms()
+        self._queued_bytes = queued_bytes
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:

@@ -109,7 +109,7 @@ class Server:
         shortest_ms = STALLED_UNDER_PRESSURE_MS if is_short else STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
-            shortest_ms = min(shortest_ms, max_idle_ms)
+            shortest_ms = min(shortest_ms, max_idle_ms // 2)
         for connection in list(self.connections):
             if is_short:
                 connection.shrink()
@@ -118,12 +118,18 @@ class Server:
                 self._close_if_stalled(connection, idle_ms, max_idle_ms)
 
     def _close_if_stalled(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
+        if connection.is_unread:
+            connection.note_reading()
+            idle_ms = self._broker.now_ms() - connection.last_active_ms
         partial = connection.partial_frame
         if partial is not None and self._has_stalled(connection, idle_ms):
             have, announced = partial
             connection.close(f"its request of {announced} bytes stopped at {have} for {idle_ms} ms")
-        elif 0 <= max_idle_ms < idle_ms and not connection.busy:
-            connection.close(None)
+        elif 0 <= max_idle_ms < idle_ms:
+            if connection.is_unread:  # it may hold files that are deleted long since
+                connection.close(f"it has not read its answer for {idle_ms} ms")
+            elif not connection.busy:
+                connection.close(None)
 
     def _has_stalled(self, connection: Connection, idle_ms: int) -> bool:
         """Whether a partly received frame has made no progress for too long."""

@@ -1,0 +1,79 @@
+"""connections.max.idle.ms: who says nothing, or reads nothing, is closed; who waits is not."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.network.server import SWEEP_EVERY_S
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.storage.files import Files
+from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
+from tests.support.log_box import batch_of
+from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
+
+MIB = 1 << 20
+RECORDS_MIB = 16
+SWEEPS_PER_IDLE_TIME = 3
+IDLE_MS = int(SWEEP_EVERY_S * 1000 * SWEEPS_PER_IDLE_TIME)
+PIECE_BYTES = MIB // 8
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
+    settings = {
+        "connections_max_idle_ms": str(IDLE_MS),
+        "log_segment_delete_delay_ms": "0",
+        "message_max_bytes": str(2 * MIB),
+    }
+    async with broker_in_loop([tmp_path], Files(), **settings) as broker:
+        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        yield broker
+
+
+async def fetch_much(served: BrokerInLoop) -> socket.socket:
+    """Ask for more than the sockets' buffers hold, and read nothing of the answer that comes."""
+    batch = batch_of(bytes(MIB))
+    for _ in range(RECORDS_MIB):
+        await served.produce("t", batch)
+    client = await served.send(fetch_request("t", 0, 0, 1 << 30), FETCH_VERSION)
+    await asyncio.to_thread(client.socket.recv, 1, socket.MSG_PEEK)
+    return client.socket
+
+
+def held_files() -> list[str]:
+    """The files of the topic that this process has open, by the names that they have or had."""
+    links = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+    return [name for name in map(str, map(Path.readlink, links)) if "/t-0" in name]
+
+
+async def test_a_client_that_does_not_read_its_answer_is_closed_and_lets_go_of_deleted_files(
+    served: BrokerInLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fetch_much(served)
+    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await until(lambda: not held_files())
+    assert "has not read its answer" in caplog.text
+
+
+async def test_a_client_that_reads_slowly_is_not_idle(
+    served: BrokerInLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = await fetch_much(served)
+    for _ in range(2 * SWEEPS_PER_IDLE_TIME):
+        await asyncio.sleep(SWEEP_EVERY_S)
+        received = 0
+        while received < PIECE_BYTES:  # too little for the broker's socket to ask for more
+            piece = await asyncio.to_thread(slow.recv, PIECE_BYTES - received)
+            assert piece
+            received += len(piece)
+    assert "has not read its answer" not in caplog.text
+
+
+async def test_a_client_that_waits_for_records_is_not_idle(served: BrokerInLoop) -> None:
+    request = fetch_request("t", 0, 0, MIB, max_wait_ms=2 * IDLE_MS)
+    assert fetched(await served.ask(request, FetchResponse, FETCH_VERSION)) == b""
