@@ -10,7 +10,7 @@ A directory that fails takes its own logs offline and no others; without any the
 logs that were open in it answer KAFKA_STORAGE_ERROR, and so does making one that may lie there.
 
 The checkpoint files are written from offsets copied at the call, so that the broker may do that,
-like removing what `take_due_deletions` gives, on another thread.
+like removing what `deletions` gives, on another thread.
 
 This is the one face of it all; what it is made of is in directories/.
 """
@@ -420,10 +420,6 @@ class LogManager:
         """Forget silent producers (producer.id.expiration.check.interval.ms)."""
         for log in self.logs():
             log.producers.remove_expired(now_ms)
-
-    def take_due_deletions(self, now_ms: int) -> list[Path]:
-        """What `deletions.remove_paths` may remove now."""
-        return self.deletions.take_due(now_ms)
 
     def release_closed_segments(self, max_open: int) -> None:
         """Let go of the files of closed segments when more than `max_open` are open."""

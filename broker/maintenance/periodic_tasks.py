@@ -32,7 +32,9 @@ def chores_of(broker: Broker) -> list[Chore]:
     disk = broker.disk
 
     async def remove_deleted() -> None:
-        await disk.run(remove_paths, broker.files, manager.take_due_deletions(now_ms()))
+        due = manager.deletions.take_due(now_ms())
+        failed = await disk.run(remove_paths, broker.files, due)
+        manager.deletions.note(due, failed, now_ms())
 
     async def write_recovery_points() -> None:
         await disk.run(manager.write_recovery_points)

@@ -189,8 +189,8 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later(tmp_path: Path) -> No
     assert Files().pread_exact(piece.file, piece.size_bytes, piece.position)
     new = node.create(manager, "orders")
     assert new.log_end_offset == 0
-    assert manager.take_due_deletions(NOW_MS + 59_999) == []
-    remove_paths(Files(), manager.take_due_deletions(NOW_MS + 60_000))
+    assert manager.deletions.take_due(NOW_MS + 59_999) == []
+    remove_paths(Files(), manager.deletions.take_due(NOW_MS + 60_000))
     assert [path.name for path in node.paths[0].glob("orders-0*")] == ["orders-0"]
     manager.close(now_ms=NOW_MS)
 
@@ -219,7 +219,7 @@ def test_a_deletion_goes_on_after_a_restart(tmp_path: Path) -> None:
         manager.delete([("orders", 0)], now_ms=NOW_MS)
     manager = node.start()
     assert manager.logs() == []
-    remove_paths(Files(), manager.take_due_deletions(NOW_MS + 60_000))
+    remove_paths(Files(), manager.deletions.take_due(NOW_MS + 60_000))
     assert list(node.paths[0].glob("orders-0*")) == []
     manager.close(now_ms=NOW_MS)
 

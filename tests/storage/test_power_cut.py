@@ -63,7 +63,7 @@ class Life:
             if number == 4:
                 log.become_leader(3)
         manager.run_retention(NOW_MS)
-        remove_paths(self.files, manager.take_due_deletions(NOW_MS))
+        remove_paths(self.files, manager.deletions.take_due(NOW_MS))
         manager.write_log_starts()
         manager.close(now_ms=NOW_MS)
 

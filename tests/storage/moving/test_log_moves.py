@@ -174,7 +174,7 @@ def test_a_slice_that_is_being_sent_outlives_the_move(tmp_path: Path) -> None:
     put(log, b"first")
     sent = log.read(0, 1000, at_least_one_batch=True)
     life.move()
-    remove_paths(Files(), life.manager.take_due_deletions(NOW_MS + 10**9))
+    remove_paths(Files(), life.manager.deletions.take_due(NOW_MS + 10**9))
     assert life.names("one") == []
     assert b"first" in life.files.pread(sent.file, sent.size_bytes, sent.position)
     life.kill()
@@ -198,7 +198,7 @@ def test_segments_that_retention_deletes_meanwhile_do_not_come_back(tmp_path: Pa
     life.manager.write_log_starts()
     names = {path.name for path in log.directory.glob("*.log")}
     assert names == {f"{9:020d}.log"}
-    remove_paths(Files(), life.manager.take_due_deletions(NOW_MS + 10**9))
+    remove_paths(Files(), life.manager.deletions.take_due(NOW_MS + 10**9))
     assert not list(log.directory.glob("*.deleted"))
     life.kill()
     found = Life(tmp_path, assigned="two").load()
