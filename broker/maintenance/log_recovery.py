@@ -6,7 +6,7 @@ Until then a partition has no leader in Metadata (LEADER_NOT_AVAILABLE), and Pro
 ListOffsets answer NOT_LEADER_OR_FOLLOWER: the clients look for its leader again and wait. Every
 data directory has num.recovery.threads.per.data.dir processes, but together there are no more than
 processors. The smallest logs come first. One that a topic's deletion, or a failed directory, takes
-away is left alone at once: its process is gone before the files are touched.
+away is left alone at once: its process is killed before the files are touched.
 
 Internal topics come here only when a full disk has kept them from being opened: what is in them
 must be known before the broker listens.

@@ -15,7 +15,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
 from odradek.broker.lifecycle.directory_failure import watch_directories
-from odradek.broker.maintenance.workers import recovery_worker
+from odradek.broker.maintenance.workers import recovery_worker, worker_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -27,6 +27,7 @@ from odradek.storage.directories import found_log
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 from tests.support.contexts import request_context
+from tests.support.broker_in_loop import until
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
 
@@ -34,6 +35,9 @@ NOW_MS = 1_700_000_000_000
 PARTITIONS = 3
 # A process that takes its task and never ends it.
 STUCK = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
+
+# A process that says nothing, and does not hear that its broker is gone.
+HUNG = (sys.executable, "-c", "import time; time.sleep(600)")
 
 
 @pytest.fixture(autouse=True)
@@ -157,6 +161,27 @@ async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
         assert values_from(broker.log_manager.get("t", 0)) == [b"new"]
     names = sorted(path.name for path in (root / "data").glob("t-*"))
     assert [name for name in names if "delete" not in name] == ["t-0", "t-1", "t-2"]
+
+
+async def test_a_process_that_a_hung_disk_keeps_from_ending_stops_neither_a_deletion_nor_a_stop(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery_worker, "COMMAND", HUNG)
+    monkeypatch.setattr(worker_process, "END_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr(recovery_worker, "STOP_SECONDS", 0.2, raising=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "kill", lambda pid, number: None)
+        async with asyncio.timeout(10), restarted(root) as broker:
+            await at_work(broker)
+            workers = list(broker.log_recovery.at_work.values())
+            [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+            assert deleted.error is None
+    assert all(worker.is_alive for worker in workers)
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGKILL)
+        await until(lambda worker=worker: not worker.is_alive)
+        await worker.end()
+    assert not list((root / "data").glob("t-?"))
 
 
 async def test_a_killed_process_is_named_and_the_next_log_is_recovered(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import pickle
+import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from odradek.storage.recovering.task import RecoveryTask
 
 from .recovery_messages import Ending, FromProcess, Progress, RecoveryFailed
 from .worker_process import WorkerProcess, command_of, start_process
 
+logger = logging.getLogger("odradek.recovery")
+
 COMMAND = command_of("recovery_process")
+# So long may the event loop wait for a process that was killed. Most end within a millisecond.
+STOP_SECONDS = 1.0
+LOOK_EVERY_SECONDS = 0.001
 
 
 class RecoveryWorker(WorkerProcess):
@@ -39,7 +45,22 @@ class RecoveryWorker(WorkerProcess):
         return message
 
     def stop_now(self) -> None:
-        """End it, whatever it does; it touches no file any more when this returns. Any thread."""
+        """End it, whatever it does; it touches no file any more when this returns. Any thread.
+
+        Where it does not end soon it is left alone: no more than the system call that it is in
+        can still be carried out.
+        """
         self.kill()
-        with suppress(ChildProcessError):
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._runs():
+            if time.monotonic() > deadline:
+                logger.error("the recovering process %d was killed and does not end", self.pid)
+                return
+            time.sleep(LOOK_EVERY_SECONDS)
+
+    def _runs(self) -> bool:
+        try:
+            state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return state is None

@@ -2,11 +2,15 @@
 
 A process that is no longer wanted is killed, at whatever it is: it holds nothing. When the broker
 dies first, its pipes close, and that ends the process (process_pipe.py).
+
+A killed process may go on in a system call, because a disk hangs. It is given up after END_SECONDS:
+it will touch nothing after that call, and the broker goes on, and stops, without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -15,6 +19,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from .process_pipe import LENGTH, pack
+
+logger = logging.getLogger("odradek.processes")
+
+END_SECONDS = 5.0  # which a killed process has until it is given up
 
 
 def command_of(module: str) -> tuple[str, ...]:
@@ -37,6 +45,9 @@ class WorkerProcess:
         self._process = process
         self._to = process.stdin
         self._from = process.stdout
+        self._loop = asyncio.get_running_loop()
+        self._given_up_at: float | None = None  # in the loop's time, once it was killed
+        self._is_given_up = False
 
     @property
     def is_alive(self) -> bool:
@@ -64,19 +75,40 @@ class WorkerProcess:
     async def how_it_ended(self) -> str:
         """In words, once it has."""
         self.kill()  # it may only have closed its end
-        code = await self._process.wait()
+        code = await self._exit_code()
+        if code is None:
+            return "was killed and does not end"
         return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
 
     def kill(self) -> None:
         """End it at once; `end` waits for that. Any thread."""
-        if self.is_alive:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        if not self.is_alive:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGKILL)
+        if self._given_up_at is None:
+            self._given_up_at = self._loop.time() + END_SECONDS
+            # Whoever hears it hears that it has ended.
+            self._loop.call_soon_threadsafe(
+                self._loop.call_at, self._given_up_at, self._from.feed_eof
+            )
+
+    async def _exit_code(self) -> int | None:
+        """Wait for its end, once it was killed. None: it is given up."""
+        try:
+            async with asyncio.timeout_at(self._given_up_at):
+                return await self._process.wait()
+        except TimeoutError:
+            if not self._is_given_up:
+                self._is_given_up = True
+                text = "process %d was killed and does not end: it may wait for a disk that hangs"
+                logger.error(text, self.pid)
+            return None
 
     async def end(self) -> None:
-        """It is gone when this returns. Twice is harmless."""
+        """It is gone, or given up, when this returns. Twice is harmless."""
         self.kill()
         self._to.close()
-        await self._process.wait()
-        with suppress(ConnectionError):
-            await self._to.wait_closed()
+        if await self._exit_code() is not None:
+            with suppress(ConnectionError):
+                await self._to.wait_closed()

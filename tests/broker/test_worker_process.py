@@ -1,0 +1,45 @@
+"""A process that works for the broker, and cannot be ended: its disk hangs."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from odradek.broker.maintenance.workers import worker_process
+from odradek.broker.maintenance.workers.worker_process import WorkerProcess, start_process
+from tests.support.broker_in_loop import until
+
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
+
+
+@pytest.fixture
+async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerProcess]:
+    """Killing it has no effect, as while a system call of it waits for a disk."""
+    made = WorkerProcess(await start_process(SLEEPER))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "kill", lambda pid, number: None)
+        patched.setattr(worker_process, "END_SECONDS", 0.2, raising=False)
+        yield made
+    os.kill(made.pid, signal.SIGKILL)
+    await until(lambda: not made.is_alive)
+    await made.end()
+
+
+async def test_nobody_waits_for_ever_for_a_process_that_does_not_end(
+    worker: WorkerProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    hearing = asyncio.ensure_future(worker.hear())
+    await asyncio.sleep(0)
+    worker.kill()
+    async with asyncio.timeout(10):
+        with pytest.raises(asyncio.IncompleteReadError):
+            await hearing
+        assert await worker.how_it_ended() == "was killed and does not end"
+        await worker.end()
+        await worker.end()
+    assert [line for line in caplog.messages if f"process {worker.pid}" in line] == [
+        f"process {worker.pid} was killed and does not end: it may wait for a disk that hangs"
+    ]
