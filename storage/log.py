@@ -283,7 +283,8 @@ class PartitionLog:
             raise self.failed("append", error) from error
         self._keep_books(segment, entries)
         if self.log_end_offset - self.recovery_point < self._flush_messages:
-            self._advance_high_watermark(self.log_end_offset)
+            self.high_watermark = self.log_end_offset
+            self.tell_waiting()
         else:
             self._have_flushed()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
