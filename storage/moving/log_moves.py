@@ -78,7 +78,10 @@ class LogMoves:
         return future
 
     def promote(self, future: FutureLog, now_ms: int) -> None:
-        """Copy what is left, and let the copy be the log. Raises OSError: then it is not.
+        """Copy what is left, and let the copy be the log.
+
+        Raises OSError, and KAFKA_STORAGE_ERROR where the old directory could not be renamed: then
+        it is not.
 
         Nothing waits for the disk here, but where every record is to be synced at once.
         """
@@ -90,7 +93,8 @@ class LogMoves:
         live = future.home.path / partition_directory(*future.key)
         retired = manager.delete_directory(source, log.directory, future.key, now_ms)
         if retired == log.directory:
-            raise OSError(f"{log.directory} could not be renamed")
+            text = f"{log.directory} could not be renamed"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         try:
             self._files.rename(future.path, live)
         except OSError:

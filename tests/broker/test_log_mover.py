@@ -1,6 +1,7 @@
 """Logs move between the directories of a broker that goes on serving them."""
 
 import asyncio
+import errno
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -229,6 +230,25 @@ async def test_nothing_moves_to_or_while_a_directory_is_offline(rig: Rig) -> Non
         rig.alter(lost.path.name)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     rig.alter(rig.place)
+
+
+async def test_a_directory_without_room_for_a_new_name_ends_the_move_and_hurts_nobody(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, directory = rig.place, rig.log.directory
+    rename = rig.broker.files.rename
+
+    def full(old: Path, new: Path) -> None:
+        if old == directory:
+            raise OSError(errno.ENOSPC, "full", str(old))
+        rename(old, new)
+
+    monkeypatch.setattr(rig.broker.files, "rename", full)
+    rig.put(b"a")
+    rig.alter(rig.elsewhere)
+    await rig.settled()
+    assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
+    assert values_from(rig.log) == [b"a"]
 
 
 async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
