@@ -98,7 +98,12 @@ class LogMoves:
         try:
             self._files.rename(future.path, live)
         except OSError:
-            self._files.rename(retired, log.directory)
+            try:
+                self._files.rename(retired, log.directory)
+            except OSError as error:
+                # What is left of the log has no name. The copy is kept: it is the log at the next
+                # start, for the metadata means it.
+                manager.take_offline(source, f"{retired} could not be renamed back: {error}")
             raise
         del manager.futures[future.key]
         log.settle_in(live, [live / path.name for path in small_files])

@@ -251,6 +251,29 @@ async def test_a_directory_without_room_for_a_new_name_ends_the_move_and_hurts_n
     assert values_from(rig.log) == [b"a"]
 
 
+async def test_a_move_that_can_neither_be_ended_nor_taken_back_keeps_the_copy(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target, directory = rig.place, rig.elsewhere, rig.log.directory
+    rename = rig.broker.files.rename
+
+    def full(old: Path, new: Path) -> None:
+        if new.name == directory.name:
+            raise OSError(errno.ENOSPC, "full", str(old))
+        rename(old, new)
+
+    monkeypatch.setattr(rig.broker.files, "rename", full)
+    rig.put(b"a")
+    rig.alter(target)
+    await rig.settled()
+    assert rig.directories() == sorted([f"{source}-delete", f"{target}-future"])
+    assert list(rig.broker.log_manager.offline) == [tmp_path / source]
+    await rig.broker.close()
+    rig.broker = Rig(tmp_path).broker
+    assert (rig.place, rig.assigned) == (target, target)
+    assert values_from(rig.log) == [b"a"]
+
+
 async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.put(b"a")
     source, target = rig.place, rig.elsewhere
