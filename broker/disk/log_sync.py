@@ -41,11 +41,20 @@ RETRY_SECONDS = 1.0
 
 
 class LogSync:
-    """Group commit for one log. `flush` syncs the log, as `LogSyncs.flush` does."""
+    """Group commit for one log. `flush` syncs the log, as `LogSyncs.flush` does.
 
-    def __init__(self, log: PartitionLog, flush: Callable[[PartitionLog], Awaitable[None]]) -> None:
+    `on_end` is called with each fsync that has ended, and has to take its exception.
+    """
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        flush: Callable[[PartitionLog], Awaitable[None]],
+        on_end: Callable[[Sync], object] | None = None,
+    ) -> None:
         self._log = log
         self._flush = flush
+        self._on_end = on_end or _heard
         self._running: Sync | None = None
         self._next: Sync | None = None
 
@@ -70,7 +79,7 @@ class LogSync:
             return None
         if self._next is None:
             self._next = asyncio.ensure_future(self._after(self._running))
-            self._next.add_done_callback(_heard)
+            self._next.add_done_callback(self._on_end)
         return self._next
 
     async def _after(self, previous: Sync | None) -> None:
@@ -104,13 +113,12 @@ class LogSyncs:
         """An append has reached flush.messages."""
         group = self._syncs.get(log)
         if group is None:
-            group = self._syncs[log] = LogSync(log, self.flush)
+            group = self._syncs[log] = LogSync(log, self.flush, partial(self._synced, log))
         sync = group.start()
         if sync is None:
             self._forget_if_idle(log)
             return
         self.due[log] = sync
-        sync.add_done_callback(partial(self._synced, log))
         if is_internal(log.topic):
             self.coordinators[sync] = log
 
@@ -120,6 +128,7 @@ class LogSyncs:
         return due
 
     def _synced(self, log: PartitionLog, sync: Sync) -> None:
+        _heard(sync)
         self.coordinators.pop(sync, None)
         self._forget_if_idle(log)
 
