@@ -88,7 +88,7 @@ class WorkerProcess:
             os.kill(self._process.pid, signal.SIGKILL)
         if self._given_up_at is None:
             self._given_up_at = self._loop.time() + END_SECONDS
-            # Whoever hears it hears that it has ended.
+            # Until then it may still say something; a pipe of a process that hangs stays open.
             self._loop.call_soon_threadsafe(
                 self._loop.call_at, self._given_up_at, self._from.feed_eof
             )
