@@ -30,11 +30,11 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 import sys
 import termios
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 

@@ -26,8 +26,8 @@ from odradek.storage.checkpoints import read_offsets
 from odradek.storage.directories import found_log
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
-from tests.support.contexts import request_context
 from tests.support.broker_in_loop import until
+from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
 
