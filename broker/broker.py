@@ -38,6 +38,7 @@ from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from .admin.config_admin import ConfigAdmin
 from .admin.config_in_force import ConfigInForce
 from .admin.topic_admin import TopicAdmin
+from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
 from .disk.log_sync import LogSync, LogSyncs
@@ -103,6 +104,7 @@ class Broker:
         self.files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why it cannot go on
         self.disk = DiskExecutor(loop)
+        self.cold_reads = ColdReads(self.files, self.disk)
         self._ports = ports
         self._background: set[asyncio.Task[None]] = set()
         self.is_closing = False

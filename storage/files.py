@@ -11,6 +11,11 @@ Appends go to `append_position`, by pwritev, and only a whole write moves it. So
 half way leaves bytes behind the end which the next append overwrites; recovery cuts them after a
 crash. Writes and truncations of one file come from one thread at a time; reads from any.
 
+Work on the event loop that only looks something up runs inside `Attempt`: there a read never
+waits for a disk. What is not in the page cache raises WouldWaitError instead; a disk thread then
+makes the same call, and the whole look-up runs again. So a look-up must change nothing that a
+second run would not change in the same way.
+
 Errors are the operating system's OSError, with the path in it.
 """
 
@@ -20,9 +25,11 @@ import os
 import shutil
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import get_ident
 
 from odradek.protocol.compression import Buffer
 
@@ -58,6 +65,40 @@ class OpenFile:
         return f"OpenFile({str(self.path)!r}, fd={self.fd}, {self.append_position} bytes)"
 
 
+class WouldWaitError(Exception):
+    """Reads would wait for a disk: `calls`, which any thread may make, by what they ask for."""
+
+    def __init__(self, calls: Mapping[Hashable, Callable[[], object]]) -> None:
+        super().__init__(f"these reads would wait for a disk: {list(calls)}")
+        self.calls = calls
+
+
+class Attempt:
+    """A context in which reads of the thread that made it raise WouldWaitError instead of waiting.
+
+    `made`: the calls that a disk thread has made for it already. They may be made again: what they
+    ask for was in memory a moment ago.
+    """
+
+    __slots__ = ("_files", "_thread", "made", "waits")
+
+    def __init__(self, files: "Files") -> None:
+        self.made: set[Hashable] = set()
+        self.waits = False  # see Files.patient
+        self._files = files
+        self._thread = get_ident()
+
+    def __enter__(self) -> None:
+        self._files.attempt = self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.attempt = None
+
+    def may_wait(self, key: Hashable) -> bool:
+        """Whether that call may be made here and now."""
+        return self.waits or key in self.made or get_ident() != self._thread
+
+
 class FileLock:
     """A lock held until `release`, or until the process ends."""
 
@@ -80,12 +121,16 @@ class FileLock:
 
 
 class Files:
-    """The file system, as the store uses it. Stateless; subclass it to inject faults."""
+    """The file system, as the store uses it. Subclass it to inject faults."""
+
+    attempt: Attempt | None = None  # the look-up that is under way on the event loop
 
     # --- open files
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
         """Open an existing file, or with `create` one that may be new."""
+        if self.attempt is not None and not create:
+            self._must_not_wait("open", path, lambda: self.open(path, read_only=read_only))
         flags = os.O_RDONLY if read_only else os.O_RDWR
         fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
         file = OpenFile(fd, path, 0)
@@ -94,6 +139,13 @@ class Files:
 
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
         """`size` bytes from `position`; fewer only at the end of the file."""
+        attempt = self.attempt  # another thread's may end at any time
+        if attempt is not None and not attempt.may_wait((file, size, position)):
+            data = self.pread_cached(file, size, position)
+            if data is None:
+                call = partial(self.pread, file, size, position)
+                raise WouldWaitError({(file, size, position): call})
+            return data
         data = os.pread(file.fd, size, position)
         if len(data) == size or not data:
             return data
@@ -103,6 +155,45 @@ class Files:
             parts.append(data)
             missing, position = missing - len(data), position + len(data)
         return b"".join(parts)
+
+    def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
+        """As `pread`; None where a part of it is not in the page cache, if the system can tell."""
+        if RWF_NOWAIT is None:
+            return os.pread(file.fd, size, position)
+        buffer = bytearray(size)
+        view, have = memoryview(buffer), 0
+        try:
+            while have < size:
+                count = os.preadv(file.fd, [view[have:]], position + have, RWF_NOWAIT)
+                if not count:
+                    break
+                have += count
+        except OSError as error:
+            if error.errno == errno.EAGAIN:
+                return None
+            if error.errno != errno.EOPNOTSUPP:  # a file system without NOWAIT
+                raise
+            return os.pread(file.fd, size, position)
+        return bytes(view[:have])
+
+    def _must_not_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
+        """Raises WouldWaitError inside an attempt for which that call was not made yet."""
+        attempt = self.attempt
+        if attempt is not None and not attempt.may_wait((name, path)):
+            raise WouldWaitError({(name, path): call})
+
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Reads wait after all: for work inside an attempt that must not be broken off."""
+        attempt = self.attempt
+        if attempt is None or attempt.may_wait(None):
+            yield
+            return
+        attempt.waits = True
+        try:
+            yield
+        finally:
+            attempt.waits = False
 
     def pread_exact(self, file: OpenFile, size: int, position: int) -> bytes:
         """`size` bytes from `position`. Raises EOFError where the file ends before."""
@@ -196,6 +287,8 @@ class Files:
 
     def read(self, path: Path) -> bytes:
         """The content. Raises FileNotFoundError."""
+        if self.attempt is not None:
+            self._must_not_wait("read", path, partial(self.read, path))
         return path.read_bytes()
 
     def atomic_write(self, path: Path, data: Buffer, *, sync: bool = True) -> None:
@@ -261,9 +354,15 @@ class Files:
 
     def list_directory(self, directory: Path) -> list[str]:
         """The names in it, sorted."""
+        if self.attempt is not None:
+            self._must_not_wait(
+                "list_directory", directory, partial(self.list_directory, directory)
+            )
         return sorted(path.name for path in directory.iterdir())
 
     def exists(self, path: Path) -> bool:
+        if self.attempt is not None:
+            self._must_not_wait("exists", path, partial(self.exists, path))
         return path.exists()
 
     def is_directory(self, path: Path) -> bool:
@@ -271,10 +370,14 @@ class Files:
 
     def size(self, path: Path) -> int:
         """In bytes. Raises FileNotFoundError."""
+        if self.attempt is not None:
+            self._must_not_wait("size", path, partial(self.size, path))
         return path.stat().st_size
 
     def modified_ms(self, path: Path) -> int:
         """When it was last written. Raises FileNotFoundError."""
+        if self.attempt is not None:
+            self._must_not_wait("modified_ms", path, partial(self.modified_ms, path))
         return path.stat().st_mtime_ns // 1_000_000
 
     def free_bytes(self, directory: Path) -> int:

@@ -7,8 +7,9 @@ The life of an index follows its segment's:
   one bisect. New entries are written when the index is flushed or trimmed, by pwrite: an append to
   the log cannot fail half way for its index, and an idle one holds no descriptor. (Written through
   a mapping, as Kafka does it, a full disk would be SIGBUS and the end of the process.)
-- *closed*: `trim` cuts the file to its entries and forgets them. A lookup opens the file, halves
-  the range by preads until it fits a block, and bisects that; nothing stays open.
+- *closed*: `trim` cuts the file to its entries and forgets them. The first lookup opens the file,
+  which stays open until `release`. A lookup halves the range by preads until it fits a block, and
+  bisects that.
 
 An index as it is found says how many entries it has by its length alone. After a crash the last
 ones are the zeros of the hole; Kafka and odradek rebuild the index of every segment that was not
@@ -44,7 +45,7 @@ class _Entries(NamedTuple):
 class IndexFile:
     """Entries (key, value), both ascending, in a file; OffsetIndex and TimeIndex say of what.
 
-    `path` may be assigned when the directory is renamed. Errors are OSError.
+    Errors are OSError.
     """
 
     entry: ClassVar[struct.Struct]
@@ -59,6 +60,7 @@ class IndexFile:
         self._max_bytes = max_bytes
         self._loaded: _Entries | None = None
         self._written = 0  # of the loaded entries: how many are in the file
+        self._file: OpenFile | None = None  # of a closed index that was read
         self._length: int | None = None  # of the file; None: not looked at yet
         self._tail: tuple[int, int] | None = None  # the last entry of a closed index, once read
         self._is_changed = True  # the file since the last sync, as far as we know
@@ -83,7 +85,7 @@ class IndexFile:
     def file_bytes(self) -> int:
         """The length of the file, with the unused part of an active index."""
         if self._length is None:
-            self._length = self._files.size(self.path)
+            self._length = self._open().append_position
         return self._length
 
     @property
@@ -111,11 +113,17 @@ class IndexFile:
         self.release()
 
     def release(self) -> None:
-        """Let go of memory; the file stays as it is."""
-        self._loaded = self._length = self._tail = None
+        """Let go of memory and descriptor; the file stays as it is."""
+        self._loaded = self._file = self._length = self._tail = None
+
+    def settle_in(self, directory: Path) -> None:
+        """The file was copied there, to be used there from now on."""
+        self.path = directory / self.path.name
+        self._file = None
 
     def reset(self) -> None:
         """Drop all entries, in memory and on disk, and be active: a rebuild begins."""
+        self._file = None
         file = self._files.open(self.path, create=True)
         self._is_changed = True
         self._loaded = _Entries(array(self.key_code), array(self.value_code))
@@ -214,6 +222,7 @@ class IndexFile:
                 array(self.value_code, [value for _, value in entries]),
             )
             self._written = len(entries)
+            self._file = None
         return self._loaded
 
     def _read(self, file: OpenFile, start: int, stop: int) -> list[tuple[int, int]]:
@@ -222,7 +231,12 @@ class IndexFile:
         return list(self.entry.iter_unpack(data))
 
     def _open(self) -> OpenFile:
-        return self._files.open(self.path)
+        if self._file is not None:
+            return self._file
+        file = self._files.open(self.path)
+        if self._loaded is None:
+            self._file = file
+        return file
 
     def _full_bytes(self) -> int:
         return self._max_bytes // self.entry.size * self.entry.size

@@ -178,7 +178,11 @@ class Segment:
             path = self.path(FileKind.OFFSET_INDEX)
             index = OffsetIndex(self.files, path, self.base_offset, self._shape.index_bytes)
             self._offset_index = index
-            self._check(index)
+            try:
+                self._check(index)
+            except BaseException:
+                self._offset_index = None  # it is checked when it is needed next
+                raise
         return self._offset_index
 
     @property
@@ -187,7 +191,11 @@ class Segment:
             path = self.path(FileKind.TIME_INDEX)
             index = TimeIndex(self.files, path, self.base_offset, self._shape.index_bytes)
             self._time_index = index
-            self._check(index)
+            try:
+                self._check(index)
+            except BaseException:
+                self._time_index = None  # it is checked when it is needed next
+                raise
         return self._time_index
 
     @property
@@ -255,9 +263,10 @@ class Segment:
         """Its files were copied there, to be read and appended to there from now on."""
         self.directory = directory
         self._file = None
-        for index in (self._offset_index, self._time_index, self._txn_index):
+        for index in (self._offset_index, self._time_index):
             if index is not None:
-                index.path = directory / index.path.name
+                index.settle_in(directory)
+        self._txn_index_moved()
 
     def remove(self) -> None:
         """Delete its files."""
@@ -393,7 +402,14 @@ class Segment:
         self._grown = True
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the batch headers. What is corrupt stays, without entries."""
+        """Make both indexes anew from the batch headers. What is corrupt stays, without entries.
+
+        Waits for the disk wherever it runs: half an index would be worse.
+        """
+        with self.files.patient():
+            self._rebuild_indexes()
+
+    def _rebuild_indexes(self) -> None:
         size, grown = self.size_bytes, self._grown
         try:
             self.start_over()

@@ -8,7 +8,9 @@ v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
 from collections.abc import Awaitable
+from functools import partial
 
+from odradek.broker.disk.cold_reads import together
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
@@ -27,6 +29,7 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
+from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.txn_index import AbortedTransaction
 
@@ -44,7 +47,31 @@ def handle(
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.now_ms)
     if not plan.wanted:
         return respond(plan, {})
-    answers, readable_bytes = read_all(context, request, plan)
+    try:
+        with context.broker.cold_reads.first_attempt:
+            answers, readable_bytes = read_all(context, request, plan)
+    except WouldWaitError as lacking:
+        return read_cold_and_go_on(context, request, plan, lacking)
+    return go_on(context, request, plan, answers, readable_bytes)
+
+
+async def read_cold_and_go_on(
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, lacking: WouldWaitError
+) -> FetchResponse:
+    read = partial(read_all, context, request, plan)
+    answers, readable_bytes = await context.broker.cold_reads.look_up(read, lacking)
+    response = go_on(context, request, plan, answers, readable_bytes)
+    return response if isinstance(response, FetchResponse) else await response
+
+
+def go_on(
+    context: RequestContext,
+    request: FetchRequest,
+    plan: FetchPlan,
+    answers: Answers,
+    readable_bytes: int,
+) -> FetchResponse | Awaitable[FetchResponse]:
+    """To be called in the turn in which the logs were read."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
         missing_bytes = request.min_bytes - readable_bytes
@@ -68,7 +95,8 @@ async def wait_and_respond(
 ) -> FetchResponse:
     while True:
         has_news = await waiting
-        answers, readable_bytes = read_all(context, request, plan)
+        read = partial(read_all, context, request, plan)
+        answers, readable_bytes = await context.broker.cold_reads.look_up(read)
         missing_bytes = request.min_bytes - readable_bytes
         left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
         # What was appended may lie behind a transaction that is open, or wait for its sync.
@@ -132,25 +160,33 @@ def read_all(
     """Read every partition in order, within the request's and the broker's limit of bytes.
 
     The first partition with records gives at least one batch, even if that is over the limits:
-    else a consumer would be stuck before a large one (KIP-74).
+    else a consumer would be stuck before a large one (KIP-74). Inside an attempt it raises
+    WouldWaitError: what all partitions together lack.
     """
     left_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     committed = reads_committed(request)
     answers: Answers = {}
+    lacking: list[WouldWaitError] = []
     total_bytes = 0
     for key, wanted in plan.wanted.items():
-        answer = read_partition(
-            context,
-            key,
-            wanted,
-            max_bytes=min(wanted.partition_max_bytes, left_bytes),
-            is_first=total_bytes == 0,
-            committed=committed,
-        )
+        try:
+            answer = read_partition(
+                context,
+                key,
+                wanted,
+                max_bytes=min(wanted.partition_max_bytes, left_bytes),
+                is_first=total_bytes == 0,
+                committed=committed,
+            )
+        except WouldWaitError as error:
+            lacking.append(error)
+            continue
         answers[key] = answer
         if isinstance(answer.records, RecordsSlice):
             total_bytes += answer.records.size_bytes
             left_bytes = max(0, left_bytes - answer.records.size_bytes)
+    if lacking:
+        raise together(lacking)
     return answers, total_bytes
 
 

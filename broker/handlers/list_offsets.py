@@ -7,7 +7,10 @@ v0 lists where segments begin that were last written before a time, newest first
 now."""
 
 from collections import Counter
+from collections.abc import Awaitable
+from functools import partial
 
+from odradek.broker.disk.cold_reads import together
 from odradek.broker.requests.context import RequestContext
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
@@ -18,6 +21,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog
 from odradek.storage.offset_lookup import OffsetAtTime
 
@@ -40,34 +44,57 @@ NO_TIMESTAMP = -1
 NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 
 
-def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
+def handle(
+    context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    try:
+        with context.broker.cold_reads.first_attempt:
+            return look_up_all(context, request)
+    except WouldWaitError as lacking:
+        return context.broker.cold_reads.look_up(partial(look_up_all, context, request), lacking)
+
+
+def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Inside an attempt it raises WouldWaitError: what all partitions together lack."""
+    lacking: list[WouldWaitError] = []
+    response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=offsets_of(context, request, topic),
+                partitions=offsets_of(context, request, topic, lacking),
             )
             for topic in request.topics
         ]
     )
+    if lacking:
+        raise together(lacking)
+    return response
 
 
 def offsets_of(
-    context: RequestContext, request: ListOffsetsRequest, topic: ListOffsetsTopic
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: ListOffsetsTopic,
+    lacking: list[WouldWaitError],
 ) -> list[ListOffsetsPartitionResponse]:
-    """An answer for each partition, and an error for one that is asked for twice."""
-    wanted = {partition.partition_index: partition for partition in topic.partitions}
-    if len(wanted) == len(topic.partitions) or context.api_version == 0:
-        return [offset_of(context, request, topic.name, one) for one in topic.partitions]
+    """An answer for each partition, and an error for one that is asked for twice.
+
+    No answer for one that would wait for the disk: `lacking` gets what it lacks.
+    """
     times = Counter(partition.partition_index for partition in topic.partitions)
-    return [
-        offset_of(context, request, topic.name, one)
-        if times[index] == 1
-        else ListOffsetsPartitionResponse(
-            partition_index=index, error_code=ErrorCode.INVALID_REQUEST
-        )
-        for index, one in wanted.items()
-    ]
+    answers = []
+    wanted = {partition.partition_index: partition for partition in topic.partitions}
+    for one in topic.partitions if context.api_version == 0 else wanted.values():
+        index = one.partition_index
+        if context.api_version > 0 and times[index] > 1:
+            refusal = ErrorCode.INVALID_REQUEST
+            answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=refusal))
+            continue
+        try:
+            answers.append(offset_of(context, request, topic.name, one))
+        except WouldWaitError as error:
+            lacking.append(error)
+    return answers
 
 
 def offset_of(

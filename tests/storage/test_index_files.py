@@ -241,7 +241,7 @@ def test_a_closing_entry_is_added_to_a_trimmed_time_index(times: TimeIndex) -> N
     assert times.last_entry == TimestampOffset(200, BASE + 2)
 
 
-def test_a_closed_index_holds_no_descriptor(offsets: OffsetIndex) -> None:
+def test_a_closed_index_is_opened_by_its_first_use_and_kept_open(offsets: OffsetIndex) -> None:
     opened: list[Path] = []
 
     class Counting(Files):
@@ -254,8 +254,9 @@ def test_a_closed_index_holds_no_descriptor(offsets: OffsetIndex) -> None:
     closed = OffsetIndex(Counting(), offsets.path, BASE, MAX_BYTES)
     assert opened == []
     assert closed.entries == 1
-    assert opened == []
     closed.lookup(BASE + 1)
+    assert len(opened) == 1
+    closed.release()
     closed.lookup(BASE + 1)
     assert len(opened) == 2
 
