@@ -59,6 +59,7 @@ from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
 from .maintenance.workers.record_walks import RecordWalks
 from .network.group_turns import GroupTurns
+from .maintenance.retention_check import RetentionCheck
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
@@ -141,6 +142,7 @@ class Broker:
         self.authorizer = Authorizer()
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
+            retention=RetentionCheck(self.log_manager, self.cold_reads, self.disk, now_ms),
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),
             pool=CleanerPool(lambda: self.config),
             disk=self.disk,

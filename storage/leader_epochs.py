@@ -4,8 +4,9 @@ A broker that becomes leader of a partition gets a new epoch and stamps it on wh
 reader that knows "I am at offset o of epoch e" can so find out whether the log was cut behind it
 (KIP-101, KIP-320): the answer to "where does epoch e end?" is where the next one begins.
 
-Epochs and start offsets both ascend. A new epoch is on disk before a batch of it is; what is cut
-away may come back after a crash, for then the log is cut there again.
+Epochs and start offsets both ascend. A new epoch is in the file before a batch of it is in the log.
+What is cut away stays in the file until the next `flush`, and may come back after a crash: then the
+log is cut there again.
 
 Kafka: LeaderEpochFileCache.
 """
@@ -45,6 +46,7 @@ class LeaderEpochs:
         self._files = files
         self._entries: list[EpochEntry] = []
         self._is_behind = False  # the file differs from the entries
+        self._lacks_epoch = False  # it does not have the latest one
         for epoch, start_offset in read_epochs(files, path):
             self._insert(EpochEntry(epoch, start_offset))
 
@@ -69,8 +71,8 @@ class LeaderEpochs:
         latest = self.latest
         if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
             self._insert(EpochEntry(epoch, start_offset))
-            self._is_behind = True
-        return self._is_behind and self.flush(sync=sync)
+            self._is_behind = self._lacks_epoch = True
+        return self._lacks_epoch and self.flush(sync=sync)
 
     def _insert(self, new: EpochEntry) -> None:
         if new.epoch < 0 or new.start_offset < 0:
@@ -124,7 +126,7 @@ class LeaderEpochs:
         """Write the file if it is behind; whether it was."""
         if self._is_behind:
             write_epochs(self._files, self.path, self._entries, sync=sync)
-            self._is_behind = False
+            self._is_behind = self._lacks_epoch = False
             return True
         return False
 

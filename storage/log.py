@@ -54,7 +54,7 @@ from .recovering.producer_recovery import (
 )
 from .recovering.recovery import load_log
 from .segment import RollLimits, Segment
-from .segment_disposal import SegmentDisposal
+from .segment_disposal import SegmentDisposal, SegmentRemoval
 from .segment_shape import shape_of
 from .slices import RecordsSlice, Slicer
 
@@ -99,6 +99,7 @@ class PartitionLog:
         self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self._files = source.files
         self._disposal = SegmentDisposal(loaded.segments, loaded.producers, source.deletions)
+        self._removal: SegmentRemoval | None = None
         self._books = FlushBooks(source.files, is_named_on_disk=loaded.is_named_on_disk)
         self._validate_records = validate_records
         self._offline_reason: str | None = None
@@ -545,16 +546,37 @@ class PartitionLog:
 
     def delete_first_segments(self, count: int, now_ms: int) -> None:
         """Drop the oldest segments: renamed at once, removed after file.delete.delay.ms."""
+        removal = self.begin_removal(count, now_ms)
+        try:
+            removal.run()
+        except OSError as error:
+            raise self.failed("delete segments", error) from error
+        finally:
+            removal.finish()
+
+    def begin_removal(self, count: int, now_ms: int) -> SegmentRemoval:
+        """Let the oldest segments go; what their files need is still to be done, on any thread.
+
+        The leader epochs are not written: what lies before the log's start is passed over when they
+        are read. Raises KAFKA_STORAGE_ERROR: nothing has changed, but a new segment may have begun.
+        """
         if count == len(self.segments):
             self.roll(now_ms)
         doomed = [self.segments[index] for index in range(min(count, len(self.segments) - 1))]
         if doomed:
-            try:
-                self.increment_log_start_offset(self.segments[len(doomed)].base_offset)
-                self._delete(doomed, now_ms)
-                self.epochs.flush()
-            except OSError as error:
-                raise self.failed("delete segments", error) from error
+            self.increment_log_start_offset(self.segments[len(doomed)].base_offset)
+            self._slicer.forget()
+        removal = self._disposal.removal(doomed, self._due_ms(now_ms))
+        self._removal = removal  # before the segments go: checkpoints are written by other threads
+        removal.detach()
+        return removal
+
+    @property
+    def first_file_offset(self) -> int:
+        """Where its files begin: a start would find those of a removal that has not finished."""
+        if self._removal is not None and not self._removal.is_finished:
+            return self._removal.base_offset
+        return self.segments[0].base_offset
 
     def _delete(self, doomed: Sequence[Segment], now_ms: int) -> None:
         self._slicer.forget()

@@ -406,12 +406,6 @@ class LogManager:
         for log in (*self._table.open.values(), *futures):
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
-    def run_retention(
-        self, now_ms: int, is_wanted: Callable[[PartitionLog], bool] = lambda _: True
-    ) -> int:
-        """Delete segments that the wanted logs need not keep; how many."""
-        return upkeep.run_retention(self.logs(), now_ms, is_wanted)
-
     def logs_to_flush(self, now_ms: int) -> list[PartitionLog]:
         """Logs that flush.ms wants synced now."""
         return upkeep.logs_to_flush(self.logs(), now_ms)

@@ -19,6 +19,7 @@ Kafka: ProducerStateManager.
 import logging
 from bisect import insort
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,19 @@ class CompletedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
     is_aborted: bool
+
+
+class SnapshotRename(NamedTuple):
+    """A snapshot's file, and its name for the time until it is removed."""
+
+    files: Files
+    source: Path
+    target: Path
+
+    def run(self) -> None:
+        """Rename it, on any thread; one that is not there is fine. Raises OSError."""
+        with suppress(FileNotFoundError):
+            self.files.rename(self.source, self.target)
 
 
 class ProducerStates:
@@ -244,17 +258,16 @@ class ProducerStates:
             self._snapshots.remove(offset)
             self._files.remove(self._snapshot_path(offset))
 
-    def mark_snapshot_deleted(self, offset: int) -> Path | None:
-        """Rename it to `.deleted`, for the caller to remove later; None: there is none."""
+    def forget_snapshot(self, offset: int) -> SnapshotRename | None:
+        """It is no longer used: how to mark its file as deleted; None: there is none."""
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
-        marked = self._snapshot_path(offset, FileState.DELETED)
-        try:
-            self._files.rename(self._snapshot_path(offset), marked)
-        except FileNotFoundError:
-            return None
-        return marked
+        return SnapshotRename(
+            self._files,
+            self._snapshot_path(offset),
+            self._snapshot_path(offset, FileState.DELETED),
+        )
 
     def _snapshot_path(self, offset: int, state: FileState = FileState.LIVE) -> Path:
         return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT, state)

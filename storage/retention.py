@@ -9,7 +9,9 @@ see retention_rules.py.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
 from odradek.protocol.batch_header import NO_TIMESTAMP
 
@@ -23,59 +25,89 @@ _logger = logging.getLogger(__name__)
 _Condition = Callable[[Segment, Segment | None], bool]
 
 
+# The condition under one rule, for these segments of the log.
+_Rule = Callable[[PartitionLog, Sequence[Segment], int], _Condition]
+
+
+class OldSegments(NamedTuple):
+    """The log's next `segments` go, the oldest first, and why."""
+
+    segments: int
+    reason: str
+
+
 def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
     """Delete what retention no longer keeps; returns how many segments went.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
+    found = find_old_segments(log, now_ms)
+    if found:
+        log.delete_first_segments(announce(log, found), now_ms)
+    return sum(old.segments for old in found)
+
+
+def find_old_segments(log: PartitionLog, now_ms: int) -> list[OldSegments]:
+    """What retention no longer keeps, the oldest first. Raises ApiError KAFKA_STORAGE_ERROR."""
+    segments = list(log.segments)
+    rules: list[tuple[str, _Rule]] = [("before the log start offset", _before_log_start)]
+    if log.config.delete:
+        rules += [("over retention.bytes", _over_size), ("over retention.ms", _over_age)]
+    found = []
     try:
-        deleted = _delete_before_log_start(log, now_ms)
-        if log.config.delete:
-            deleted += _delete_over_size(log, now_ms) + _delete_over_age(log, now_ms)
+        for reason, condition in rules:
+            count = _count_while(log, segments, condition(log, segments, now_ms))
+            segments = segments[count:]
+            if count:
+                found.append(OldSegments(count, reason))
     except OSError as error:
         raise log.failed("look for old segments", error) from error
-    return deleted
+    return found
 
 
-def _delete_before_log_start(log: PartitionLog, now_ms: int) -> int:
+def announce(log: PartitionLog, found: Sequence[OldSegments]) -> int:
+    """Say what goes and why; how many segments that are."""
+    for old in found:
+        _logger.info("%s: deleting %d segments, %s", log.name, old.segments, old.reason)
+    return sum(old.segments for old in found)
+
+
+def _before_log_start(log: PartitionLog, _segments: Sequence[Segment], _now_ms: int) -> _Condition:
     def is_before(_: Segment, following: Segment | None) -> bool:
         return following is not None and following.base_offset <= log.log_start_offset
 
-    return _delete_while(log, is_before, "before the log start offset", now_ms)
+    return is_before
 
 
-def _delete_over_size(log: PartitionLog, now_ms: int) -> int:
-    excess_bytes = log.size_bytes - log.config.retention_bytes
-    if log.config.retention_bytes < 0 or excess_bytes < 0:
-        return 0
+def _over_size(log: PartitionLog, segments: Sequence[Segment], _now_ms: int) -> _Condition:
+    excess_bytes = sum(segment.size_bytes for segment in segments) - log.config.retention_bytes
 
     def is_excess(segment: Segment, _: Segment | None) -> bool:
         nonlocal excess_bytes
         excess_bytes -= segment.size_bytes
-        return excess_bytes >= 0
+        return log.config.retention_bytes >= 0 and excess_bytes >= 0
 
-    return _delete_while(log, is_excess, "over retention.bytes", now_ms)
+    return is_excess
 
 
-def _delete_over_age(log: PartitionLog, now_ms: int) -> int:
+def _over_age(log: PartitionLog, _segments: Sequence[Segment], now_ms: int) -> _Condition:
     retention_ms = log.config.retention_ms
-    if retention_ms < 0:
-        return 0
 
     def is_old(segment: Segment, _: Segment | None) -> bool:
+        if retention_ms < 0:
+            return False
         if segment.largest_timestamp_ms() > now_ms:
             _logger.warning(
                 "%s: a record of %r is from the future, and keeps it", log.name, segment
             )
         return now_ms - segment.largest_timestamp_ms() > retention_ms
 
-    return _delete_while(log, is_old, "over retention.ms", now_ms)
+    return is_old
 
 
-def _delete_while(log: PartitionLog, condition: _Condition, reason: str, now_ms: int) -> int:
+def _count_while(log: PartitionLog, segments: Sequence[Segment], condition: _Condition) -> int:
     count = 0
-    segments = list(log.segments)
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+    for segment, following in zip_longest(segments, segments[1:]):
         end_offset = log.log_end_offset if following is None else following.base_offset
         is_empty_active = following is None and not segment.size_bytes
         if end_offset > log.high_watermark or is_empty_active:
@@ -83,9 +115,6 @@ def _delete_while(log: PartitionLog, condition: _Condition, reason: str, now_ms:
         if not condition(segment, following):
             break
         count += 1
-    if count:
-        _logger.info("%s: deleting %d segments, %s", log.name, count, reason)
-        log.delete_first_segments(count, now_ms)
     return count
 
 

@@ -69,6 +69,7 @@ class LogMover:
         self._controller = controller
         self._log_syncs = log_syncs
         self._cleaner = log_cleaner
+        self._retention = log_cleaner.retention
         self._disk = disk
         self._in_background = in_background
         self._now_ms = now_ms
@@ -156,7 +157,11 @@ class LogMover:
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
         await self._log_syncs.flush(self._controller.log)
-        await self._catch_up(future)
+        while True:
+            await self._catch_up(future)
+            if not self._retention.removes_from(future.key):
+                break
+            await self._retention.wait_for([future.key])
         self._moves.promote(future, self._now_ms())
 
     async def _catch_up(self, future: FutureLog) -> None:

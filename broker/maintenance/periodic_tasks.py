@@ -29,7 +29,7 @@ def chores_of(broker: Broker) -> list[Chore]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager, now_ms = broker.log_manager, broker.now_ms
-    disk = broker.disk
+    disk, cleaner = broker.disk, broker.log_cleaner
 
     async def remove_deleted() -> None:
         due = manager.deletions.take_due(now_ms())
@@ -47,7 +47,7 @@ def chores_of(broker: Broker) -> list[Chore]:
 
     wanted = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
-         lambda: manager.run_retention(now_ms(), broker.log_cleaner.leaves_to_retention)),
+         lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
          broker.log_syncs.flush_by_the_clock),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,

@@ -133,4 +133,4 @@ class OffsetCheckpoints:
 
 def _begins_inside(log: PartitionLog) -> bool:
     """Whether its first records count no more, though their segment is still there."""
-    return log.log_start_offset > log.segments[0].base_offset
+    return log.log_start_offset > log.first_file_offset

@@ -1,27 +1,9 @@
 """What is done to all logs from time to time, whoever decides when."""
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
-from odradek.storage.retention import delete_old_segments
-
-_logger = logging.getLogger(__name__)
-
-
-def run_retention(
-    logs: Iterable[PartitionLog], now_ms: int, is_wanted: Callable[[PartitionLog], bool]
-) -> int:
-    """Delete segments that the wanted logs need not keep; how many."""
-    deleted = 0
-    for log in logs:
-        if log.is_online and is_wanted(log):
-            try:
-                deleted += delete_old_segments(log, now_ms)
-            except ApiError as error:
-                _logger.error("retention of %s: %s", log.name, error)
-    return deleted
 
 
 def logs_to_flush(logs: Iterable[PartitionLog], now_ms: int) -> list[PartitionLog]:

@@ -333,6 +333,8 @@ OPERATIONS = [
     Operation(name="ListOffsets by time", run=list_offsets),
     Operation(name="ListOffsets of segments", run=list_segments),
     Operation(name="OffsetForLeaderEpoch", run=end_of_epoch),
+    Operation(name="DeleteRecords", before=produce, run=delete_records_and_produce),
+    Operation(name="Retention", run=retention),
     Operation(name="IncrementalAlterConfigs", run=alter_configs),
     Operation(name="OffsetCommit", before=commit_offsets, run=commit_offsets),
     Operation(name="InitProducerId", run=init_producer_ids),

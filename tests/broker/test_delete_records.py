@@ -23,6 +23,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from tests.support.contexts import request_context
+from odradek.storage.retention import delete_old_segments
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
@@ -91,7 +92,7 @@ async def test_readers_do_not_see_them_and_whole_segments_go_at_the_next_check(r
     assert await rig.delete_before(8) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
     assert (rig.log.earliest_offset().offset, len(values_from(rig.log))) == (5, 2)
     assert rig.log.segments.base_offsets == [0, 2, 4, 6]
-    assert rig.broker.log_manager.run_retention(NOW_MS) == 2
+    assert delete_old_segments(rig.log, NOW_MS) == 2
     assert rig.log.segments.base_offsets == [4, 6]
 
 
@@ -113,7 +114,7 @@ async def test_they_stay_away_after_a_kill_once_the_checkpoint_is_written(rig: R
 
 async def test_all_may_be_deleted_and_offsets_go_on(rig: Rig) -> None:
     assert await rig.delete_before(-1) == (ErrorCode.NONE, 7)
-    rig.broker.log_manager.run_retention(NOW_MS)
+    delete_old_segments(rig.log, NOW_MS)
     await rig.broker.close()
     rig.broker = rig.opened()
     assert (rig.log.log_start_offset, rig.log.log_end_offset) == (7, 7)

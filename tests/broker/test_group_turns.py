@@ -135,7 +135,7 @@ def test_what_is_to_follow_the_arrivals_follows_those_who_wait_and_nobody_else()
 
 def test_who_has_waited_is_served_even_if_the_turn_ends_meanwhile() -> None:
     house = House()
-    house.requests(UNWATCHED + A_TURN + 3)
+    house.requests(UNTIMED_REQUESTS + A_TURN + 3)
     house.look_cost = A_TURN  # each look at the clock takes a whole turn
     while house.loop.soon:
         house.turn()

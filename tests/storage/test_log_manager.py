@@ -259,18 +259,6 @@ def test_the_metadata_log_is_a_log_and_none_of_the_others(tmp_path: Path) -> Non
 # --- housekeeping
 
 
-def test_retention_runs_over_all_logs_but_the_metadata_log(tmp_path: Path) -> None:
-    node = Node(tmp_path)
-    manager = node.start()
-    metadata = manager.open_metadata_log(METADATA_TOPIC_ID, node.topic_config, now_ms=NOW_MS)
-    log = node.create(manager, "orders")
-    for each in (metadata, log):
-        put(each, b"old", timestamps=[1])
-    assert manager.run_retention(NOW_MS) == 1
-    assert (metadata.log_start_offset, log.log_start_offset) == (0, 1)
-    manager.close(now_ms=NOW_MS)
-
-
 def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.topic_config = TopicConfig(flush_ms=1000)

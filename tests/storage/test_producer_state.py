@@ -482,19 +482,24 @@ def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
     states.delete_snapshot(1)
     states.delete_snapshot(3)
     states.delete_snapshot(3)
-    marked = states.mark_snapshot_deleted(4)
-    assert marked == states.directory / "00000000000000000004.snapshot.deleted"
-    assert states.mark_snapshot_deleted(4) is None
-    assert snapshot_names(states) == ["00000000000000000002.snapshot", marked.name]
+    rename = states.forget_snapshot(4)
+    assert rename is not None
+    assert states.forget_snapshot(4) is None
+    rename.run()
+    assert rename.target == states.directory / "00000000000000000004.snapshot.deleted"
+    assert snapshot_names(states) == ["00000000000000000002.snapshot", rename.target.name]
     assert states.latest_snapshot_offset == 2
 
 
-def test_a_snapshot_that_somebody_else_deleted_is_not_marked(states: ProducerStates) -> None:
+def test_a_snapshot_that_somebody_else_deleted_need_not_be_renamed(states: ProducerStates) -> None:
     append(states, batch(0))
     path = states.take_snapshot()
     assert path is not None
     path.unlink()
-    assert states.mark_snapshot_deleted(1) is None
+    rename = states.forget_snapshot(1)
+    assert rename is not None
+    rename.run()
+    assert snapshot_names(states) == []
 
 
 def test_other_files_of_the_log_are_no_snapshots(tmp_path: Path) -> None:

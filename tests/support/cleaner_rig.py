@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.broker.maintenance.cleaning.cleaner_worker import WorkerLostError
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.maintenance.workers.cleaner_messages import Ending, FromProcess, Rate, ToProcess
 from odradek.broker.maintenance.workers.cleaner_process import work_on
 from odradek.config.broker_config import BrokerConfig
@@ -108,6 +110,7 @@ def idle_cleaner(
     """A cleaner that was not started."""
     return LogCleaner(
         manager=manager,
+        retention=RetentionCheck(manager, ColdReads(files, disk), disk, now_ms),
         checkpoints=CleanerCheckpoints(manager, files),
         pool=pool or CleanerPool(config),
         disk=disk,

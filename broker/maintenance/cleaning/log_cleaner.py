@@ -33,6 +33,7 @@ from .cleaning_round import PATIENCE_SECONDS, CleaningRound, RoundCancelledError
 
 if TYPE_CHECKING:
     from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.broker.maintenance.retention_check import RetentionCheck
     from odradek.config.broker_config import BrokerConfig
     from odradek.storage.checkpoints import TopicPartition
     from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -54,6 +55,7 @@ class LogCleaner:
         self,
         *,
         manager: LogManager,
+        retention: RetentionCheck,
         checkpoints: CleanerCheckpoints,
         pool: CleanerPool,
         disk: DiskExecutor,
@@ -62,6 +64,7 @@ class LogCleaner:
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._manager = manager
+        self.retention = retention
         self._checkpoints = checkpoints
         self._pool = pool
         self._disk = disk
@@ -91,6 +94,7 @@ class LogCleaner:
             self._main.cancel()
             await asyncio.wait([self._main])
         await self.call_off(list(self._rounds))
+        await self.retention.close()
         await self._pool.close()
 
     def update_config(self, _: BrokerConfig) -> None:
@@ -133,12 +137,17 @@ class LogCleaner:
             await self.save()
 
     async def call_off(self, partitions: Iterable[TopicPartition]) -> None:
-        """End rounds under way of these logs; returns when nothing of them is left to be seen."""
-        found = [self._rounds[key] for key in partitions if key in self._rounds]
+        """End rounds under way of these logs; returns when nothing of them is left to be seen.
+
+        And when no retention renames files of theirs.
+        """
+        keys = list(partitions)
+        found = [self._rounds[key] for key in keys if key in self._rounds]
         for round_, _ in found:
             round_.cancel()
         if found:
             await asyncio.wait([task for _, task in found])
+        await self.retention.wait_for(keys)
 
     def leaves_to_retention(self, log: PartitionLog) -> bool:
         """Whether the broker's own check (log.retention.check.interval.ms) may delete from it."""
@@ -148,7 +157,9 @@ class LogCleaner:
         return log.config.compact and self._is_free(log)
 
     def _is_free(self, log: PartitionLog) -> bool:
-        return log.key not in self._rounds and log.key not in self._paused
+        key = log.key
+        is_taken = key in self._rounds or key in self._paused
+        return not is_taken and not self.retention.removes_from(key)
 
     def directory_failed(self, directory: DataDirectory) -> None:
         """Its logs are offline: rounds in it have no sense any more."""
@@ -162,7 +173,7 @@ class LogCleaner:
 
     async def _look(self) -> None:
         self._books.forget_gone()
-        self._manager.run_retention(self._now_ms(), self._gets_retention_here)
+        await self.retention.run(self._gets_retention_here)
         for log, to_clean in await self._choice.due(self._is_free):
             if len(self._rounds) >= self._pool.most:
                 break

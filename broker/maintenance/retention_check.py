@@ -1,0 +1,95 @@
+"""Deletes old segments of all logs: decided on the event loop, renamed by a disk thread.
+
+The segments leave the log first, in memory; then a thread renames their files. Nobody may rename
+the log's directory meanwhile: whoever deletes or moves a log waits for `wait_for` first, through
+LogCleaner.call_off. What could not be renamed is back in the log afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ApiError
+from odradek.storage.retention import OldSegments, announce, find_old_segments
+
+if TYPE_CHECKING:
+    from odradek.broker.disk.cold_reads import ColdReads
+    from odradek.broker.disk.disk_executor import DiskExecutor
+    from odradek.storage.checkpoints import TopicPartition
+    from odradek.storage.log import PartitionLog
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.segment_disposal import SegmentRemoval
+
+logger = logging.getLogger("odradek.retention")
+
+
+class RetentionCheck:
+    """One for all logs, however many checks run at a time."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        cold_reads: ColdReads,
+        disk: DiskExecutor,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._manager = manager
+        self._cold_reads = cold_reads
+        self._disk = disk
+        self._now_ms = now_ms
+        self._removals: dict[TopicPartition, asyncio.Task[None]] = {}
+
+    async def run(self, is_wanted: Callable[[PartitionLog], bool]) -> None:
+        """Delete the segments that the wanted logs need not keep."""
+        for log in self._manager.logs():
+            if is_wanted(log):
+                try:
+                    await self._check(log, is_wanted)
+                except ApiError as error:
+                    logger.error("retention of %s: %s", log.name, error)
+                await asyncio.sleep(0)
+
+    def removes_from(self, key: TopicPartition) -> bool:
+        """Whether files of that log are being renamed."""
+        return key in self._removals
+
+    async def wait_for(self, keys: Iterable[TopicPartition]) -> None:
+        """Return when no file of these logs is being renamed."""
+        running = [self._removals[key] for key in keys if key in self._removals]
+        if running:
+            await asyncio.wait(running)
+
+    async def close(self) -> None:
+        """Return when no file of any log is being renamed."""
+        await self.wait_for(list(self._removals))
+
+    async def _check(self, log: PartitionLog, is_wanted: Callable[[PartitionLog], bool]) -> None:
+        now_ms = self._now_ms()
+        found = await self._cold_reads.look_up(partial(self._find, log, is_wanted, now_ms))
+        if found:
+            removal = log.begin_removal(announce(log, found), now_ms)
+            task = asyncio.ensure_future(self._remove(log, removal))
+            self._removals[log.key] = task
+            await asyncio.shield(task)  # the files are renamed even if this check is cancelled
+
+    def _find(
+        self, log: PartitionLog, is_wanted: Callable[[PartitionLog], bool], now_ms: int
+    ) -> list[OldSegments]:
+        """Nothing where the log is gone, or is not to be touched, by now."""
+        is_there = self._manager.find(*log.key) is log and log.is_online
+        if not is_there or self.removes_from(log.key) or not is_wanted(log):
+            return []
+        return find_old_segments(log, now_ms)
+
+    async def _remove(self, log: PartitionLog, removal: SegmentRemoval) -> None:
+        try:
+            await self._disk.run(removal.run)
+        except OSError as error:
+            log.failed("delete segments", error)
+        finally:
+            removal.finish()
+            del self._removals[log.key]
