@@ -156,6 +156,7 @@ class Broker:
             metadata_sync=self.metadata_sync,
             log_manager=self.log_manager,
             log_cleaner=self.log_cleaner,
+            disk=self.disk,
             on_created=self._topic_created,
             on_deleted=self._topic_deleted,
             now_ms=now_ms,
@@ -281,6 +282,7 @@ class Broker:
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
+        await self.topic_admin.close()
         self.log_mover.close()
         await self.log_recovery.close()
         await self.log_cleaner.close()

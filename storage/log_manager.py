@@ -36,8 +36,9 @@ from .directories.data_directory import (
 )
 from .directories.disk_errors import is_full_disk, passes
 from .directories.found_log import FoundLog, divide, stored_bytes
+from .directories.log_creation import LogCreation, MadeLog, NewLog
 from .directories.log_opening import LogOpening
-from .directories.log_retirement import LogRetirement
+from .directories.log_retirement import LogRetirement, Retirement
 from .directories.log_search import search
 from .directories.log_table import LogTable
 from .directories.offset_checkpoints import OffsetCheckpoints
@@ -83,6 +84,7 @@ class LogManager:
             files,
             self._table,
             self.deletions,
+            write_checkpoints=self._write_checkpoints,
             failed=self.on_directory_error,
             abandoned=self._abandoned,
         )
@@ -317,18 +319,43 @@ class LogManager:
         """
         key = topic, partition
         log = self._table.open.get(key)
-        if log is None:
-            if key in self._table.not_open:
-                return self.get(topic, partition)  # raises what there is to say
+        if log is not None:
+            log.assign_topic_id(topic_id)
+            log.become_leader(max(leader_epoch, log.leader_epoch))
+            return log
+        if key not in self._table.not_open:  # else `get` raises what there is to say
+            new = NewLog(topic, partition, topic_id, config, leader_epoch, directory_id)
+            creation = self.begin_creation([new], now_ms=now_ms, are_new=is_new)
+            creation.run()
+            creation.finish()
+        return self.get(topic, partition)
+
+    def begin_creation(
+        self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
+    ) -> LogCreation:
+        """The same for several partitions, in steps. Those that have a log are passed over."""
+        placed = []
+        for new in wanted:
+            if new.key in self._table.open or new.key in self._table.not_open:
+                continue
             try:
-                home = self._home_of_new(key, directory_id, may_lie_offline=not is_new)
-                log = self._make(home, key, config, now_ms)
+                home = self._home_of_new(new.key, new.directory_id, may_lie_offline=not are_new)
             except ApiError as error:
-                self._table.unreadable[key] = error.message
-                raise
-        log.assign_topic_id(topic_id)
-        log.become_leader(max(leader_epoch, log.leader_epoch))
-        return log
+                self._table.unreadable[new.key] = error.message
+            else:
+                placed.append((new, home))
+        return LogCreation(self._opening, placed, now_ms, self._settle)
+
+    def _settle(self, made: MadeLog) -> None:
+        key, home, log = made.new.key, made.home, made.log
+        if isinstance(log, PartitionLog) and home.is_online:
+            self.adopt(log, home)
+            return
+        why = home.offline_reason if isinstance(log, PartitionLog) else log
+        if isinstance(log, OSError):
+            self._table.note_lack_of_space(key, log)
+            self.on_directory_error(home, log)
+        self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be made: {why}"
 
     def _home_of_new(
         self, key: TopicPartition, directory_id: bytes | None, *, may_lie_offline: bool
@@ -344,19 +371,6 @@ class LogManager:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
         return min(homes, key=self._table.count_in)
 
-    def _make(
-        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
-    ) -> PartitionLog:
-        try:
-            log = self._opening.make(directory, key, config, now_ms)
-        except OSError as error:
-            self._table.note_lack_of_space(key, error)
-            self.on_directory_error(directory, error)
-            text = f"{key[0]}-{key[1]} could not be made: {error}"
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
-        self.adopt(log, directory)
-        return log
-
     def delete(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Rename their directories away; the records go after file.delete.delay.ms.
 
@@ -371,14 +385,13 @@ class LogManager:
     def _retire(
         self, partitions: Iterable[TopicPartition], state: DirectoryState, now_ms: int
     ) -> None:
-        touched, failure = self._retirement.retire(partitions, state, self._due_ms(now_ms))
-        # At once: a new log of the same name must not begin with the offsets of this one.
-        for directory in touched:
-            self._checkpoint(directory, self._checkpoints.write_recovery_points)
-            self._checkpoint(directory, self._checkpoints.write_log_starts)
-            self._checkpoint(directory, self._checkpoints.write_high_watermarks)
-        if failure is not None:
-            raise failure
+        retirement = self._retirement.begin(partitions, state, self._due_ms(now_ms))
+        retirement.run()
+        retirement.finish()
+
+    def begin_deletion(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> Retirement:
+        """As `delete`, in steps: from now on the logs are not there."""
+        return self._retirement.begin(partitions, DirectoryState.DELETE, self._due_ms(now_ms))
 
     def drop_future(self, key: TopicPartition, now_ms: int) -> None:
         """Do not move that log; what was copied goes. Nothing to drop is fine."""
@@ -433,6 +446,9 @@ class LogManager:
         """replication-offset-checkpoint (replica.high.watermark.checkpoint.interval.ms)."""
         for directory in list(self.directories):
             self._checkpoint(directory, self._checkpoints.write_high_watermarks)
+
+    def _write_checkpoints(self, directory: DataDirectory) -> None:
+        self._checkpoint(directory, self._checkpoints.write_all)
 
     def _checkpoint(self, directory: DataDirectory, write: Callable[[DataDirectory], None]) -> None:
         try:

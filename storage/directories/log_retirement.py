@@ -7,8 +7,10 @@ A rename is quick and final: from then on a log of the same name can be made.
 Kafka: LogManager.asyncDelete.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
@@ -21,6 +23,60 @@ from odradek.storage.log import PartitionLog
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
+
+
+class Leaving(NamedTuple):
+    """A log's directory, and the name it is to have."""
+
+    home: DataDirectory
+    source: Path
+    target: Path
+    state: DirectoryState
+    log: PartitionLog | None = None
+
+
+class Retirement:
+    """Logs that are not in the table any more; their directories still have their names.
+
+    `run` may be called on any thread, then `finish` on the broker's. Until then no log of the same
+    name may be made.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        leaving: Sequence[Leaving],
+        write_checkpoints: Callable[[DataDirectory], None],
+        settle: Callable[[Leaving, OSError | None], None],
+    ) -> None:
+        self._files = files
+        self._leaving = leaving
+        self._write_checkpoints = write_checkpoints
+        self._settle = settle
+        self._errors: dict[Path, OSError] = {}
+
+    def run(self) -> None:
+        """Rename them. The checkpoints forget them, too: a new log of the same name must not begin
+        with the offsets of this one.
+        """
+        touched = []
+        for one in self._leaving:
+            try:
+                self._files.rename(one.source, one.target)
+            except OSError as error:
+                self._errors[one.source] = error
+            else:
+                touched.append(one.home)
+        for home in dict.fromkeys(touched):
+            self._write_checkpoints(home)
+
+    def finish(self) -> None:
+        """What was renamed goes later. Raises KAFKA_STORAGE_ERROR where one was not."""
+        for one in self._leaving:
+            self._settle(one, self._errors.get(one.source))
+        for source, error in self._errors.items():
+            text = f"{source.name} could not be deleted: {error}"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 
 class LogRetirement:
@@ -36,6 +92,7 @@ class LogRetirement:
         table: LogTable,
         deletions: Deletions,
         *,
+        write_checkpoints: Callable[[DataDirectory], None],
         failed: Callable[[DataDirectory, OSError], None],
         abandoned: Callable[[FoundLog], None],
     ) -> None:
@@ -43,41 +100,40 @@ class LogRetirement:
         self._files = files
         self._table = table
         self._deletions = deletions
+        self._write_checkpoints = write_checkpoints
         self._failed = failed
         self._abandoned = abandoned
 
-    def retire(
+    def begin(
         self, keys: Iterable[TopicPartition], state: DirectoryState, due_ms: int
-    ) -> tuple[list[DataDirectory], ApiError | None]:
-        """Rename their directories to `state`, DELETE or STRAY. One that is not there is fine.
-
-        Returns the directories that changed, and KAFKA_STORAGE_ERROR where one log could not be
-        renamed: nobody may go on using the others.
-        """
-        touched, failure = [], None
+    ) -> Retirement:
+        """Let them go, to the state DELETE or STRAY. One that is not there is fine."""
+        leaving = []
         for key in keys:
             self._table.forget_reasons(key)
-            self.drop_future(key, due_ms)
+            future = self._table.futures.pop(key, None)
+            if future is not None:
+                future.is_cancelled = True
+                target = self._target(future.home, key, DirectoryState.DELETE)
+                leaving.append(Leaving(future.home, future.path, target, DirectoryState.DELETE))
             lying = self._take(key)
-            if lying is None:
-                continue
-            directory, path, log = lying
-            try:
-                target = self._rename(directory, path, key, state)
-            except OSError as error:
-                directory.has_unclosed_log = True
-                self._failed(directory, error)
-                text = f"{path.name} could not be deleted: {error}"
-                failure = failure or ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
-                continue
-            if log is not None:
-                log.move_to(target)
-            if state is DirectoryState.DELETE:
-                self._deletions.add([target], due_ms)
-            else:
-                self.strays.append(target)
-            touched.append(directory)
-        return list(dict.fromkeys(touched)), failure
+            if lying is not None:
+                home, path, log = lying
+                leaving.append(Leaving(home, path, self._target(home, key, state), state, log))
+        settle = partial(self._settle, due_ms)
+        return Retirement(self._files, leaving, self._write_checkpoints, settle)
+
+    def _settle(self, due_ms: int, one: Leaving, error: OSError | None) -> None:
+        if error is not None:
+            one.home.has_unclosed_log = True
+            self._failed(one.home, error)
+            return
+        if one.log is not None:
+            one.log.move_to(one.target)
+        if one.state is DirectoryState.DELETE:
+            self._deletions.add([one.target], due_ms)
+        else:
+            self.strays.append(one.target)
 
     def _take(self, key: TopicPartition) -> tuple[DataDirectory, Path, PartitionLog | None] | None:
         """Where it lies; and the log, if it was open. None: nowhere that we can reach."""
@@ -109,17 +165,14 @@ class LogRetirement:
 
         An OSError is told of, and not raised.
         """
+        target = self._target(home, key, DirectoryState.DELETE)
         try:
-            target = self._rename(home, path, key, DirectoryState.DELETE)
+            self._files.rename(path, target)
         except OSError as error:
             self._failed(home, error)
             return path
         self._deletions.add([target], due_ms)
         return target
 
-    def _rename(
-        self, home: DataDirectory, path: Path, key: TopicPartition, state: DirectoryState
-    ) -> Path:
-        target = home.path / retired_directory(*key, state, random_uuid().hex())
-        self._files.rename(path, target)
-        return target
+    def _target(self, home: DataDirectory, key: TopicPartition, state: DirectoryState) -> Path:
+        return home.path / retired_directory(*key, state, random_uuid().hex())

@@ -26,7 +26,9 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from tests.support.broker_in_loop import until
 from tests.support.cleaner_rig import idle_cleaner
+from tests.support.log_box import put
 from tests.support.partition_logs import UnsyncedFiles
 
 NOW_MS = 1_700_000_000_000
@@ -85,6 +87,7 @@ class Rig:
             metadata_sync=self.sync,
             log_manager=self.log_manager,
             log_cleaner=idle_cleaner(self.log_manager, lambda: self.config, files, self.disk),
+            disk=self.disk,
             on_created=self.come.append,
             on_deleted=self.gone.append,
             now_ms=lambda: NOW_MS,
@@ -120,8 +123,7 @@ async def test_a_topic_is_there_with_its_logs_and_on_disk_when_the_answer_comes(
 async def test_the_answer_waits_for_the_disk_but_the_topic_does_not(rig: Rig) -> None:
     rig.sync.may_end.clear()
     creation = asyncio.ensure_future(rig.admin.create([NewTopic(name="t")]))
-    await asyncio.sleep(0)
-    assert "t" in rig.metadata.topics
+    await until(lambda: rig.come)
     assert rig.log_manager.get("t", 1).log_end_offset == 0
     assert not creation.done()
     rig.sync.may_end.set()
@@ -228,6 +230,32 @@ async def test_a_topic_made_again_is_another_one_and_empty(rig: Rig) -> None:
     assert rig.log_manager.get("t", 0).log_end_offset == 0
 
 
+async def test_a_topic_that_is_deleted_and_made_at_once_is_whole(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    put(rig.log_manager.get("t", 0), b"old")
+    requests = [rig.admin.delete([TopicRef("t")]), rig.admin.create([NewTopic(name="t")])]
+    [deleted], created = await asyncio.gather(*requests)
+    assert (deleted.error, code_of(created["t"])) == (None, None)
+    log = rig.log_manager.get("t", 0)
+    assert (log.topic_id, log.log_end_offset) == (rig.metadata.topics["t"].id, 0)
+
+
+async def test_a_change_is_seen_through_when_its_client_goes_away(rig: Rig) -> None:
+    for change, done in (
+        (rig.admin.create([NewTopic(name="t")]), rig.come),
+        (rig.admin.create_partitions([MorePartitions(name="t", count=3)]), rig.come),
+        (rig.admin.delete([TopicRef("t")]), rig.gone),
+    ):
+        request = asyncio.ensure_future(change)
+        await asyncio.sleep(0)
+        request.cancel()
+        await rig.admin.close()
+        assert request.cancelled()
+        assert [topic.name for topic in done] == ["t"]
+    assert rig.log_manager.logs() == []
+    assert len(rig.log_manager.deletions) == 3
+
+
 async def test_who_waits_for_records_of_a_deleted_topic_looks_again_at_once(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
     waiters = FetchWaiters(asyncio.get_running_loop())
@@ -262,6 +290,11 @@ class FullDisk(UnsyncedFiles):
             raise OSError(28, "No space left on device")
         super().make_directory(path)
 
+    def rename(self, source: Path, target: Path) -> None:
+        if self.is_full and source.is_dir():
+            raise OSError(28, "No space left on device")
+        super().rename(source, target)
+
 
 async def test_a_topic_whose_logs_cannot_be_made_is_there_and_offline(tmp_path: Path) -> None:
     files = FullDisk()
@@ -272,4 +305,22 @@ async def test_a_topic_whose_logs_cannot_be_made_is_there_and_offline(tmp_path: 
     with pytest.raises(ApiError) as refusal:
         rig.log_manager.get("t", 0)
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    rig.close()
+
+
+async def test_a_topic_made_again_does_not_get_records_that_could_not_be_deleted(
+    tmp_path: Path,
+) -> None:
+    files = FullDisk()
+    rig = Rig(tmp_path / "data", files)
+    await rig.admin.create([NewTopic(name="t")])
+    put(rig.log_manager.get("t", 0), b"old")
+    files.is_full = True
+    await rig.admin.delete([TopicRef("t")])
+    files.is_full = False
+    await rig.admin.create([NewTopic(name="t")])
+    with pytest.raises(ApiError, match="topic id") as refusal:
+        rig.log_manager.get("t", 0)
+    assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not rig.log_manager.offline
     rig.close()

@@ -1,0 +1,80 @@
+"""Logs of new partitions: their files are made on any thread, then the table gets them."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.errors import ApiError
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.log import PartitionLog
+
+from .data_directory import DataDirectory
+from .log_opening import LogOpening
+
+
+class NewLog(NamedTuple):
+    """A partition that is to have a log; `directory_id` is where, if that directory is online."""
+
+    topic: str
+    partition: int
+    topic_id: bytes
+    config: TopicConfig
+    leader_epoch: int = 0
+    directory_id: bytes | None = None
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.topic, self.partition
+
+
+class MadeLog(NamedTuple):
+    """A log that was made in `home`, or why it was not."""
+
+    new: NewLog
+    home: DataDirectory
+    log: PartitionLog | OSError | CorruptRecordError | ApiError
+
+
+class LogCreation:
+    """Logs that nobody knows of yet. `run` on any thread, then `finish` on the broker's."""
+
+    def __init__(
+        self,
+        opening: LogOpening,
+        wanted: Sequence[tuple[NewLog, DataDirectory]],
+        now_ms: int,
+        settle: Callable[[MadeLog], None],
+    ) -> None:
+        """`settle` is called by `finish` with each."""
+        self._opening = opening
+        self._wanted = wanted
+        self._now_ms = now_ms
+        self._settle = settle
+        self._made: list[MadeLog] = []
+
+    def run(self) -> None:
+        """Make them all, whatever becomes of the others."""
+        for new, home in self._wanted:
+            log: PartitionLog | OSError | CorruptRecordError | ApiError
+            try:
+                log = self._make(new, home)
+            except (OSError, CorruptRecordError, ApiError) as error:
+                log = error
+            self._made.append(MadeLog(new, home, log))
+
+    def _make(self, new: NewLog, home: DataDirectory) -> PartitionLog:
+        log = self._opening.make(home, new.key, new.config, self._now_ms)
+        try:
+            log.assign_topic_id(new.topic_id)
+            log.become_leader(max(new.leader_epoch, log.leader_epoch))
+        except ApiError as error:
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from error
+            raise  # what lies there is another topic's
+        return log
+
+    def finish(self) -> None:
+        """From here on they are served; those that could not be made answer with the reason."""
+        for made in self._made:
+            self._settle(made)
