@@ -5,8 +5,9 @@ from another directory is told beside those that lie here, with how far it is be
 still to be recovered, or cannot be read, with lag -1: nobody knows. v4 total and
 usable bytes · v5 whether it is cordoned: gets no new partitions."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
@@ -24,29 +25,53 @@ from odradek.storage.log_manager import LogManager
 UNKNOWN_LAG = -1
 
 
-def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+async def handle(
+    context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     paths = dict.fromkeys(path.absolute() for path in context.broker.config.data_directories)
-    return DescribeLogDirsResponse(results=[describe(context, path, wanted) for path in paths])
+    return DescribeLogDirsResponse(
+        results=[await describe(context, path, wanted) for path in paths]
+    )
 
 
-def describe(
+class Sizes(NamedTuple):
+    """What the file system says: of all, of what is free, and of the logs that are not open."""
+
+    total_bytes: int
+    usable_bytes: int
+    not_open: Mapping[TopicPartition, int]
+
+
+def sizes_in(context: RequestContext, path: Path) -> Sizes:
+    """On any thread. Raises OSError."""
+    files, manager = context.broker.files, context.broker.log_manager
+    not_open = [found for found in manager.not_open() if found.directory.path == path]
+    return Sizes(
+        files.total_bytes(path),
+        files.free_bytes(path),
+        {found.key: manager.stored_bytes(found) for found in not_open},
+    )
+
+
+async def describe(
     context: RequestContext, path: Path, wanted: Collection[tuple[str, int]] | None
 ) -> DescribeLogDirsResult:
     manager = context.broker.log_manager
     if path in manager.offline:
         return refused(path)
-    topics: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
-        total_bytes = context.broker.files.total_bytes(path)
-        usable_bytes = context.broker.files.free_bytes(path)
-        for (topic, index), partition in partitions_in(manager, path):
-            if wanted is None or (topic, index) in wanted:
-                topics.setdefault(topic, []).append(partition)
+        sizes = await context.broker.disk.run(sizes_in, context, path)
     except OSError:
         return refused(path)
+    if path in manager.offline:
+        return refused(path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for (topic, index), partition in partitions_in(manager, path, sizes):
+        if wanted is None or (topic, index) in wanted:
+            topics.setdefault(topic, []).append(partition)
     knows_cordoned = (
         context.broker.metadata.features.metadata_version >= FIRST_VERSION_WITH_CORDONED
     )
@@ -56,8 +81,8 @@ def describe(
             DescribeLogDirsTopic(name=name, partitions=partitions)
             for name, partitions in topics.items()
         ],
-        total_bytes=total_bytes,
-        usable_bytes=usable_bytes,
+        total_bytes=sizes.total_bytes,
+        usable_bytes=sizes.usable_bytes,
         is_cordoned=knows_cordoned and path in context.broker.config.cordoned_directories,
     )
 
@@ -69,7 +94,7 @@ def refused(path: Path) -> DescribeLogDirsResult:
 
 
 def partitions_in(
-    manager: LogManager, path: Path
+    manager: LogManager, path: Path, sizes: Sizes
 ) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition]]:
     for log in manager.logs():
         if manager.directory_of(log).path == path:
@@ -81,10 +106,10 @@ def partitions_in(
             )
             yield log.key, partition
     for found in manager.not_open():
-        if found.directory.path == path:
+        if found.key in sizes.not_open:
             partition = DescribeLogDirsPartition(
                 partition_index=found.partition,
-                partition_size=manager.stored_bytes(found),
+                partition_size=sizes.not_open[found.key],
                 offset_lag=UNKNOWN_LAG,
                 is_future_key=False,
             )

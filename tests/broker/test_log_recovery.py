@@ -235,7 +235,7 @@ async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuc
 async def described(broker: Broker) -> dict[int, tuple[int, int]]:
     """Size and lag of each partition of `t`, as DescribeLogDirs tells them."""
     context = request_context(broker, 4, NOW_MS)
-    answer = describe_log_dirs.handle(context, DescribeLogDirsRequest(topics=None))
+    answer = await describe_log_dirs.handle(context, DescribeLogDirsRequest(topics=None))
     [found] = [topic for topic in answer.results[0].topics if topic.name == "t"]
     return {one.partition_index: (one.partition_size, one.offset_lag) for one in found.partitions}
 
