@@ -93,6 +93,7 @@ class PartitionLog:
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self.leader_epoch = loaded.epochs.latest.epoch if loaded.epochs.latest else 0
+        self.is_prepared = loaded.segments.active.is_appendable  # an append need not read
         self.on_append: set[Callable[[PartitionLog], None]] = set()
         self.on_roll: set[Callable[[PartitionLog], None]] = set()
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
@@ -191,6 +192,15 @@ class PartitionLog:
             self._books.note(path)
 
     # --- append
+
+    def prepare_append(self) -> None:
+        """Read what the first append needs; twice is harmless. Raises KAFKA_STORAGE_ERROR."""
+        self.check_online()
+        try:
+            self.segments.active.prepare_append()
+        except OSError as error:
+            raise self.failed("append", error) from error
+        self.is_prepared = True
 
     def append(
         self,

@@ -294,6 +294,13 @@ class Segment:
             self._grow_indexes()
         return self._index_room <= 0
 
+    def prepare_append(self) -> None:
+        """Read what the first append after an open needs, and make room in the indexes."""
+        self._file = self.file
+        self._first_timestamp_ms = self.first_timestamp_ms if self.size_bytes else None
+        if not self._grown:
+            self._grow_indexes()
+
     def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment would be with a record of that timestamp, by its first batch."""
         first_ms = self.first_timestamp_ms

@@ -1,12 +1,13 @@
 """Produce (key 0, v0-13).
 
-Each partition's field is one record batch, which is checked by its header and stored as it came.
-Clients of the 0.8 to 0.10 days (v0-2) send message sets, of which a batch is made first. (Kafka
-only announces these, for old librdkafka gives up otherwise: KAFKA-18659.)
-acks=0 is not answered, and an error then closes the connection, for there is no other way to tell.
-Where flush.messages is reached, the answer waits for the fsync that covers the records.
-A batch whose records take long to check is checked in another process (record_walks) and stored
-when that is done; the request's other batches are stored at once.
+Each partition's field is one record batch, which is checked by its header and stored unchanged.
+Clients of Kafka 0.8 to 0.10 (v0-2) send message sets, which are converted to a batch first. (Kafka
+only announces these versions, because old librdkafka gives up otherwise: KAFKA-18659.)
+acks=0 gets no response; an error then closes the connection, which is the only way to report it.
+Where flush.messages is reached, the response waits for the fsync that covers the records.
+A batch is stored late if its records take long to check, which another process does (record_walks),
+or if its log must be read from the disk before its first append. The request's other batches are
+stored at once.
 v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
 Not done: transactional batches."""
 
@@ -64,13 +65,21 @@ TELLS_LOG_START = frozenset(
 )
 
 
+class ColdLogError(Exception):
+    """The log was not appended to since it was opened: it must be read first. `batch` is a copy."""
+
+    def __init__(self, batch: bytes) -> None:
+        super().__init__()
+        self.batch = batch
+
+
 class LateBatch(NamedTuple):
-    """A batch that is to be checked elsewhere, and where in the response it is told of."""
+    """A batch that cannot be appended yet, why, and the place of its answer in the response."""
 
     topic: ProduceTopicData
     answers: list[ProducePartitionResponse]
     position: int
-    wanted: WalkTooLongError
+    reason: WalkTooLongError | ColdLogError
 
 
 def handle(
@@ -100,22 +109,15 @@ async def answer_late(
     late: list[LateBatch],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse | None:
-    """The answer, once the late batches are checked and stored, each as soon as it can be."""
+    """The response, once the late batches are stored, each as soon as it can be."""
     due = dict(due)
 
-    async def store(
-        topic: ProduceTopicData, wanted: WalkTooLongError, index: int
-    ) -> ProducePartitionResponse:
-        answer = await append_late(context, request, topic, index, wanted)
+    async def store(each: LateBatch) -> None:
+        each.answers[each.position] = await append_late(context, request, each)
         if context.broker.log_syncs.due:
             due.update(context.broker.log_syncs.take_due())
-        return answer
 
-    answers = await asyncio.gather(
-        *(store(each.topic, each.wanted, each.answers[each.position].index) for each in late)
-    )
-    for each, answer in zip(late, answers, strict=True):
-        each.answers[each.position] = answer
+    await asyncio.gather(*map(store, late))
     if request.acks == 0:
         close_on_error(topics)
         return None
@@ -125,28 +127,43 @@ async def answer_late(
 
 
 async def append_late(
-    context: RequestContext,
-    request: ProduceRequest,
-    topic: ProduceTopicData,
-    index: int,
-    wanted: WalkTooLongError,
+    context: RequestContext, request: ProduceRequest, late: LateBatch
 ) -> ProducePartitionResponse:
-    """Append a batch after it was checked; one that was made of messages may be to check again."""
+    """Append a batch once what it waits for is done; it may then have to wait for the other."""
+    index, reason = late.answers[late.position].index, late.reason
     while True:
         try:
-            found = await context.broker.record_walks.run(wanted.walk, wanted.batch)
-            name = writable_topic(context, request, topic)  # it may have gone meanwhile
+            batch, walked = await make_ready(context, late.topic, index, reason)
+            name = writable_topic(context, request, late.topic)  # it may be deleted by now
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()
-        walked = found if isinstance(found, WalkedRecords) else None
-        batch = wanted.batch if isinstance(found, WalkedRecords) else memoryview(found)
         try:
             return append_to_partition(
                 context, name, ProducePartitionData(index=index, records=batch), walked
             )
-        except WalkTooLongError as again:
-            wanted = again
+        except (WalkTooLongError, ColdLogError) as again:
+            reason = again
+
+
+async def make_ready(
+    context: RequestContext,
+    topic: ProduceTopicData,
+    index: int,
+    reason: WalkTooLongError | ColdLogError,
+) -> tuple[memoryview | bytes, WalkedRecords | None]:
+    """Read a cold log, or check a batch elsewhere. Returns the batch and what the check found."""
+    broker = context.broker
+    if isinstance(reason, ColdLogError):
+        name = topic_name(context, topic)
+        await broker.cold_reads.look_up(
+            lambda: broker.log_manager.get(name, index).prepare_append()
+        )
+        return reason.batch, None
+    found = await broker.record_walks.run(reason.walk, reason.batch)
+    if isinstance(found, WalkedRecords):
+        return reason.batch, found
+    return memoryview(found), None
 
 
 async def answer_when_synced(
@@ -201,7 +218,7 @@ def append_to_topic(
     topic: ProduceTopicData,
     late: list[LateBatch],
 ) -> ProduceTopicResponse:
-    """What became of the batches of a topic; those that take long are added to `late`."""
+    """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
     partitions: list[ProducePartitionResponse] = []
     try:
         name = writable_topic(context, request, topic)
@@ -211,8 +228,8 @@ def append_to_topic(
         for partition in topic.partition_data:
             try:
                 partitions.append(append_to_partition(context, name, partition))
-            except WalkTooLongError as wanted:
-                late.append(LateBatch(topic, partitions, len(partitions), wanted))
+            except (WalkTooLongError, ColdLogError) as reason:
+                late.append(LateBatch(topic, partitions, len(partitions), reason))
                 partitions.append(
                     ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
                 )
@@ -221,13 +238,18 @@ def append_to_topic(
     )
 
 
+def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
+    """The topic's name, which newer clients do not send. Raises UNKNOWN_TOPIC_ID."""
+    if context.api_version >= FIRST_VERSION_BY_ID:
+        return context.broker.topic_name(topic.topic_id)
+    return topic.name
+
+
 def writable_topic(
     context: RequestContext, request: ProduceRequest, topic: ProduceTopicData
 ) -> str:
-    """The name of a topic that the request may write to."""
-    name = topic.name
-    if context.api_version >= FIRST_VERSION_BY_ID:
-        name = context.broker.topic_name(topic.topic_id)
+    """The name of a topic that the request may write to. Raises ApiError."""
+    name = topic_name(context, topic)
     if request.acks not in (-1, 0, 1):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
@@ -243,7 +265,10 @@ def append_to_partition(
     partition: ProducePartitionData,
     walked: WalkedRecords | None = None,
 ) -> ProducePartitionResponse:
-    """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`."""
+    """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`.
+
+    Raises ColdLogError.
+    """
     log_start_offset = UNKNOWN_OFFSET
     try:
         log = context.broker.log_manager.get(topic, partition.index)
@@ -251,6 +276,8 @@ def append_to_partition(
         batch = partition.records
         if batch is None or isinstance(batch, SplicedRecords):
             raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
+        if not log.is_prepared:
+            raise ColdLogError(bytes(batch))
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
             batch = batch_of_messages(log, batch)
             if not batch:
