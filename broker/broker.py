@@ -176,6 +176,7 @@ class Broker:
             log_syncs=self.log_syncs,
             log_cleaner=self.log_cleaner,
             disk=self.disk,
+            cold_reads=self.cold_reads,
             in_background=self.in_background,
             now_ms=now_ms,
         )
@@ -230,7 +231,7 @@ class Broker:
             now_ms=now_ms,
         )
         self.metadata_snapshots = MetadataSnapshots(
-            self.controller, keeper, self.metadata_sync, self.disk, self.now_ms
+            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.now_ms
         )
 
     def _open_logs(self) -> list[DataDirectory]:

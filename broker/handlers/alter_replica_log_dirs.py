@@ -4,6 +4,8 @@ Moves partitions to other log directories of this broker. The answer says that a
 goes on in the background, and DescribeLogDirs tells how far it is. The directory a partition moves
 to already: nothing changes. The one it lies in: the move is cancelled."""
 
+import asyncio
+
 from odradek.broker.requests.context import RequestContext
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_replica_log_dirs import (
@@ -14,7 +16,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 )
 
 
-def handle(
+async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     wanted: dict[str, dict[int, str]] = {}
@@ -27,18 +29,23 @@ def handle(
         results=[
             AlterReplicaLogDirTopicResult(
                 topic_name=name,
-                partitions=[move(context, name, index, path) for index, path in paths.items()],
+                partitions=[
+                    await move(context, name, index, path) for index, path in paths.items()
+                ],
             )
             for name, paths in wanted.items()
         ]
     )
 
 
-def move(
+async def move(
     context: RequestContext, topic: str, index: int, path: str
 ) -> AlterReplicaLogDirPartitionResult:
     try:
-        context.broker.log_mover.alter(topic, index, path)
+        prepared = context.broker.log_mover.alter(topic, index, path)
     except ApiError as error:
         return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error.code)
+    refusal = await asyncio.shield(prepared) if prepared is not None else None
+    if refusal is not None:
+        return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=refusal.code)
     return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=ErrorCode.NONE)

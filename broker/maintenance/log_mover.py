@@ -27,6 +27,7 @@ from .throttle import LONGEST_SLEEP_SECONDS, Pace
 
 if TYPE_CHECKING:
     from odradek.broker.admin.config_in_force import ConfigInForce
+    from odradek.broker.disk.cold_reads import ColdReads
     from odradek.broker.disk.disk_executor import DiskExecutor
     from odradek.broker.disk.log_sync import LogSyncs
     from odradek.coordinator.metadata.controller import Controller
@@ -51,7 +52,7 @@ class _EndedError(Exception):
 class LogMover:
     """Begins moves that are asked for, goes on with those that were found, sees them through."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the parts of the broker that it joins
         self,
         *,
         moves: LogMoves,
@@ -60,6 +61,7 @@ class LogMover:
         log_syncs: LogSyncs,
         log_cleaner: LogCleaner,
         disk: DiskExecutor,
+        cold_reads: ColdReads,
         in_background: Callable[[Coroutine[None, None, None]], None],
         now_ms: Callable[[], int],
     ) -> None:
@@ -71,6 +73,7 @@ class LogMover:
         self._cleaner = log_cleaner
         self._retention = log_cleaner.retention
         self._disk = disk
+        self._cold_reads = cold_reads
         self._in_background = in_background
         self._now_ms = now_ms
         self._slots = asyncio.Semaphore(AT_A_TIME)
@@ -82,16 +85,17 @@ class LogMover:
         """Go on with what the last stop has interrupted."""
         for future in list(self._manager.futures.values()):
             logger.info("%s: goes on moving to %s", future.log.name, future.home.path)
-            self._in_background(self._move(future))
+            self._in_background(self._see_through(future))
 
     def close(self) -> None:
         """End at the next pause; what was copied stays for the next start."""
         if not self._closed.done():
             self._closed.set_result(None)
 
-    def alter(self, topic: str, index: int, path: str) -> None:
+    def alter(self, topic: str, index: int, path: str) -> asyncio.Future[ApiError | None] | None:
         """Have the partition in the directory of that name: when this returns it is on its way.
 
+        To be waited for: whether the directory it goes to could be prepared. None: nothing to do.
         Raises ApiError: INVALID_TOPIC_EXCEPTION, LOG_DIR_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION,
         REPLICA_NOT_AVAILABLE, INVALID_REPLICA_ASSIGNMENT (cordoned), KAFKA_STORAGE_ERROR.
         """
@@ -107,7 +111,8 @@ class LogMover:
         if future is None and self._manager.directory_of(log) is not home:
             future = self._moves.begin(log, home)
             logger.info("%s: begins to move to %s", log.name, home.path)
-            self._in_background(self._move(future))
+            return self._begin(future)
+        return None
 
     def _home(self, path: str) -> DataDirectory:
         config = self._in_force.current
@@ -135,7 +140,28 @@ class LogMover:
 
     # -- one move ---------------------------------------------------------------------------------
 
-    async def _move(self, future: FutureLog) -> None:
+    def _begin(self, future: FutureLog) -> asyncio.Future[ApiError | None]:
+        prepared: asyncio.Future[ApiError | None] = asyncio.get_running_loop().create_future()
+        self._in_background(self._move(future, prepared))
+        return prepared
+
+    async def _move(self, future: FutureLog, prepared: asyncio.Future[ApiError | None]) -> None:
+        refusal = await self._prepare(future)
+        prepared.set_result(refusal)
+        if refusal is None:
+            await self._see_through(future)
+
+    async def _prepare(self, future: FutureLog) -> ApiError | None:
+        """Why it cannot be moved there."""
+        try:
+            await self._disk.run(future.prepare)
+        except OSError as error:
+            self._give_up(future, error)
+            text = f"{future.log.name} cannot be moved to {future.home.path}: {error}"
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+        return None
+
+    async def _see_through(self, future: FutureLog) -> None:
         async with self._slots:
             source = self._manager.directory_of(future.log) if self._goes_on(future) else None
             try:
@@ -153,11 +179,12 @@ class LogMover:
         """Once the new directory holds all records, everything on the disk says so, too."""
         await self._cleaner.call_off([future.key])  # and it does not begin again until the end
         await self._catch_up(future)
-        await self._carry_out(future, future.reveal())
+        await self._carry_out(future, await self._cold_reads.look_up(future.reveal))
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
         await self._log_syncs.flush(self._controller.log)
         while True:
+            await self._cold_reads.look_up(future.look_at_the_rest)
             await self._catch_up(future)
             if not self._retention.removes_from(future.key):
                 break
@@ -170,7 +197,9 @@ class LogMover:
             await self._keep_to_the_rate(future)
             self._check(future)
             rate = self._pace.bytes_per_second
-            plan = future.next_copy(COPY_BYTES if rate < 0 else max(int(rate), LEAST_BYTES))
+            most_bytes = COPY_BYTES if rate < 0 else max(int(rate), LEAST_BYTES)
+            plan = await self._cold_reads.look_up(partial(future.next_copy, most_bytes))
+            self._check(future)
             if plan is None:
                 return
             await self._carry_out(future, plan)

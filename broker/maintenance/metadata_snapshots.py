@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.metadata.metadata_image import MetadataImage
@@ -20,6 +21,7 @@ from odradek.storage.filenames import MetadataSnapshotName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.disk.cold_reads import ColdReads
     from odradek.broker.disk.disk_executor import DiskExecutor
     from odradek.broker.disk.log_sync import LogSync
     from odradek.coordinator.metadata.controller import Controller
@@ -37,17 +39,19 @@ class MetadataSnapshots:
         keeper: SnapshotKeeper,
         sync: LogSync,
         disk: DiskExecutor,
+        cold_reads: ColdReads,
         now_ms: Callable[[], int],
     ) -> None:
         self._controller = controller
         self._keeper = keeper
         self._sync = sync
         self._disk = disk
+        self._cold_reads = cold_reads
         self._now_ms = now_ms
 
     async def write_if_due(self) -> None:
         """Write one if it is time. Raises OSError."""
-        reason = self._keeper.why_due(self._now_ms())
+        reason = await self._cold_reads.look_up(partial(self._keeper.why_due, self._now_ms()))
         if reason is not None and not self._controller.metadata.in_transaction:
             await self.write(reason)
 
@@ -74,6 +78,8 @@ class MetadataSnapshots:
         logger.info("wrote %s: %s", path, reason)
         return name
 
-    def clean(self) -> None:
+    async def clean(self) -> None:
         """Drop old snapshots, and the log before those that stay. Raises OSError, ApiError."""
-        self._keeper.clean(self._now_ms())
+        now_ms = self._now_ms()
+        await self._cold_reads.look_up(partial(self._keeper.look, now_ms))
+        self._keeper.clean(now_ms)

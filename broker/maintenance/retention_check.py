@@ -38,7 +38,7 @@ class RetentionCheck:
         now_ms: Callable[[], int],
     ) -> None:
         self._manager = manager
-        self._cold_reads = cold_reads
+        self.cold_reads = cold_reads
         self._disk = disk
         self._now_ms = now_ms
         self._removals: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -69,7 +69,7 @@ class RetentionCheck:
 
     async def _check(self, log: PartitionLog, is_wanted: Callable[[PartitionLog], bool]) -> None:
         now_ms = self._now_ms()
-        found = await self._cold_reads.look_up(partial(self._find, log, is_wanted, now_ms))
+        found = await self.cold_reads.look_up(partial(self._find, log, is_wanted, now_ms))
         if found:
             removal = log.begin_removal(announce(log, found), now_ms)
             task = asyncio.ensure_future(self._remove(log, removal))

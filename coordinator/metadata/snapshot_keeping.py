@@ -98,12 +98,12 @@ class SnapshotKeeper:
     def _bytes_behind_last(self) -> int:
         log = self._log
         if log.log_end_offset != self._seen_end_offset:
-            self._seen_end_offset = log.log_end_offset
             first, *rest = log.segments.between(self._last_end_offset)
             found = first.find(self._last_end_offset)
             position = found.position if found is not None else first.size_bytes
             self._new_bytes = sum(segment.size_bytes for segment in rest)
             self._new_bytes += first.size_bytes - position
+            self._seen_end_offset = log.log_end_offset
         return self._new_bytes
 
     def begin(self, end_offset: int, now_ms: int) -> None:
@@ -126,6 +126,12 @@ class SnapshotKeeper:
         return path
 
     # -- cleaning -------------------------------------------------------------------------------
+
+    def look(self, now_ms: int) -> None:
+        """Read all that `clean` will ask for, and change nothing. Raises OSError."""
+        for name in self._names():
+            self._files.size(self._path(name))
+            self._last_contained_ms(name, now_ms)
 
     def clean(self, now_ms: int) -> int:
         """Drop what is over the limits; how many snapshots went. Raises OSError, ApiError."""

@@ -1,5 +1,6 @@
 """A log on its way to another log directory: `TOPIC-PARTITION.UNIQUEID-future` there.
 
+    prepare                     what lies there already is looked at
     next_copy, run, note        until little is left: closed segments first, the oldest before all
     reveal, run, note           what was copied of the active segment gets its own name
     (the metadata names the new directory)
@@ -44,10 +45,7 @@ class FutureLog:
     """The copy of `log` in `path`, a directory in `home`. Born empty, or with what lies there."""
 
     def __init__(self, files: Files, log: PartitionLog, home: DataDirectory, path: Path) -> None:
-        """Keep the closed segments that lie there and are the log's; remove all else.
-
-        Raises OSError.
-        """
+        """Only makes the directory; see `prepare`. Raises OSError."""
         self.log = log
         self.home = home
         self.path = path
@@ -58,10 +56,16 @@ class FutureLog:
         self._done: set[Segment] = set()
         self._revealed: set[Segment] = set()  # whose .log has its own name before all is copied
         files.make_directory(path)
+
+    def prepare(self) -> None:
+        """Keep the closed segments that lie there and are the log's; remove all else.
+
+        To be called once, before anything is copied, on any thread. Raises OSError.
+        """
         self._keep_what_is_sound()
-        if log.topic_id is not None:
-            write_topic_id(files, path / PARTITION_METADATA, log.topic_id)
-        files.fsync_directory(home.path)
+        if self.log.topic_id is not None:
+            write_topic_id(self._files, self.path / PARTITION_METADATA, self.log.topic_id)
+        self._files.fsync_directory(self.home.path)
 
     def __repr__(self) -> str:
         return f"FutureLog({self.log.name}, {self.path})"
@@ -174,6 +178,11 @@ class FutureLog:
             del self._copied[gone]
             self._done.discard(gone)
 
+    def look_at_the_rest(self) -> None:
+        """Read what `finish` will read, and change nothing. Raises OSError."""
+        self._plan(self.log.segments.active, 0, is_whole=True)
+        self._missing_snapshots()
+
     def finish(self, *, sync: bool) -> list[Path]:
         """Copy what is left, here and now: the log is the same in both directories then.
 
@@ -182,11 +191,13 @@ class FutureLog:
         """
         active = self.log.segments.active
         self._plan(active, active.size_bytes, is_whole=True).run(sync=sync)
-        small = self._copy_snapshots()
+        snapshots = self._missing_snapshots()
+        for path, data in snapshots.items():
+            self._files.write(path, data, sync=False)
         epochs = self.path / LEADER_EPOCH_CHECKPOINT
         write_epochs(self._files, epochs, self.log.epochs.entries, sync=False)
         self._mark_what_is_gone()
-        return [*small, epochs]
+        return [*snapshots, epochs]
 
     def _plan(
         self,
@@ -245,16 +256,17 @@ class FutureLog:
 
     # --- the books
 
-    def _copy_snapshots(self) -> list[Path]:
-        """The producer snapshots that did not come with a segment."""
-        copied = []
-        for offset in self.log.producers.snapshot_offsets:
-            name = segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
-            if not self._files.exists(self.path / name):
-                data = self._files.read(self.log.directory / name)
-                self._files.write(self.path / name, data, sync=False)
-                copied.append(self.path / name)
-        return copied
+    def _missing_snapshots(self) -> dict[Path, bytes]:
+        """The producer snapshots that did not come with a segment, by where they belong."""
+        names = [
+            segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
+            for offset in self.log.producers.snapshot_offsets
+        ]
+        return {
+            self.path / name: self._files.read(self.log.directory / name)
+            for name in names
+            if not self._files.exists(self.path / name)
+        }
 
     def _mark_what_is_gone(self) -> None:
         """Files of segments that the log has let go of since they were copied, to be deleted."""

@@ -58,7 +58,7 @@ class LogMoves:
     # --- a move
 
     def begin(self, log: PartitionLog, home: DataDirectory) -> FutureLog:
-        """An empty future of the log in another directory.
+        """An empty future of the log in another directory, still to be prepared.
 
         Raises ApiError: INVALID_TOPIC_EXCEPTION for a name that has no room for the suffix,
         KAFKA_STORAGE_ERROR.
@@ -165,7 +165,9 @@ class LogMoves:
         elif manager.directory_of(log) is home:
             manager.delete_directory(home, path, key, now_ms)
         elif not self._is_longer(home, path, log, partition, now_ms):
-            manager.futures[key] = FutureLog(self._files, log, home, path)
+            copy = FutureLog(self._files, log, home, path)
+            copy.prepare()
+            manager.futures[key] = copy
 
     def _is_longer(
         self,

@@ -51,7 +51,7 @@ async def test_old_snapshots_go_by_the_configuration(tmp_path: Path) -> None:
     for name in ("a", "b"):
         await broker.topic_admin.create([NewTopic(name=name)])
         await broker.metadata_snapshots.write_if_due()
-    broker.metadata_snapshots.clean()
+    await broker.metadata_snapshots.clean()
     [kept] = snapshots_in(Files(), broker.metadata_log.directory)
     assert broker.metadata_log.log_start_offset == kept.end_offset
     await broker.close()

@@ -155,6 +155,8 @@ class SlowFiles(Files):
 
     def rename(self, source: Path, target: Path) -> None:
         self._changes("rename", source, target)
+        below = [name for name in self._names if name.is_relative_to(source)]
+        self._names.update(target / name.relative_to(source) for name in below)
         super().rename(source, target)
 
     def link(self, source: Path, target: Path) -> None:
@@ -231,3 +233,12 @@ def in_words(calls: Iterable[str]) -> str:
         kind, what = call.split(" ", 1)
         by_kind.setdefault(kind, []).append(what)
     return "; ".join(f"{kind} {', '.join(whats)}" for kind, whats in by_kind.items())
+
+
+def calls_in(words: str) -> set[str]:
+    """The calls that `in_words` has made one line of."""
+    calls = set()
+    for kinds in filter(None, words.split("; ")):
+        kind, whats = kinds.split(" ", 1)
+        calls |= {f"{kind} {what}" for what in whats.split(", ")}
+    return calls

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from odradek.storage.cleaning.plan import LogToClean, assess
+from odradek.storage.files import WouldWaitError
 
 if TYPE_CHECKING:
+    from odradek.broker.disk.cold_reads import ColdReads
     from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
     from odradek.storage.log import PartitionLog
     from odradek.storage.log_manager import LogManager
@@ -30,6 +33,7 @@ class CleaningChoice:
         manager: LogManager,
         checkpoints: CleanerCheckpoints,
         books: CleanerBooks,
+        cold_reads: ColdReads,
         now_ms: Callable[[], int],
     ) -> None:
         self.looked_at_ms: int | None = None
@@ -37,6 +41,7 @@ class CleaningChoice:
         self._manager = manager
         self._checkpoints = checkpoints
         self._books = books
+        self._cold_reads = cold_reads
         self._now_ms = now_ms
 
     async def due(
@@ -52,7 +57,7 @@ class CleaningChoice:
         for number, log in enumerate(self._manager.logs()):
             if number % AT_A_TIME == AT_A_TIME - 1:
                 await asyncio.sleep(0)
-            to_clean = self._look_at(log, now_ms) if self.may_be(log) and is_free(log) else None
+            to_clean = await self._cold_reads.look_up(partial(self._look_at, log, is_free, now_ms))
             if to_clean is not None and to_clean.total_bytes:
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
                 if to_clean.is_due(log.config.min_cleanable_dirty_ratio):
@@ -72,12 +77,18 @@ class CleaningChoice:
             and self._manager.find(*log.key) is log
         )
 
-    def _look_at(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
+    def _look_at(
+        self, log: PartitionLog, is_free: Callable[[PartitionLog], bool], now_ms: int
+    ) -> LogToClean | None:
+        if not (self.may_be(log) and is_free(log)):
+            return None
         try:
             to_clean = assess(log, self._checkpoints.get(log.key), now_ms)
         except OSError as error:
             self._books.disk_failed(log, error)
             return None
+        except WouldWaitError:
+            raise
         except Exception as error:
             # What lies in its segments makes no sense; the others must not suffer for it.
             logger.debug("%s", log.name, exc_info=True)

@@ -77,7 +77,9 @@ class LogCleaner:
         self._rounds: dict[TopicPartition, tuple[CleaningRound, asyncio.Task[None]]] = {}
         self._paused: Counter[TopicPartition] = Counter()
         self._books = CleanerBooks(manager, checkpoints, config, now_ms)
-        self._choice = CleaningChoice(manager, checkpoints, self._books, now_ms)
+        self._choice = CleaningChoice(
+            manager, checkpoints, self._books, retention.cold_reads, now_ms
+        )
 
     # -- life -------------------------------------------------------------------------------------
 

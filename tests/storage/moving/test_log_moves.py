@@ -89,7 +89,9 @@ class Life:
         self, future: FutureLog | None = None, meanwhile: Callable[[], object] = lambda: None
     ) -> None:
         """The whole way to directory two; `meanwhile` is called whenever others have a turn."""
-        future = future or self.moves.begin(self.log, self.directory("two"))
+        if future is None:
+            future = self.moves.begin(self.log, self.directory("two"))
+            future.prepare()
         self.copy(future, meanwhile)
         plan = future.reveal()
         plan.run()
