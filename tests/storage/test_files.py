@@ -4,12 +4,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.compression import Buffer
-from odradek.storage.files import Files, LockHeldError, OpenFile, buffers_after
+from odradek.storage.files import (
+    Attempt,
+    Files,
+    LockHeldError,
+    OpenFile,
+    WouldWaitError,
+    buffers_after,
+)
 from tests.support.golden import golden_program, run_golden_program
 
 
@@ -318,3 +326,49 @@ def test_a_range_is_copied_to_the_same_position(
     with pytest.raises(OSError, match="ends at") as caught:
         files.copy_range(source, target, 10, len(data) - 5)
     assert caught.value.filename == str(tmp_path / "source")
+
+
+# --- attempts
+
+
+def test_an_attempt_does_not_open_files_until_a_thread_has(tmp_path: Path) -> None:
+    files = Files()
+    path = tmp_path / "f"
+    path.write_bytes(b"content")
+    attempt = Attempt(files)
+    with pytest.raises(WouldWaitError) as lacking, attempt:
+        files.open(path)
+    for call in lacking.value.calls.values():
+        call()
+    attempt.made.update(lacking.value.calls)
+    with attempt:
+        assert files.open(path).append_position == 7
+    assert files.size(path) == 7  # no attempt, no limits
+
+
+def test_other_threads_wait_while_an_attempt_is_made(tmp_path: Path) -> None:
+    files = Files()
+    (tmp_path / "f").write_bytes(b"content")
+    with Attempt(files), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(files.size, tmp_path / "f").result() == 7
+
+
+@pytest.mark.parametrize("size", [4, 7, 20])
+def test_what_is_in_the_page_cache_is_read_as_ever(tmp_path: Path, size: int) -> None:
+    files = Files()
+    (tmp_path / "f").write_bytes(b"content")
+    file = files.open(tmp_path / "f")
+    with Attempt(files):
+        assert files.pread(file, size, 0) == b"content"[:size]
+        assert files.pread(file, size, 7) == b""
+
+
+def test_what_must_not_be_broken_off_waits(tmp_path: Path) -> None:
+    files = Files()
+    (tmp_path / "f").write_bytes(b"content")
+    attempt = Attempt(files)
+    with attempt:
+        with files.patient():
+            assert files.size(tmp_path / "f") == 7
+        with pytest.raises(WouldWaitError):
+            files.size(tmp_path / "f")
