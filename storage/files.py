@@ -160,13 +160,13 @@ class Files:
         """As `pread`; None where a part of it is not in the page cache, if the system can tell."""
         if RWF_NOWAIT is None:
             return os.pread(file.fd, size, position)
-        buffer = bytearray(size)
-        view, have = memoryview(buffer), 0
+        buffer, have = bytearray(size), 0
         try:
             while have < size:
-                count = os.preadv(file.fd, [view[have:]], position + have, RWF_NOWAIT)
+                rest = memoryview(buffer)[have:] if have else buffer
+                count = os.preadv(file.fd, (rest,), position + have, RWF_NOWAIT)
                 if not count:
-                    break
+                    return bytes(buffer[:have])
                 have += count
         except OSError as error:
             if error.errno == errno.EAGAIN:
@@ -174,7 +174,7 @@ class Files:
             if error.errno != errno.EOPNOTSUPP:  # a file system without NOWAIT
                 raise
             return os.pread(file.fd, size, position)
-        return bytes(view[:have])
+        return bytes(buffer)
 
     def _must_not_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
         """Raises WouldWaitError inside an attempt for which that call was not made yet."""
