@@ -57,9 +57,9 @@ from .maintenance.cleaning.log_cleaner import LogCleaner
 from .maintenance.log_mover import LogMover
 from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
+from .maintenance.retention_check import RetentionCheck
 from .maintenance.workers.record_walks import RecordWalks
 from .network.group_turns import GroupTurns
-from .maintenance.retention_check import RetentionCheck
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters

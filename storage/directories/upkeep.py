@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
 
 

@@ -22,8 +22,8 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
-from tests.support.contexts import request_context
 from odradek.storage.retention import delete_old_segments
+from tests.support.contexts import request_context
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
