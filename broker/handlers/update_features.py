@@ -27,6 +27,8 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         )
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
+    # min.insync.replicas may have been settled with eligible leader replicas.
+    context.broker.config_in_force.refresh()
     await context.broker.metadata_sync.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:

@@ -15,12 +15,10 @@ from odradek.protocol.records.cluster_metadata import (
     RegisterBrokerRecord,
 )
 
-from .features import KRAFT_VERSION, SERVED
+from .features import SERVED
 
 SUPPORTED_FEATURES = tuple(
-    (name, feature.lowest, feature.highest)
-    for name, feature in SERVED.items()
-    if name != KRAFT_VERSION
+    (name, feature.lowest, feature.highest) for name, feature in SERVED.items()
 )
 
 # What the metadata names where it names no directory. In the log: never renumber.

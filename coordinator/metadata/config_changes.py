@@ -21,14 +21,13 @@ from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigReco
 
 from .configs import ConfigResourceType
 from .features import ELR_VERSION
+from .min_insync_replicas import MIN_INSYNC_REPLICAS
 from .topic_creation import MAX_CONFIG_VALUE_LENGTH, bounded
 
 if TYPE_CHECKING:
     from odradek.config.key import Key
 
     from .cluster_metadata import ClusterMetadata
-
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 # As in Kafka, the lists of other resources are only set whole.
 WITH_LISTS = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)

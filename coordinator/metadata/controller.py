@@ -19,8 +19,10 @@ from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
 from .elections import ElectionType, TopicPartition, elect_leaders, take_over
 from .feature_updates import FeatureUpdate, update_features
+from .features import ELR_VERSION
 from .kraft_log import KraftLog
 from .log_directories import directories_cordoned, directories_offline
+from .min_insync_replicas import settle_min_insync_replicas
 from .producer_ids import ProducerIds, take_block
 from .quorum import sole_quorum, sole_voter
 from .reassignments import assign_directories, assign_directory
@@ -47,6 +49,7 @@ class Controller:
         self.producer_ids = ProducerIds(self._next_producer_ids)
         self._journal = kraft_log.journal
         self._rules = rules
+        self._default_min_insync_replicas = kraft_log.default_min_insync_replicas
 
     @property
     def log(self) -> PartitionLog:
@@ -179,6 +182,11 @@ class Controller:
         outcome = update_features(self.metadata.features, self.quorum.kraft_version, updates)
         if validate_only:
             return
+        if ELR_VERSION in updates and updates[ELR_VERSION].level:
+            settled = settle_min_insync_replicas(
+                self.metadata.configs, self._default_min_insync_replicas
+            )
+            outcome = Outcome(reply=outcome.reply, records=(*settled, *outcome.records))
         if self._journal.commit(outcome, now_ms) > self.quorum.kraft_version:
             self._name_the_voters(now_ms)
 

@@ -5,7 +5,8 @@ what this version of odradek serves (features.SERVED); what Apache Kafka has fin
 can only be taken back to 0. `metadata.version` falls only over versions in which no record has
 changed, for records that the older version cannot read would stay in the log. `kraft.version` rises
 from static voters to voters that the log names, and never falls; it is a control record, which the
-controller writes.
+controller writes. Where eligible leader replicas are turned on, the controller also settles
+min.insync.replicas (min_insync_replicas.py).
 """
 
 from collections.abc import Mapping
@@ -23,12 +24,13 @@ _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 # Features of Apache Kafka 4.3: they need not be served to be set to 0.
 _KAFKAS = frozenset(
     {
-        ELR_VERSION,
         "share.version",
         "streams.version",
         "transaction.version",
     }
 )
+# From which metadata.version on records can name eligible leader replicas: 4.0-IV1.
+_FIRST_VERSION_WITH_ELR = 23
 _NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)
 
 
@@ -63,6 +65,7 @@ def update_features(
         else:
             _check(name, update, features.level(name))
             _check_downgrade(name, update, features)
+            _check_dependency(name, update, features, updates)
             records.append(JournalRecord(FeatureLevelRecord(name=name, feature_level=update.level)))
     return Outcome(reply=kraft_version, records=tuple(records))
 
@@ -111,6 +114,17 @@ def _check_downgrade(name: str, update: FeatureUpdate, features: Features) -> No
         f"Unsupported metadata.version downgrade from {current} to {update.level}. "
         f"Refusing to perform it because {reason}.",
     )
+
+
+def _check_dependency(
+    name: str, update: FeatureUpdate, features: Features, updates: Mapping[str, FeatureUpdate]
+) -> None:
+    if name != ELR_VERSION or not update.level:
+        return
+    wanted = updates.get(METADATA_VERSION)
+    if (wanted.level if wanted else features.metadata_version) < _FIRST_VERSION_WITH_ELR:
+        text = f"It needs {METADATA_VERSION} {_FIRST_VERSION_WITH_ELR}."
+        raise _invalid(name, update.level, text)
 
 
 def _invalid(name: str, level: int, reason: str) -> ApiError:

@@ -48,6 +48,8 @@ SERVED = {
     METADATA_VERSION: ServedFeature(lowest=7, highest=30, at_format=30),
     # Written as a control record, see kraft_log.py.
     KRAFT_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: a partition that loses its leader keeps a record of who may lead it next (KIP-966).
+    ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
 }

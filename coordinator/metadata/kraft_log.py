@@ -21,7 +21,6 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
-    ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
@@ -35,10 +34,10 @@ from odradek.storage.files import Files
 from odradek.storage.log import AppendOrigin, PartitionLog
 
 from .cluster_metadata import ClusterMetadata
-from .configs import ConfigResourceType
 from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
 from .metadata_reading import MetadataReading, check_reading, read_metadata
 from .metadata_snapshot import read_snapshot
+from .min_insync_replicas import settle_min_insync_replicas
 from .quorum import Quorum, QuorumMember, epoch_start
 from .quorum_state import QuorumState, write_quorum_state
 
@@ -50,13 +49,17 @@ DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka passes over such a name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KraftLog:
-    """The metadata log, open and led by this node."""
+    """The metadata log, open and led by this node.
+
+    `default_min_insync_replicas` is what the configuration file says, or Kafka's default.
+    """
 
     journal: Journal
     metadata: ClusterMetadata
     quorum: Quorum
     me: QuorumMember
     leader_epoch: int
+    default_min_insync_replicas: int
 
 
 def open_kraft_log(  # what a start knows
@@ -88,7 +91,14 @@ def open_kraft_log(  # what a start knows
     log.flush(now_ms)
     if quorum.voters is not None:
         quorum = replace(quorum, voters_are_in_log=True)
-    return KraftLog(journal=journal, metadata=metadata, quorum=quorum, me=me, leader_epoch=epoch)
+    return KraftLog(
+        journal=journal,
+        metadata=metadata,
+        quorum=quorum,
+        me=me,
+        leader_epoch=epoch,
+        default_min_insync_replicas=default_min_insync_replicas,
+    )
 
 
 def _put_snapshots_in_order(
@@ -147,7 +157,7 @@ def _activation(
         levels = _feature_levels(first)
         body = list(first)
         if levels.get(ELR_VERSION):
-            body.append(_min_insync_replicas(min_insync_replicas))
+            body += settle_min_insync_replicas(metadata.configs, min_insync_replicas)
         if levels.get(METADATA_VERSION, 0) >= FIRST_VERSION_WITH_TRANSACTIONS:
             begin = JournalRecord(BeginTransactionRecord(name="Bootstrap records"))
             body = [begin, *body, JournalRecord(EndTransactionRecord())]
@@ -161,15 +171,3 @@ def _feature_levels(records: Sequence[JournalRecord]) -> dict[str, int]:
         for record in records
         if isinstance(record.value, FeatureLevelRecord)
     }
-
-
-def _min_insync_replicas(value: int) -> JournalRecord:
-    """Where eligible leader replicas are on, Kafka wants the cluster's default written down."""
-    return JournalRecord(
-        ConfigRecord(
-            resource_type=ConfigResourceType.BROKER,
-            resource_name="",
-            name="min.insync.replicas",
-            value=str(value),
-        )
-    )

@@ -58,7 +58,7 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.cluster_metadata import ConfigRecord, PartitionChangeRecord
+from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.protocol.schema import Message
 from tests.support.contexts import request_context
 
@@ -245,17 +245,8 @@ async def configs_of(rig: Rig, kind: int, name: str, *keys: str) -> dict[str, An
     return {config.name: config for config in result.configs}
 
 
-async def test_what_was_set_on_all_brokers_is_told_with_its_source(rig: Rig) -> None:
+async def test_what_formatting_set_on_all_brokers_is_told_with_its_source(rig: Rig) -> None:
     await rig.broker.topic_admin.create([NewTopic(name="t")])
-    rig.journal(
-        ConfigRecord(
-            resource_type=ConfigResourceType.BROKER,
-            resource_name="",
-            name="min.insync.replicas",
-            value="1",
-        )
-    )
-    rig.broker.config_in_force.refresh()
     defaults = await configs_of(rig, ConfigResourceType.BROKER, "")
     assert {name: (one.value, one.config_source) for name, one in defaults.items()} == {
         "min.insync.replicas": ("1", 3)

@@ -94,7 +94,7 @@ async def test_a_brokers_setting_reaches_the_logs_that_do_not_overrule_it(rig: R
     assert (rig.topic().retention_ms, rig.topic("own").retention_ms) == (6, 7)
     await rig.alter(OURS, ("log.retention.ms", DELETE, None))
     assert rig.topic().retention_ms == 5
-    await rig.alter(ALL, replaces=True)
+    assert await rig.alter(ALL, ("min.insync.replicas", SET, "1"), replaces=True) is None
     assert (rig.topic().retention_ms, rig.topic().max_message_bytes) == (1000, 1_048_588)
 
 

@@ -12,9 +12,7 @@ What may differ, and why, is all here; everything else of an answer must be equa
 - the order of lists that Kafka gives in the order of its hash tables: they are sorted;
 - the end of fetched records: Kafka may cut the last batch in the middle, and a consumer then
   fetches it again; here that piece is taken off;
-- the log start beside INVALID_RECORD: Kafka tells it for some of these refusals;
-- min.insync.replicas, which Kafka sets for the cluster when it formats a directory, for the sake of
-  a feature (eligible leader replicas) that one node has no use for: its source is left out.
+- the log start beside INVALID_RECORD: Kafka tells it for some of these refusals.
 
 An answer with UNKNOWN_SERVER_ERROR is an accident inside Kafka: nothing is learned from it.
 """
@@ -109,9 +107,6 @@ class Transcript:
             fields[name] = sorted(value, key=order) if order and value else value
         if kind == "ProducePartitionResponse" and fields["error_code"] == ErrorCode.INVALID_RECORD:
             fields.pop("log_start_offset")
-        if fields.get("name") == "min.insync.replicas":
-            fields.pop("config_source", None)
-            fields.pop("synonyms", None)
         return fields
 
     def _plain_field(self, name: str, value: Any) -> Any:

@@ -266,7 +266,8 @@ class ApacheKafkaProcess(BrokerProcess):
         properties.write_text("\n".join(lines) + "\n")
         if not (self.data / "meta.properties").exists():
             storage_tool = ["kafka.tools.StorageTool", "format", "-t", "Y45AvnC3Rhqkz8Ak_NyCPA"]
-            JAVA_TOOLS.run(*storage_tool, "-c", str(properties))
+            dynamic = [] if "controller.quorum.voters" in self.settings else ["--standalone"]
+            JAVA_TOOLS.run(*storage_tool, *dynamic, "-c", str(properties))
         return [*self._java(), "kafka.Kafka", str(properties)]
 
     @staticmethod

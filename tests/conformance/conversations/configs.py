@@ -362,6 +362,44 @@ def keys_that_odradek_does_not_use_are_kept(talk: Conversation) -> None:
             _alter(talk, resource, *((name, DELETE, None) for name in names))
 
 
+def min_insync_replicas_belongs_to_the_cluster(talk: Conversation) -> None:
+    """As long as eligible leader replicas are on."""
+    name = "min.insync.replicas"
+    talk.create_topic("insync")
+    talk.create_topic("insync-of-its-own", min_insync_replicas="2")
+    topic, own = (TOPIC, "insync"), (TOPIC, "insync-of-its-own")
+    ours, alls = (BROKER, "0"), (BROKER, "")
+
+    def describe(of_all: str, of_topic: str) -> None:
+        _describe(talk, topic, [name], min_insync_replicas=of_topic)
+        _describe(talk, own, [name], min_insync_replicas="2")
+        _describe(talk, ours, [name], min_insync_replicas=of_all)
+        _describe(talk, alls, [name], min_insync_replicas=of_all)
+
+    describe("1", "1")
+    for wish in ((name, SET, "1"), (name, DELETE, None), (name, SET, "0"), (name, APPEND, "1")):
+        _alter(talk, ours, wish)
+        _check(talk, ours, ("log.retention.ms", SET, "5"), wish)
+    refused: list[Wish] = [(name, DELETE, None), (name, SET, "0"), (name, SET, "many")]
+    for wish in refused:
+        _alter(talk, alls, wish)
+    _replace(talk, _whole(alls, {}))
+    _replace(talk, _whole(alls, {"compression.type": "lz4"}))
+    _replace(talk, _whole(ours, {name: "1"}))
+    _replace(talk, _whole(ours, {}))
+    describe("1", "1")
+    try:
+        _alter(talk, alls, (name, SET, "2"))
+        describe("2", "2")
+        _alter(talk, topic, (name, SET, "3"))
+        describe("2", "3")
+        _alter(talk, topic, (name, DELETE, None))
+        describe("2", "2")
+    finally:
+        _alter(talk, alls, (name, SET, "1"))
+    describe("1", "1")
+
+
 def settings_of_a_broker_are_refused(talk: Conversation) -> None:
     ours, alls = (BROKER, "0"), (BROKER, "")
     for name, value in (

@@ -5,15 +5,30 @@ from pathlib import Path
 
 import pytest
 
+from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.feature_updates import FeatureUpdate, UpgradeType, update_features
-from odradek.coordinator.metadata.features import KRAFT_VERSION, METADATA_VERSION, Features
+from odradek.coordinator.metadata.features import (
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    Features,
+)
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.quorum_state import read_quorum_state
+from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
-from tests.support.metadata_logs import FILES, controller_of, member_of, metadata_log
+from odradek.protocol.records.cluster_metadata import ConfigRecord, FeatureLevelRecord
+from tests.support.metadata_logs import (
+    FILES,
+    ME,
+    controller_of,
+    formatted,
+    member_of,
+    metadata_log,
+)
 
+BROKER = ConfigResourceType.BROKER
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 
@@ -104,6 +119,47 @@ def test_what_kafka_has_finalised_can_be_taken_back() -> None:
         change(features_at(30, transaction=2), transaction=(0, UP))
     with pytest.raises(ApiError):
         change(features_at(30), no_such=(0, UP))
+
+
+@pytest.mark.parametrize(("metadata", "raised_to", "allowed"), [(22, 22, False), (22, 23, True)])
+def test_eligible_leader_replicas_need_a_metadata_version(
+    metadata: int, raised_to: int, allowed: bool
+) -> None:
+    updates = {ELR_VERSION: FeatureUpdate(1), METADATA_VERSION: FeatureUpdate(raised_to)}
+    if allowed:
+        assert len(update_features(features_at(metadata), 1, updates).records) == 2
+        return
+    with pytest.raises(ApiError) as caught:
+        update_features(features_at(metadata), 1, updates)
+    assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
+
+
+@pytest.mark.parametrize(("of_all", "then"), [(None, "1"), ("2", "2")])
+def test_eligible_leader_replicas_settle_min_insync_replicas(
+    of_all: str | None, then: str, tmp_path: Path
+) -> None:
+    """The cluster has a value, and no broker has one of its own."""
+    data = formatted(tmp_path)
+    kraft = open_kraft_log(metadata_log(data), FILES, "cluster", ME, now_ms=1_000)
+    controller = controller_of(kraft)
+    controller.update_features({ELR_VERSION: FeatureUpdate(0, SAFE)}, 0, validate_only=False)
+    brokers = {"": of_all, "1": "3", "7": "1"}
+    records = [config(broker, value) for broker, value in brokers.items()]
+    kraft.journal.commit(Outcome(reply=None, records=tuple(records)), 0)
+
+    controller.update_features({ELR_VERSION: FeatureUpdate(1)}, 0, validate_only=True)
+    assert kraft.metadata.configs.of(BROKER, "7") == {"min.insync.replicas": "1"}
+    controller.update_features({ELR_VERSION: FeatureUpdate(1)}, 0, validate_only=False)
+    assert kraft.metadata.features.level(ELR_VERSION) == 1
+    assert kraft.metadata.configs.records() == [config("", then).value]
+
+
+def config(broker: str, value: str | None) -> JournalRecord:
+    return JournalRecord(
+        ConfigRecord(
+            resource_type=BROKER, resource_name=broker, name="min.insync.replicas", value=value
+        )
+    )
 
 
 def test_one_refusal_refuses_all() -> None:

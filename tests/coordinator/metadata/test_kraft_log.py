@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.journal import CorruptJournalError
+from odradek.coordinator.journal import CorruptJournalError, stored_records
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
@@ -15,7 +15,11 @@ from odradek.coordinator.metadata.metadata_format import (
     is_formatted,
     metadata_log_directory,
 )
-from odradek.coordinator.metadata.metadata_snapshot import control_records, snapshot_bytes
+from odradek.coordinator.metadata.metadata_snapshot import (
+    control_records,
+    read_snapshot,
+    snapshot_bytes,
+)
 from odradek.coordinator.metadata.quorum import NotAloneError, QuorumMember, voter_records
 from odradek.coordinator.metadata.quorum_state import (
     QuorumState,
@@ -51,6 +55,8 @@ from tests.support.metadata_logs import (
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 CODEC = MetadataRecordCodec.of_cluster()
+# What a directory that is formatted today begins with.
+NEW_LEVELS = {"metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1}
 
 
 def golden(form: str, tmp_path: Path) -> tuple[Path, QuorumMember]:
@@ -87,7 +93,9 @@ def epochs_of_batches(log: PartitionLog) -> list[int]:
 
 
 def test_a_new_log_begins_with_the_election_the_voters_and_the_feature_levels(data: Path) -> None:
-    kraft = opened(data)
+    kraft = open_kraft_log(
+        metadata_log(data), FILES, "cluster", ME, now_ms=1_000, default_min_insync_replicas=2
+    )
     log = kraft.journal.log
     assert control_kinds(log) == [
         ControlRecordType.LEADER_CHANGE,
@@ -95,7 +103,8 @@ def test_a_new_log_begins_with_the_election_the_voters_and_the_feature_levels(da
         ControlRecordType.KRAFT_VOTERS,
     ]
     assert epochs_of_batches(log) == [1, 1]
-    assert kraft.metadata.features.in_log == {"metadata.version": 30, "group.version": 1}
+    assert kraft.metadata.features.in_log == NEW_LEVELS
+    assert kraft.metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "2"}
     assert kraft.leader_epoch == 1
     assert read_quorum_state(FILES, log.directory) == QuorumState(leader_id=1, leader_epoch=1)
     assert log.recovery_point == log.log_end_offset
@@ -129,7 +138,26 @@ def test_formatting_twice_after_a_crash_is_harmless(data: Path) -> None:
 
 def test_without_bootstrap_checkpoint_a_new_log_gets_our_own_levels(data: Path) -> None:
     (data / "bootstrap.checkpoint").unlink()
-    assert opened(data).metadata.features.in_log == {"metadata.version": 30, "group.version": 1}
+    assert opened(data).metadata.features.in_log == NEW_LEVELS
+
+
+@pytest.mark.parametrize("was_started", [False, True])
+def test_a_directory_formatted_without_eligible_leader_replicas_stays_without(
+    was_started: bool, data: Path
+) -> None:
+    levels = {"metadata.version": 30, "group.version": 1}
+    records = [
+        JournalRecord(FeatureLevelRecord(name=name, feature_level=level))
+        for name, level in levels.items()
+    ]
+    bootstrap = snapshot_bytes([], records, CODEC, last_contained_ms=0, now_ms=0)
+    (data / "bootstrap.checkpoint").write_bytes(bootstrap)
+    if was_started:
+        opened(data)
+        format_metadata(FILES, data, ME, now_ms=0)
+    metadata = opened(data).metadata
+    assert metadata.features.in_log == metadata.features.finalized == levels
+    assert metadata.configs.records() == []
 
 
 def test_what_the_controller_decided_is_there_after_a_restart(data: Path) -> None:
@@ -256,7 +284,7 @@ def test_a_directory_that_kafka_stopped_on_is_taken_over(form: str, tmp_path: Pa
     }
     assert metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "1"}
     assert metadata.features.in_log["transaction.version"] == 2
-    assert metadata.features.finalized == {"metadata.version": 30, "group.version": 1}
+    assert metadata.features.finalized == NEW_LEVELS
     assert metadata.next_producer_id == 1000
     assert metadata.brokers[1].fenced
     assert metadata.brokers[1].in_controlled_shutdown
@@ -311,6 +339,7 @@ def test_formatting_leaves_what_kafkas_own_formatting_leaves(tmp_path: Path) -> 
     )
     name = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
     assert shape(ours / name)[1:] == shape(kafkas / name)[1:]
+    assert levels_in(ours) == [one for one in levels_in(kafkas) if one[0] in NEW_LEVELS]
 
 
 def test_a_bootstrap_checkpoint_that_kafka_made_is_not_overwritten(tmp_path: Path) -> None:
@@ -332,6 +361,18 @@ def shape(path: Path) -> Sequence[object]:
     batch = memoryview(path.read_bytes())
     first = batch[: read_header(batch).size_bytes]
     return [(kind, record.value) for kind, record in control_records([first])]
+
+
+def levels_in(data: Path) -> list[tuple[str, int]]:
+    """The feature levels of bootstrap.checkpoint, in its order."""
+    batches = read_snapshot(FILES, data / "bootstrap.checkpoint")
+    stored = stored_records(batches, CODEC, "bootstrap.checkpoint")
+    values = [record.value for record, _ in stored if isinstance(record, JournalRecord)]
+    return [
+        (value.name, value.feature_level)
+        for value in values
+        if isinstance(value, FeatureLevelRecord)
+    ]
 
 
 def test_a_log_that_begins_with_a_snapshot_is_read_from_there(data: Path) -> None:

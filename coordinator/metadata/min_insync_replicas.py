@@ -1,0 +1,39 @@
+"""min.insync.replicas where eligible leader replicas (KIP-966) are on.
+
+The controller must know the value of every broker. So the cluster has one in the metadata log, and
+no broker has its own. A cluster that has none is given that of the leader's configuration file.
+Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords, ActivationRecordsGenerator.
+"""
+
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.cluster_metadata import ConfigRecord
+
+from .configs import ConfigResourceType, Configs
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+ALL_BROKERS = ""
+
+
+def settle_min_insync_replicas(configs: Configs, written: int) -> list[JournalRecord]:
+    """The records that are missing before the feature may be on; `written` is the file's value."""
+    records = []
+    if MIN_INSYNC_REPLICAS not in configs.of(ConfigResourceType.BROKER, ALL_BROKERS):
+        records.append(_record(ALL_BROKERS, str(written)))
+    records += [
+        _record(name, None)
+        for name in configs.names(ConfigResourceType.BROKER)
+        if name != ALL_BROKERS
+        and MIN_INSYNC_REPLICAS in configs.of(ConfigResourceType.BROKER, name)
+    ]
+    return records
+
+
+def _record(broker: str, value: str | None) -> JournalRecord:
+    return JournalRecord(
+        ConfigRecord(
+            resource_type=ConfigResourceType.BROKER,
+            resource_name=broker,
+            name=MIN_INSYNC_REPLICAS,
+            value=value,
+        )
+    )
