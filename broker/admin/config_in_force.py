@@ -25,6 +25,7 @@ from odradek.config.dynamic_settings import (
     usable_settings,
 )
 from odradek.config.errors import ConfigError
+from odradek.config.key import field_name
 from odradek.coordinator.metadata.configs import ConfigResourceType
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ConfigInForce:
         except ConfigError as error:
             logger.error("settings of the broker are not applied: %s", error)
             return
-        self._report(merged(self.layers), merged(layers))
+        self._report(current, merged(self.layers), merged(layers))
         for name, bound in beyond_bounds(self.written, merged(layers)).items():
             logger.warning("%s is beyond the bounds of the file, so %s counts", name, bound)
         self.layers, self.current = layers, current
@@ -94,16 +95,24 @@ class ConfigInForce:
             layers.append((_source_of(name), usable))
         return tuple(layers)
 
-    def _report(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    def _report(
+        self, current: BrokerConfig, before: Mapping[str, str], after: Mapping[str, str]
+    ) -> None:
         for name in sorted(before.keys() | after.keys()):
             if name in OPENED_AT_START and name in after:
                 logger.warning("%s is not applied: listeners are those of the file", name)
             elif name not in after:
                 logger.info("%s is as the file says again", name)
-            elif before.get(name) != after[name]:
+            elif before.get(name) != after[name] and not _is_same(name, self.current, current):
                 is_used = name in SERVED_KEYS or name == MOVE_RATE
                 use = "" if is_used else "; it is kept, odradek does not use it"
                 logger.info("%s is %s now%s", name, shown(name, after[name]), use)
+
+
+def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:
+    """Whether a served key has the same value, wherever each comes from."""
+    field = field_name(name)
+    return name in SERVED_KEYS and getattr(before, field) == getattr(after, field)
 
 
 def _source_of(name: str) -> ConfigSource:

@@ -174,6 +174,18 @@ async def test_a_broker_starts_on_settings_that_it_cannot_apply(
     assert rig.topic().retention_bytes == 5
 
 
+async def test_a_start_names_the_settings_that_differ_from_the_file(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert rig.broker.config_in_force.layers[1][1] == {"min.insync.replicas": "1"}
+    await rig.alter(ALL, ("log.retention.ms", SET, "5"))
+    caplog.clear()
+    caplog.set_level(logging.INFO, "odradek.config")
+    await rig.restart()
+    told = [one.getMessage() for one in caplog.records if one.name == "odradek.config"]
+    assert told == ["log.retention.ms is 5 now"]
+
+
 async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
