@@ -5,9 +5,10 @@ The header is checked for every batch, in the order in which Kafka finds the sam
 and leader epoch, which are assigned later, lie outside the CRC, so the client's bytes are written
 as they came. Records are read one by one only where an answer depends on them: compacted topics
 refuse records without a key, `message.timestamp.before.max.ms` bounds the oldest record, another
-`compression.type` than the producer's rebuilds the batch, and `odradek.validate.records=full`
-asks for it. Kafka reads the records of every batch: a batch whose header is sound and whose
-records are not is refused there and kept here, unless one of these asked.
+`compression.type` than the producer's rebuilds the batch, a header that is refused for its
+timestamps must say which records are at fault, and `odradek.validate.records=full` asks for it.
+Kafka reads the records of every batch: a batch whose header is sound and whose records are not is
+refused there and kept here, unless one of these asked.
 
 Three things are rewritten: a topic with LogAppendTime gets the broker's time into the header
 (one new CRC, records untouched), a walked batch whose header lies about its newest timestamp is
@@ -41,6 +42,7 @@ from odradek.protocol.record import SMALLEST_RECORD_BYTES
 from .append_rules import AppendRules
 from .record_walk import (
     AT_ONCE,
+    STAMPED_BY_PRODUCER,
     WalkedRecords,
     WalkTooLongError,
     invalid,
@@ -55,6 +57,13 @@ _COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
 _SMALLEST_LEGACY_BATCH_LENGTH = 14
+
+
+class NotOneBatchError(ApiError):
+    """What came is not exactly one v2 batch. Kafka refuses it before it looks at the log.
+
+    Kafka: ProduceRequest.validateRecords.
+    """
 
 
 class CheckedBatch(NamedTuple):
@@ -78,11 +87,7 @@ def check_client_batch(
     RecordsRefusedError where single records are at fault; WalkTooLongError where the records must
     be walked first, because that takes longer than a caller may wait.
     """
-    if len(data) < HEADER_BYTES:
-        raise _shorter_than_a_header(data)
-    header = read_header(data)
-    if header.magic != MAGIC_V2 or header.batch_length + LOG_OVERHEAD != len(data):
-        raise _not_one_batch(data)
+    header = read_one_batch(data)
     if header.base_offset:
         raise invalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
     if len(data) > rules.max_message_bytes:
@@ -90,14 +95,27 @@ def check_client_batch(
     view = memoryview(data)
     if crc32c.crc32c(view[CHECKED_POSITION:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its CRC {header.crc}")
-    _check_header(header, rules, now_ms)
-    if walked is None and (rules.read_records or other_compression(header, rules)):
+    _check_header(header, rules)
+    if walked is None and (rules.read_records or _must_be_read(header, rules, now_ms)):
         walked = _walk_now(view, rules, now_ms)
     if walked is not None:
         return _after_walk(view, header, rules, now_ms, walked)
     if rules.log_append_time:
         return _stamped(view, header, now_ms)
     return CheckedBatch(header, (view[PREFIX_BYTES:],), -1)
+
+
+def read_one_batch(data: Buffer) -> BatchHeader:
+    """The header of the one v2 batch that `data` must be. Raises NotOneBatchError.
+
+    Raises ApiError with CORRUPT_MESSAGE for a batch that is too short for its header.
+    """
+    if len(data) < HEADER_BYTES:
+        raise _shorter_than_a_header(data)
+    header = read_header(data)
+    if header.magic != MAGIC_V2 or header.batch_length + LOG_OVERHEAD != len(data):
+        raise _not_one_batch(data)
+    return header
 
 
 def split_batches(
@@ -128,13 +146,13 @@ def split_batches(
     return batches
 
 
-def _check_header(header: BatchHeader, rules: AppendRules, now_ms: int) -> None:
+def _check_header(header: BatchHeader, rules: AppendRules) -> None:
     count = header.record_count
     if count <= 0 or header.last_offset_delta + 1 != count:
         raise invalid(f"{count} records do not span offsets 0 to {header.last_offset_delta}")
     attributes = header.attributes
     if attributes:
-        _check_attributes(header)
+        _check_attributes(header, rules)
     if (
         attributes & COMPRESSION_MASK == 0
         and count * SMALLEST_RECORD_BYTES > header.size_bytes - HEADER_BYTES
@@ -142,23 +160,24 @@ def _check_header(header: BatchHeader, rules: AppendRules, now_ms: int) -> None:
         raise invalid(f"{count} records do not fit into {header.size_bytes} bytes")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise invalid(f"sequence number {header.base_sequence} of producer id {header.producer_id}")
-    if header.max_timestamp - now_ms > rules.timestamp_after_max_ms and not rules.log_append_time:
-        raise ApiError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.max_timestamp} is later than now ({now_ms}) plus "
-            f"message.timestamp.after.max.ms ({rules.timestamp_after_max_ms})",
-        )
 
 
-def _check_attributes(header: BatchHeader) -> None:
+def _check_attributes(header: BatchHeader, rules: AppendRules) -> None:
     if header.attributes & COMPRESSION_MASK > CompressionType.ZSTD:
         raise invalid(f"compression type {header.attributes & COMPRESSION_MASK} is not known")
     if header.is_control:
         raise invalid("clients may not write control batches")
-    if header.is_log_append_time:
-        raise ApiError(
-            ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type LogAppendTime"
-        )
+    if header.is_log_append_time and not rules.log_append_time:
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, STAMPED_BY_PRODUCER)
+
+
+def _must_be_read(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
+    """Whether the header asks for a walk of the records: a refusal names those at fault."""
+    if other_compression(header, rules):
+        return True
+    if rules.log_append_time:
+        return header.attributes & LOG_APPEND_TIME_BIT != 0
+    return header.max_timestamp - now_ms > rules.timestamp_after_max_ms
 
 
 def _walk_now(view: memoryview, rules: AppendRules, now_ms: int) -> WalkedRecords:
@@ -227,18 +246,20 @@ def _is_whole_v2_batch(data: Buffer) -> bool:
     )
 
 
-def _not_one_batch(data: Buffer) -> ApiError:
+def _not_one_batch(data: Buffer) -> NotOneBatchError:
     """Why `data` is not exactly one v2 batch, as Kafka would find it (ByteBufferLogInputStream)."""
+    invalid = partial(NotOneBatchError, ErrorCode.INVALID_RECORD)
+    corrupt = partial(NotOneBatchError, ErrorCode.CORRUPT_MESSAGE)
     if len(data) < LOG_OVERHEAD:
         return invalid("a produced partition must hold one record batch")
     (batch_length,) = _LENGTH.unpack_from(data, _LENGTH_AT)
     if batch_length < _SMALLEST_LEGACY_BATCH_LENGTH:
-        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"batch length {batch_length} is too small")
+        return corrupt(f"batch length {batch_length} is too small")
     if len(data) <= MAGIC_POSITION:
         return invalid("a produced partition must hold one record batch")
     magic = data[MAGIC_POSITION]
     if magic > MAGIC_V2:
-        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"magic {magic} is not known")
+        return corrupt(f"magic {magic} is not known")
     if batch_length + LOG_OVERHEAD > len(data):
         return invalid(f"{len(data)} bytes hold no batch of {batch_length + LOG_OVERHEAD}")
     if magic < MAGIC_V2:

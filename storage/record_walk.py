@@ -42,6 +42,7 @@ from odradek.protocol.record_batch import build_batch
 from .append_rules import AppendRules
 
 _ERRORS_SHOWN = 3
+STAMPED_BY_PRODUCER = "a producer may not set the timestamp type LogAppendTime"
 # Kafka names every record. A response of so many is a megabyte; millions would fit one batch.
 _ERRORS_KEPT = 10_000
 # What it takes, in steps, to read one message of an old format and write it as a record, and to
@@ -195,7 +196,7 @@ def _check_each(
     inside: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, limits: WalkLimits
 ) -> tuple[int, bool]:
     """The newest timestamp, and whether the offsets are consecutive."""
-    wants_keys = rules.compacted
+    wants_keys, is_stamped = rules.compacted, header.is_log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
     refused, code = [], ErrorCode.INVALID_RECORD
@@ -209,6 +210,9 @@ def _check_each(
             consecutive = False
         if wants_keys and not has_key:
             why = "a compacted topic takes no record without a key"
+        elif is_stamped:
+            code = ErrorCode.INVALID_TIMESTAMP
+            why = STAMPED_BY_PRODUCER
         elif not oldest_ms <= timestamp_ms <= latest_ms and timestamp_ms != NO_TIMESTAMP:
             code = ErrorCode.INVALID_TIMESTAMP
             why = f"timestamp {timestamp_ms} is out of bounds at {now_ms}"

@@ -39,6 +39,7 @@ from odradek.protocol.record_batch import (
     CompressionType,
 )
 from odradek.protocol.schema import SplicedRecords
+from odradek.storage.batch_validator import NotOneBatchError, read_one_batch
 from odradek.storage.log import PartitionLog
 from odradek.storage.record_walk import (
     AT_ONCE,
@@ -55,12 +56,15 @@ LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
-TELLS_LOG_START = frozenset(
+# Every other refusal by a log tells where the log starts. Kafka: ReplicaManager.appendToLocalLog.
+WITHOUT_LOG_START = frozenset(
     {
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
 
@@ -113,7 +117,7 @@ async def answer_late(
     due = dict(due)
 
     async def store(each: LateBatch) -> None:
-        each.answers[each.position] = await append_late(context, request, each)
+        each.answers[each.position] = await append_late(context, each)
         if context.broker.log_syncs.due:
             due.update(context.broker.log_syncs.take_due())
 
@@ -126,15 +130,13 @@ async def answer_late(
     return ProduceResponse(responses=topics)
 
 
-async def append_late(
-    context: RequestContext, request: ProduceRequest, late: LateBatch
-) -> ProducePartitionResponse:
+async def append_late(context: RequestContext, late: LateBatch) -> ProducePartitionResponse:
     """Append a batch once what it waits for is done; it may then have to wait for the other."""
     index, reason = late.answers[late.position].index, late.reason
     while True:
         try:
             batch, walked = await make_ready(context, late.topic, index, reason)
-            name = writable_topic(context, request, late.topic)  # it may be deleted by now
+            name = topic_name(context, late.topic)  # it may be deleted by now
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()
@@ -221,11 +223,16 @@ def append_to_topic(
     """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
     partitions: list[ProducePartitionResponse] = []
     try:
-        name = writable_topic(context, request, topic)
+        name = topic_name(context, topic)
     except ApiError as error:
         partitions = [refused(partition.index, error) for partition in topic.partition_data]
     else:
+        refusal = why_not_written(context, request, name)
         for partition in topic.partition_data:
+            if refusal is not None:
+                earlier = earlier_refusal(context, name, partition)
+                partitions.append(refused(partition.index, earlier or refusal))
+                continue
             try:
                 partitions.append(append_to_partition(context, name, partition))
             except (WalkTooLongError, ColdLogError) as reason:
@@ -245,18 +252,36 @@ def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
     return topic.name
 
 
-def writable_topic(
-    context: RequestContext, request: ProduceRequest, topic: ProduceTopicData
-) -> str:
-    """The name of a topic that the request may write to. Raises ApiError."""
-    name = topic_name(context, topic)
+def why_not_written(
+    context: RequestContext, request: ProduceRequest, topic: str
+) -> ApiError | None:
+    """Why the request may write to no partition of the topic; None where it may."""
     if request.acks not in (-1, 0, 1):
-        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
-    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
-        raise ApiError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: only the broker writes to it"
-        )
-    return name
+        text = f"acks is {request.acks}, not -1, 0 or 1"
+        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, text)
+    if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
+        text = f"{topic} is internal: only the broker writes to it"
+        return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    return None
+
+
+def earlier_refusal(
+    context: RequestContext, topic: str, partition: ProducePartitionData
+) -> ApiError | None:
+    """What Kafka finds before it looks at acks and at whose topic it is.
+
+    There is no such partition, or what came is not one batch.
+    Kafka: KafkaApis.handleProduceRequest.
+    """
+    try:
+        context.broker.log_manager.get(topic, partition.index)
+        batch = batch_of(partition)
+        check_first_batch(context, batch)
+        if context.api_version > LAST_VERSION_WITH_MESSAGE_SETS:
+            read_one_batch(batch)
+    except ApiError as error:
+        return error
+    return None
 
 
 def append_to_partition(
@@ -272,10 +297,7 @@ def append_to_partition(
     log_start_offset = UNKNOWN_OFFSET
     try:
         log = context.broker.log_manager.get(topic, partition.index)
-        log_start_offset = log.log_start_offset
-        batch = partition.records
-        if batch is None or isinstance(batch, SplicedRecords):
-            raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
+        batch = batch_of(partition)
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
@@ -285,7 +307,10 @@ def append_to_partition(
         check_first_batch(context, batch)
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
+        log_start_offset = log.log_start_offset
         result = log.append(batch, now_ms=context.now_ms, walked=walked)
+    except NotOneBatchError as error:
+        return refused(partition.index, error)
     except ApiError as error:
         return refused(partition.index, error, log_start_offset)
     return ProducePartitionResponse(
@@ -294,6 +319,12 @@ def append_to_partition(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
+
+
+def batch_of(partition: ProducePartitionData) -> memoryview | bytes:
+    if partition.records is None or isinstance(partition.records, SplicedRecords):
+        raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
+    return partition.records
 
 
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
@@ -336,13 +367,13 @@ def check_first_batch(context: RequestContext, records: memoryview | bytes) -> N
 def refused(
     index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
 ) -> ProducePartitionResponse:
-    """The refusal of a batch. A producer that lost its sequence learns where the log starts now."""
+    """The refusal of a batch; `log_start_offset` is that of the log that refused it."""
     singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
     return ProducePartitionResponse(
         index=index,
         error_code=error.code,
         base_offset=UNKNOWN_OFFSET,
-        log_start_offset=log_start_offset if error.code in TELLS_LOG_START else UNKNOWN_OFFSET,
+        log_start_offset=UNKNOWN_OFFSET if error.code in WITHOUT_LOG_START else log_start_offset,
         record_errors=[
             ProduceRecordError(batch_index=index, batch_index_error_message=text)
             for index, text in singles

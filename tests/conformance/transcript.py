@@ -11,8 +11,7 @@ What may differ, and why, is all here; everything else of an answer must be equa
   must; where Kafka says nothing, odradek may;
 - the order of lists that Kafka gives in the order of its hash tables: they are sorted;
 - the end of fetched records: Kafka may cut the last batch in the middle, and a consumer then
-  fetches it again; here that piece is taken off;
-- the log start beside INVALID_RECORD: Kafka tells it for some of these refusals.
+  fetches it again; here that piece is taken off.
 
 An answer with UNKNOWN_SERVER_ERROR is an accident inside Kafka: nothing is learned from it.
 """
@@ -24,7 +23,6 @@ from typing import Any
 
 import msgspec
 
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 
 # A member's id is what the client calls itself, a dash, and a random UUID.
@@ -105,8 +103,6 @@ class Transcript:
             value = self._plain_field(name, getattr(struct, name))
             order = UNORDERED.get((kind, name))
             fields[name] = sorted(value, key=order) if order and value else value
-        if kind == "ProducePartitionResponse" and fields["error_code"] == ErrorCode.INVALID_RECORD:
-            fields.pop("log_start_offset")
         return fields
 
     def _plain_field(self, name: str, value: Any) -> Any:

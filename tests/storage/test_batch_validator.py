@@ -177,6 +177,26 @@ def test_old_records_are_refused_where_the_topic_bounds_them() -> None:
     check(batch, message_timestamp_before_max_ms=1001)
 
 
+@pytest.mark.parametrize("compression", CompressionType)
+def test_late_records_are_named(compression: CompressionType) -> None:
+    times = [NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS + HOUR_MS]
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(batch_of(b"a", b"b", b"c", timestamps=times, compression=compression))
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+def test_a_late_header_over_records_in_bounds_is_corrected() -> None:
+    assert whole(check(patched(BATCH, 35, ">q", 99 * NOW_MS)))[16:] == BATCH[16:]
+
+
+def test_where_the_broker_stamps_every_record_that_a_producer_stamped_is_named() -> None:
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(patched(BATCH, 21, ">h", 0x08), message_timestamp_type="LogAppendTime")
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [0, 1, 2]
+
+
 def test_records_without_a_timestamp_are_in_bounds() -> None:
     check(batch_of(b"a", timestamps=[-1]), message_timestamp_before_max_ms=1000)
 

@@ -4,12 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from odradek.protocol.compression import CompressionType
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from odradek.protocol.messages.fetch import FetchRequest, ForgottenTopic
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from odradek.protocol.messages.metadata import MetadataResponseTopic
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -21,6 +27,8 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
 )
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
 from tests.conformance.conversation import Conversation, unknown_id
 from tests.conformance.requests import (
     BY_NAME,
@@ -67,12 +75,13 @@ def records_are_stored_as_they_came(talk: Conversation) -> None:
     _list_offsets(talk, "stamped", -1, -2)
 
 
-def broken_records_are_refused(talk: Conversation) -> None:
+def _broken_batches() -> dict[str, bytes]:
+    """What Kafka refuses, and some oddities that it takes."""
     good = batch_of("one", "two")
     flipped = bytearray(good)
     flipped[-1] ^= 1
     lz4 = batch_of("one", "two", compression=CompressionType.LZ4)
-    cases: dict[str, bytes | bytearray] = {
+    cases = {
         "nothing": b"",
         "a few bytes": bytes(good[:11]),
         "a header cut": bytes(good[:60]),
@@ -118,14 +127,111 @@ def broken_records_are_refused(talk: Conversation) -> None:
         "lz4 by name, not by content": changed(good, 21, "h", 3),
         "lz4 cut": changed(bytearray(lz4[:-4]), 8, "i", len(lz4) - 16),
     }
+    return {case: bytes(batch) for case, batch in cases.items()}
+
+
+def broken_records_are_refused(talk: Conversation) -> None:
+    cases = _broken_batches()
     talk.create_topic("broken", len(cases))
     for partition, (case, records) in enumerate(cases.items()):
         produce(talk, "broken", records, partition=partition, title=f"a batch with {case}")
-    produce(talk, "broken", flipped, version=3)
-    produce(talk, "broken", flipped, version=8)
     for partition, case in enumerate(cases):
         request = fetch_request("broken", 0, partitions=[partition])
         talk.ask(request, BY_NAME, title=f"what is there of a batch with {case}")
+
+
+def refusals_of_broken_records_tell_the_log_start(talk: Conversation) -> None:
+    cases = _broken_batches()
+    for version in _versions_by_what_they_tell(talk):
+        topic = _topic_that_starts_at_2(talk, f"broken-{version}", len(cases))
+        for partition, (case, records) in enumerate(cases.items()):
+            request = request_with(
+                topic.name, records, partition=partition, topic_id=topic.topic_id
+            )
+            talk.ask(request, version, title=f"a batch with {case} in v{version}")
+
+
+def refusals_of_single_records_tell_which(talk: Conversation) -> None:
+    key = b"key"
+    late, early = START_MS * 10, START_MS // 10
+    fine = Record(key, b"fine", START_MS, ())
+    mixed = [
+        fine,
+        Record(None, b"without a key", START_MS, ()),
+        Record(key, b"late", late, ()),
+        Record(None, b"late and without a key", late, ()),
+        fine,
+        Record(key, b"early", early, ()),
+        Record(key, b"without a time", -1, ()),
+    ]
+    keyless = [Record(None, b"x", START_MS, ()) for _ in range(5)]
+    two_of_one = changed(build_batch([fine, fine]), 23, "i", 0)
+    batches = {
+        "mixed": build_batch(mixed),
+        "mixed, gzip": build_batch(mixed, compression=CompressionType.GZIP),
+        "keyless": build_batch([fine, *keyless]),
+        "keyless, zstd": build_batch([fine, *keyless], compression=CompressionType.ZSTD),
+        "early": build_batch([mixed[5], fine]),
+        "late": build_batch([mixed[2], fine]),
+        "late, lz4": build_batch([mixed[2], fine], compression=CompressionType.LZ4),
+        "fine, but its header is late": changed(build_batch([fine, fine]), 35, "q", late),
+        "stamped": changed(build_batch([fine, fine]), 21, "h", 8),
+        "large": build_batch([Record(key, b"x" * 600, START_MS, ())]),
+        "large, gzip": build_batch(
+            [Record(key, b"x" * 600, START_MS, ())], compression=CompressionType.GZIP
+        ),
+        "of another base": changed(build_batch([fine, *keyless]), 0, "q", 7),
+        "with a count too many": changed(build_batch([fine, *keyless]), 57, "i", 7),
+        "with a record too many": changed(two_of_one, 57, "i", 1),
+    }
+    years_ms = str(30 * 365 * 24 * 3600 * 1000)
+    topics = {
+        "plain": {},
+        "compacted": {"cleanup_policy": "compact,delete"},
+        "timed": {"message_timestamp_before_max_ms": years_ms},
+        "timed-compacted": {
+            "cleanup_policy": "compact,delete",
+            "message_timestamp_before_max_ms": years_ms,
+        },
+        "unpacked": {"compression_type": "uncompressed", "max_message_bytes": "500"},
+        "packed": {"compression_type": "zstd", "cleanup_policy": "compact,delete"},
+        "stamping": {"message_timestamp_type": "LogAppendTime"},
+        "stamping-compacted": {
+            "message_timestamp_type": "LogAppendTime",
+            "cleanup_policy": "compact,delete",
+        },
+    }
+    for version in _versions_by_what_they_tell(talk)[1:]:
+        for name, configs in topics.items():
+            topic = _topic_that_starts_at_2(
+                talk, f"single-{name}-{version}", len(batches), **configs
+            )
+            for partition, (case, batch) in enumerate(batches.items()):
+                request = request_with(
+                    topic.name, bytes(batch), partition=partition, topic_id=topic.topic_id
+                )
+                talk.ask(request, version, title=f"{name}: {case} in v{version}")
+
+
+def _versions_by_what_they_tell(talk: Conversation) -> list[int]:
+    """Of Produce: the first that tells the log start, then single records, then topic ids."""
+    return [version for version in (5, 8, 13) if version in talk.versions_of(ProduceRequest)]
+
+
+def _topic_that_starts_at_2(
+    talk: Conversation, name: str, partitions: int, **configs: str
+) -> MetadataResponseTopic:
+    topic = talk.create_topic(name, partitions, **configs)
+    stored = bytes(batch_of("a", "b", "c"))
+    for partition in range(partitions):
+        talk.silently(request_with(name, stored, partition=partition), BY_NAME)
+    gone = [
+        DeleteRecordsPartition(partition_index=partition, offset=2)
+        for partition in range(partitions)
+    ]
+    deleted = DeleteRecordsTopic(name=name, partitions=gone)
+    talk.silently(DeleteRecordsRequest(topics=[deleted], timeout_ms=5000), 2)
+    return topic
 
 
 def requests_to_write_are_refused_as_a_whole(talk: Conversation) -> None:
@@ -133,6 +239,14 @@ def requests_to_write_are_refused_as_a_whole(talk: Conversation) -> None:
     good = bytes(batch_of("one"))
     for acks in (2, -2, 7):
         produce(talk, "refusing", good, acks=acks)
+        produce(talk, "refusing", good, acks=acks, partition=9)
+        produce(talk, "refusing", b"", acks=acks)
+        produce(talk, "refusing-never", good, acks=acks)
+    talk.wait_for_coordinator("refusing")
+    for batch in (good, b"", bytes(batch_of("x", control=True))):
+        produce(talk, "__consumer_offsets", batch)
+        produce(talk, "__consumer_offsets", batch, partition=999)
+        produce(talk, "__consumer_offsets", batch, acks=7)
     for version in (3, 8, BY_NAME):
         produce(talk, "refusing", good, partition=9, version=version)
         produce(talk, "refusing", good, partition=-1, version=version)

@@ -1,0 +1,77 @@
+"""What the refusal of a batch says besides its error code."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import ProducePartitionResponse, ProduceResponse
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.storage.files import Files
+from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to
+from tests.support.log_box import batch_of
+
+GOOD = bytes(batch_of(b"a"))
+FLIPPED = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
+    """Its topic `t` is compacted, takes 200 bytes, and begins at offset 1."""
+    async with broker_in_loop([tmp_path / "data"], Files()) as running:
+        configs = {"cleanup.policy": "compact,delete", "max.message.bytes": "200"}
+        await running.broker.topic_admin.create([NewTopic(name="t", configs=configs)])
+        await running.produce("t", GOOD)
+        running.broker.log_manager.get("t", 0).increment_log_start_offset(1)
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("batch", "code", "log_start_offset"),
+    [
+        pytest.param(GOOD, ErrorCode.NONE, 1, id="none"),
+        pytest.param(b"", ErrorCode.INVALID_RECORD, -1, id="no batch"),
+        pytest.param(GOOD * 2, ErrorCode.INVALID_RECORD, -1, id="two batches"),
+        pytest.param(FLIPPED, ErrorCode.CORRUPT_MESSAGE, -1, id="wrong CRC"),
+        pytest.param(bytes(batch_of(b"v" * 200)), ErrorCode.MESSAGE_TOO_LARGE, -1, id="too large"),
+        pytest.param(
+            bytes(batch_of(b"v", key=None)), ErrorCode.INVALID_RECORD, 1, id="without a key"
+        ),
+        pytest.param(
+            bytes(batch_of(b"v", producer=(9, 0, -1))), ErrorCode.INVALID_RECORD, 1, id="sequence"
+        ),
+        pytest.param(
+            bytes(build_batch([Record(b"k", b"v", 1 << 50)])),
+            ErrorCode.INVALID_TIMESTAMP,
+            1,
+            id="late",
+        ),
+    ],
+)
+async def test_a_refusal_by_the_log_tells_where_the_log_starts(
+    batch: bytes, code: ErrorCode, log_start_offset: int, broker: BrokerInLoop
+) -> None:
+    [answer] = await broker.produce("t", batch)
+    assert (answer.error_code, answer.log_start_offset) == (code, log_start_offset)
+
+
+@pytest.mark.parametrize(
+    ("batch", "index", "code"),
+    [
+        pytest.param(GOOD, 0, ErrorCode.INVALID_REQUIRED_ACKS, id="good"),
+        pytest.param(FLIPPED, 0, ErrorCode.INVALID_REQUIRED_ACKS, id="wrong CRC"),
+        pytest.param(b"", 0, ErrorCode.INVALID_RECORD, id="no batch"),
+        pytest.param(GOOD, 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="no partition"),
+    ],
+)
+async def test_a_missing_partition_or_batch_comes_before_wrong_acks(
+    batch: bytes, index: int, code: ErrorCode, broker: BrokerInLoop
+) -> None:
+    request = produce_to("t", batch, [index], acks=7)
+    answer = await broker.ask(request, ProduceResponse, 9)
+    [found] = answer.responses[0].partition_responses
+    assert isinstance(found, ProducePartitionResponse)
+    assert (found.error_code, found.log_start_offset) == (code, -1)
