@@ -14,6 +14,8 @@ import numpy as np
 from .record_walk import RecordSpans
 from .varints import Bools, Bytes, Ints, read_varints
 
+LEAST_INT32 = -(1 << 31)
+
 
 class RecordFields(NamedTuple):
     """One element per record. A length of -1 says that there is none; `_at` are bytes of the data.
@@ -47,7 +49,8 @@ def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
     # Sums of damaged lengths may wrap: each is compared where it is still small.
     room = end - begin
     sound = (begin >= 0) & (end <= data.size) & (room > 0)
-    sound &= (key_bytes <= room) & (value_bytes <= room) & (offset_delta >= 0)
+    sound &= (key_bytes <= room) & (value_bytes <= room) & (offset_delta >> 31 == 0)
+    sound &= np.minimum(key_bytes, value_bytes) >= LEAST_INT32
     sound &= (header_count >= 0) & (header_count <= room)
     sound &= np.where(header_count == 0, headers_at == end, headers_at < end)
     fields = RecordFields(
@@ -90,7 +93,8 @@ def read_headers(data: Bytes, fields: RecordFields) -> tuple[HeaderFields, Bools
         name_bytes, name_at = read_varints(data, position[rows])
         value_bytes, value_at = read_varints(data, name_at + np.maximum(name_bytes, 0))
         room = end[rows] - position[rows]
-        sound[rows] &= (name_bytes >= 0) & (name_bytes <= room) & (value_bytes <= room)
+        sound[rows] &= (name_bytes >= 0) & (name_bytes <= room)
+        sound[rows] &= (value_bytes >= LEAST_INT32) & (value_bytes <= room)
         behind = value_at + np.maximum(value_bytes, 0)
         sound[rows] &= behind <= end[rows]
         position[rows] = behind

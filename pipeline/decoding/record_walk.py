@@ -55,7 +55,9 @@ def find_records(data: bytes, begin: Ints, count: Ints) -> tuple[RecordSpans, In
     end[:-1] = lengths_at[1:]
     has_records = count > 0
     end[behind_batch[has_records] - 1] = ended[has_records]
-    _, body = read_varints(view, lengths_at)
+    length, body = read_varints(view, lengths_at)
+    if length.size and length.min() < 0:
+        end[length < 0] = -1  # the walk over small lengths does not look at their sign
     return RecordSpans(body, end), ended
 
 

@@ -182,19 +182,58 @@ def test_records_can_be_counted_without_a_column() -> None:
 
 @settings(deadline=None)
 @given(st.lists(batch, min_size=1, max_size=3), st.data())
-def test_damaged_records_are_found_out_or_harmless(batches, data) -> None:
-    """Whoever did not ask for checksums gets an error or records, never a crash nor a hang."""
+def test_damaged_records_are_refused_or_read_as_by_a_reader_of_single_records(
+    batches, data
+) -> None:
     damaged = bytearray(built(batches))
+    bodies = [
+        at
+        for position in find_batches(bytes(damaged))[0].tolist()
+        for at in range(position + 61, position + read_header(damaged, position).size_bytes)
+    ]
     for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(61, len(damaged) - 1))
+        damaged[data.draw(st.sampled_from(bodies))] ^= data.draw(st.integers(1, 255))
+    raw = bytes(damaged)
+    try:
+        rows = rows_of(decoded(raw))
+    except CorruptRecordError:
+        return
+    assert rows == read_one_by_one(raw)
+
+
+@settings(deadline=None)
+@given(st.lists(batch, min_size=1, max_size=3), st.data())
+def test_damaged_headers_do_no_harm(batches, data) -> None:
+    """A caller that did not ask for checksums gets an error or records, no crash and no hang."""
+    damaged = bytearray(built(batches))
+    positions = find_batches(bytes(damaged))[0].tolist()
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.sampled_from(positions)) + data.draw(st.integers(0, 60))
         damaged[at] ^= data.draw(st.integers(1, 255))
     raw = bytes(damaged)
     try:
         positions, _ = find_batches(raw)
         table = read_table(np.frombuffer(raw, np.uint8), positions)
-        list(RecordDecoder("t", 0, ALL_COLUMNS).decode(raw, table, *EVERYTHING))
+        made = list(RecordDecoder("t", 0, ALL_COLUMNS).decode(raw, table, *EVERYTHING))
     except CorruptRecordError:
-        pass
+        return
+    assert sum(each.num_rows for each in made) <= table.record_count.sum()
+
+
+@pytest.mark.parametrize("size", [20, 100, 10_000])
+def test_a_length_below_zero_is_refused(size: int) -> None:
+    data = bytearray(built([([Record(None, bytes(size), 1)], CompressionType.NONE, None)]))
+    data[61] ^= 1  # the sign
+    with pytest.raises(CorruptRecordError, match="record 0 of the batch at offset 7"):
+        decoded(bytes(data))
+
+
+def test_an_offset_beyond_31_bits_is_refused() -> None:
+    data = bytearray(built([([Record(None, bytes(20), 1)], CompressionType.NONE, None)]))
+    # Offset delta 1 << 33, no key, 16 bytes of value instead of 20.
+    data[64:71] = b"\x80\x80\x80\x80\x40\x01\x20"
+    with pytest.raises(CorruptRecordError):
+        decoded(bytes(data))
 
 
 def test_a_damaged_record_is_named() -> None:
