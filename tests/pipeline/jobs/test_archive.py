@@ -23,7 +23,7 @@ from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from tests.support.archives import archive_here, data_files, logged, rows_of, seen
-from tests.support.crashing_files import CHANGES, CrashedError, CrashingFiles, QuickFiles
+from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.dirty_logs import Writer, clean
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
@@ -538,8 +538,55 @@ def test_an_entry_that_cannot_be_read_is_named(
         plan_archive(settings)
 
 
-def test_all_that_changes_files_is_counted_by_the_test() -> None:
-    assert {"link", "rename", "remove", "fsync", "append"} <= set(CHANGES)
+# Of Files: what changes nothing, and what a death may come behind without a trace in an archive.
+READING = {
+    "pread",
+    "pread_exact",
+    "is_cached",
+    "read_ahead",
+    "read",
+    "list_directory",
+    "exists",
+    "is_directory",
+    "size",
+    "modified_ms",
+    "free_bytes",
+    "total_bytes",
+    "is_locked",
+}
+UNCOUNTED = {"open", "lock", "make_read_only"}
+
+
+def test_a_process_that_died_changes_no_file_any_more(tmp_path: Path) -> None:
+    path, other, folder = tmp_path / "file", tmp_path / "other", tmp_path / "folder"
+    path.write_bytes(b"content")
+    folder.mkdir()
+    file = QUICK.open(path)
+    changes: dict[str, tuple[Any, ...]] = {
+        "append": (file, [b"x"]),
+        "pwrite": (file, b"x", 0),
+        "truncate": (file, 0),
+        "preallocate": (file, 100),
+        "copy_range": (file, file, 1, 0),
+        "fsync": (file,),
+        "atomic_write": (path, b"x"),
+        "write": (other, b"x"),
+        "rename": (path, other),
+        "link": (path, other),
+        "remove": (path,),
+        "remove_tree": (folder,),
+        "make_directory": (tmp_path / "made",),
+        "set_modified_ms": (path, 0),
+        "fsync_directory": (tmp_path,),
+    }
+    public = {name for name in vars(Files) if not name.startswith("_")}
+    assert changes.keys() | READING | UNCOUNTED == public
+    dead = DyingFiles(0)
+    for name, arguments in changes.items():
+        with pytest.raises(CrashedError):
+            getattr(dead, name)(*arguments)
+    assert path.read_bytes() == b"content"
+    assert folder.is_dir()
 
 
 def test_a_log_that_has_no_segment_any_more_has_lost_what_it_says_was_there(tmp_path: Path) -> None:
