@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,16 +53,6 @@ def test_what_is_wrong_is_said_before_spark_is_started(tmp_path: Path) -> None:
     file.write_text(SMALL.replace("subscribe:", "subskribe:"))
     for more in ((), ("--dry-run",)):
         assert "There is no option 'subskribe'" in run(file, *more, code=1)
-
-
-def test_help_loads_nothing_of_spark() -> None:
-    program = (
-        "import sys\nfrom odradek.tools.app import app\n"
-        "try:\n    app(['pipeline', 'etl', '--help'])\n"
-        "except SystemExit:\n    pass\n"
-        "assert not {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'yaml'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
 @pytest.mark.slow
