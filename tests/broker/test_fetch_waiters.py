@@ -31,8 +31,8 @@ class FakeLog:
 
 async def begin(logs: list[FakeLog], missing_bytes: int, max_wait_ms: int = 60_000):
     waiters = FetchWaiters(asyncio.get_running_loop())
-    waiting = asyncio.ensure_future(waiters.wait(logs, missing_bytes, max_wait_ms))
-    await asyncio.sleep(0)
+    waiting = waiters.wait(logs, missing_bytes, max_wait_ms)
+    assert not await has_ended(waiting)
     return waiters, waiting
 
 
@@ -49,13 +49,36 @@ async def test_it_ends_when_enough_bytes_have_come_to_all_its_logs_together() ->
     assert not await has_ended(waiting)
     other.grow(40)
     assert await has_ended(waiting)
+    assert waiting.result() is True
     assert not one.on_append
     assert not other.on_append
 
 
+class SlowClock:
+    """A loop whose timers go off when the test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Callable]] = []
+
+    def create_future(self) -> asyncio.Future:
+        return asyncio.get_running_loop().create_future()
+
+    def call_later(self, delay_s: float, callback: Callable) -> SimpleNamespace:
+        self.timers.append((delay_s, callback))
+        return SimpleNamespace(cancel=lambda: None)
+
+
 async def test_it_ends_when_its_time_is_up() -> None:
-    _, waiting = await begin([FakeLog()], 1, max_wait_ms=5)
-    await asyncio.wait_for(waiting, 5)
+    clock, log = SlowClock(), FakeLog()
+    waiting = FetchWaiters(clock).wait([log], 100, 1500)
+    log.grow(99)
+    assert not await has_ended(waiting)
+    [(delay_s, time_is_up)] = clock.timers
+    assert delay_s == 1.5
+    time_is_up()
+    assert await has_ended(waiting)
+    assert waiting.result() is False
+    assert not log.on_append
 
 
 async def test_it_looks_again_when_a_log_rolls() -> None:
@@ -91,5 +114,7 @@ async def test_what_comes_in_the_turn_in_which_the_waiting_begins_counts() -> No
     log = FakeLog()
     waiters = FetchWaiters(asyncio.get_running_loop())
     waiting = waiters.wait([log], 100, 60_000)
-    log.grow(100)
-    assert await has_ended(waiting)
+    log.grow(99)
+    assert not waiting.done()
+    log.grow(1)
+    assert waiting.done()
