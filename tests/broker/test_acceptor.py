@@ -117,12 +117,18 @@ async def test_without_descriptors_newcomers_wait_and_are_let_in_later(
 async def test_nobody_is_let_in_after_it_was_closed_while_it_waited(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    loop, watched = asyncio.get_running_loop(), []
     monkeypatch.setattr(module, "RETRY_S", 0.01)
+    monkeypatch.setattr(house.acceptor, "_watch", lambda: watched.append(True))
     house.socket.failures = [errno.EMFILE]
     house.knock()
     await asyncio.wait_for(house.socket.has_failed.wait(), LIMIT_SECONDS)
+    retry_at = loop.time() + module.RETRY_S
     house.acceptor.close()
-    await asyncio.sleep(0.03)
+    passed = loop.create_future()
+    loop.call_at(retry_at + 0.01, passed.set_result, None)
+    await passed  # timers go off in the order of their times
+    assert not watched
     assert not house.guests
     with pytest.raises(ConnectionRefusedError):
         house.knock()

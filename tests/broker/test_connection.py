@@ -18,6 +18,7 @@ from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 from odradek.storage.log import RecordsSlice
+from tests.support.broker_in_loop import until
 from tests.support.fake_server import LIMIT, FakeAnswer, FakeServer
 
 MIB = 1024 * 1024
@@ -94,6 +95,12 @@ async def test_a_large_request_grows_the_buffer_and_small_ones_shrink_it(
     assert server.frame_memory.granted_bytes == 0
 
 
+def has_arrived(server: FakeServer, request: bytes) -> bool:
+    """Whether this is what the first connection has received and not served."""
+    connection = server.connections[0]
+    return connection._end - connection._start == 4 + len(request)
+
+
 async def test_the_next_request_waits_until_the_one_before_is_answered(
     server: FakeServer, client: Client
 ) -> None:
@@ -101,7 +108,7 @@ async def test_the_next_request_waits_until_the_one_before_is_answered(
     server.answers[b"slow"] = FakeAnswer(pending=pending)
     client.send(b"slow", b"quick")
     await asyncio.wait_for(server.has_served.wait(), 5)
-    await asyncio.sleep(0.01)
+    await until(lambda: has_arrived(server, b"quick"))
     assert server.served == [b"slow"]
     pending.set_result(b"at last")
     assert [await client.receive(), await client.receive()] == [b"at last", b"quick"]
@@ -142,7 +149,7 @@ async def test_a_connection_that_is_lost_while_it_gives_way_is_passed_over(
     server.connections[0].close(None)
     served = len(server.served)
     await asyncio.wait_for(server.lost.wait(), 5)
-    await asyncio.sleep(0.01)
+    await until(lambda: not server.group_turns._waiting)
     assert len(server.served) == served < many
 
 
@@ -214,7 +221,7 @@ async def test_a_client_that_reads_slowly_gets_every_byte(
     sock = client.writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
     client.send(b"fetch", b"next")
-    await asyncio.sleep(0.05)
+    await until(lambda: has_arrived(server, b"next") and server.connections[0]._watching)
     assert server.served == [b"fetch"]
     assert await client.receive() == data
     assert await client.receive() == b"next"
@@ -252,8 +259,7 @@ async def test_large_frames_wait_for_memory_and_go_on_when_it_is_free(
     other = Connection(server, SimpleNamespace(name="OTHER"))
     assert server.frame_memory.grants(other, 3 * MIB)
     client.send(b"x" * (3 * MIB))
-    await asyncio.sleep(0.05)
-    assert server.connections[0].starving
+    await until(lambda: server.connections and server.connections[0].starving)
     assert server.served == []
     server.frame_memory.release(other)
     assert await client.receive() == b"x" * 20

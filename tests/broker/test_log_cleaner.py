@@ -1,12 +1,12 @@
 """The log cleaner as a service: choosing, cleaning, setting aside, giving way to others."""
 
-import asyncio
 import errno
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -427,13 +427,22 @@ async def test_stopping_calls_off_the_round_and_leaves_nothing_behind(make_rig: 
     assert left_in(log)[0] == (0, b"key-0")
 
 
-async def test_as_many_logs_are_cleaned_at_once_as_the_settings_say(make_rig: MakeRig) -> None:
+async def test_as_many_logs_are_cleaned_at_once_as_the_settings_say(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig = make_rig(ruin=silent, log_cleaner_threads="2")
+    looks, due = [], rig.cleaner._choice.due
+
+    async def counted(*arguments: Any) -> Any:
+        looks.append(await due(*arguments))
+        return looks[-1]
+
+    monkeypatch.setattr(rig.cleaner._choice, "due", counted)
     for number in range(3):
         fill(rig.log("t", number))
     rig.cleaner.start()
-    await until(lambda: len(rig.cleaner.status().cleaning) == 2)
-    await asyncio.sleep(0.05)
+    await until(lambda: len(looks) > 2)  # then two looks have ended
+    assert len(looks[0]) == 3
     assert len(rig.cleaner.status().cleaning) == 2
 
 

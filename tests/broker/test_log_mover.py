@@ -24,6 +24,7 @@ from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
+from tests.support.broker_in_loop import until
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
@@ -175,13 +176,20 @@ async def test_moves_keep_to_the_rate_that_is_set(rig: Rig) -> None:
 async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    early_seconds, looks = log_mover.Pace.early_seconds, []
+
+    def counted(pace: log_mover.Pace) -> float:
+        looks.append(early_seconds(pace))
+        return looks[-1]
+
     monkeypatch.setattr(log_mover, "LONGEST_SLEEP_SECONDS", 0.005)
+    monkeypatch.setattr(log_mover.Pace, "early_seconds", counted)
     caplog.set_level("INFO", "odradek.config")
     rig.put(b"a")
     await rig.limit("0")
     source, target = rig.place, rig.elsewhere
     rig.alter(target)
-    await asyncio.sleep(0.05)
+    await until(lambda: len(looks) > 3)
     assert rig.place == source
     assert rig.broker.log_manager.futures[("t", 0)].size_bytes == 0
     await rig.limit(None)
