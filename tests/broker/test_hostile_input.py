@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support.broker_process import (
@@ -332,10 +334,11 @@ def test_a_frame_that_makes_no_progress_is_closed_in_the_end(
 def test_a_frame_may_be_long_if_it_keeps_coming(
     broker: BrokerProcess, bystander: Bystander
 ) -> None:
-    size = 12 * MIB
     with WireClient(broker.port) as client:
-        client.send(struct.pack(">i", size) + header(9999, 0))
-        for _ in range(11):
-            client.send(bytes(MIB))
+        frame = client.frame_of(produce_request("never", bytes(12 * MIB)), PRODUCE_VERSION)
+        for start in range(0, len(frame), MIB):
+            client.send(frame[start : start + MIB])
             time.sleep(0.02)
-        assert not client.is_closed_by_peer(0.05)
+        answer = client.read_answer(ProduceResponse, PRODUCE_VERSION)
+    [partition] = answer.responses[0].partition_responses
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
