@@ -58,6 +58,12 @@ async def test_a_refusal_by_the_log_tells_where_the_log_starts(
     assert (answer.error_code, answer.log_start_offset) == (code, log_start_offset)
 
 
+async def test_message_sets_are_not_looked_into_before_acks(broker: BrokerInLoop) -> None:
+    request = produce_to("t", bytes(22) + b"\x10" + bytes(50), acks=7)
+    answer = await broker.ask(request, ProduceResponse, 2)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
 @pytest.mark.parametrize(
     ("batch", "index", "code"),
     [
