@@ -89,15 +89,16 @@ def test_of_two_attempts_at_a_time_one_writes(
 def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
 ) -> None:
-    rng, kills, unfinished = random.Random(SEED), by_length(1, 20), 0
+    rng, least, kills, unfinished = random.Random(SEED), by_length(1, 20), 0, 0
     create_topic(kafka.bootstrap, topic, 2)
     copy = f"{topic}-copy"
     job = Job(kafka, topic, tmp_path, to=written_to(kafka, copy))
     with Producing(kafka, topic) as producing:
-        for _ in range(kills):
-            let_it_run(job, rng)
+        while kills < least or not unfinished:
+            let_it_run(job, rng, in_batch=not unfinished)
             unfinished += job.begun("files") > job.finished("files")
-    assert unfinished > 0 or kills == 1
+            kills += 1
+            assert kills < least + 10, "no batch was under way"
     with job.running(5000, rows=str(tmp_path / "rows")) as process:
         assert process.wait(LIMIT_SECONDS) == 0, job.log_text()
     expected = sorted(value for _, _, value in producing.acknowledged)

@@ -177,8 +177,11 @@ def signal_to(pid: int, number: signal.Signals) -> None:
         return
 
 
-def let_it_run(job: Job, rng: random.Random) -> None:
-    """Until one of the queries has begun a new batch, and a little longer; then it is killed."""
+def let_it_run(job: Job, rng: random.Random, *, in_batch: bool = False) -> None:
+    """Until one of the queries has begun a new batch, and a little longer; then it is killed.
+
+    With `in_batch` it is not killed before one of its batches is under way.
+    """
     mode = rng.choice(job.modes)
     before = job.begun(mode)
     deadline = time.monotonic() + LIMIT_SECONDS
@@ -188,4 +191,7 @@ def let_it_run(job: Job, rng: random.Random) -> None:
             assert time.monotonic() < deadline, job.log_text()
             time.sleep(0.01)
         time.sleep(rng.uniform(0, by_length(1.0, 4.0)))
+        while in_batch and job.begun(mode) == job.finished(mode):
+            assert time.monotonic() < deadline, job.log_text()
+            time.sleep(0.002)
         assert process.poll() is None, job.log_text()
