@@ -21,8 +21,8 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.storage.log import PartitionLog
-from tests.support.contexts import request_context
 from tests.support.broker_in_loop import until
+from tests.support.contexts import request_context
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, batch_of
 
