@@ -4,7 +4,9 @@
     reply = journal.commit(outcome, now_ms) # appends the records, then replays them into the state
 
 There is no await between deciding and replaying, so decisions see the state that their records will
-meet. When the append fails, neither log nor state has changed, and the ApiError goes to the client.
+meet. When the append fails, or a record cannot be encoded, neither log nor state has changed, and
+the ApiError goes to the client. A value that its version cannot carry whole is replayed as a
+restart will read it, without the rest.
 Whether the reply also waits for fsync is the caller's affair (`journal.log`): `__cluster_metadata`
 is synced before its replies leave, the coordinators' logs as `flush.messages` says.
 
@@ -19,10 +21,13 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 
 import logging
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TypeVar
 
 from odradek.protocol.any_batch import read_any_header, read_any_records
 from odradek.protocol.batch_header import MAGIC_V2
+from odradek.protocol.declaration import cut_fields
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import (
     HEADER_BYTES,
@@ -32,7 +37,7 @@ from odradek.protocol.record_batch import (
     build_batch,
 )
 from odradek.protocol.records.control import ControlRecordType, control_type
-from odradek.protocol.schema import DecodeError
+from odradek.protocol.schema import DecodeError, EncodeError, Message
 from odradek.storage.log import AppendOrigin, PartitionLog
 
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
@@ -82,9 +87,9 @@ class Journal:
     def commit(self, outcome: Outcome[R], now_ms: int) -> R:
         """Append the outcome's records, replay them, and return its reply.
 
-        Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch);
-        nothing has changed then, except that batches of a non-atomic outcome before the one that
-        failed stay.
+        Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
+        UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Nothing has changed then, except
+        that batches of a non-atomic outcome before the one that failed stay.
         """
         if outcome.records:
             for chunk in self._chunks(outcome):
@@ -101,7 +106,10 @@ class Journal:
 
     def _chunks(self, outcome: Outcome[object]) -> Iterator[list[Encoded]]:
         """The records, encoded, in lists that go into one batch each."""
-        encoded = [(record, *self._codec.encode(record)) for record in outcome.records]
+        try:
+            encoded = [self._encoded(record) for record in outcome.records]
+        except EncodeError as error:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
         if outcome.atomic:
             yield encoded
             return
@@ -116,6 +124,28 @@ class Journal:
             chunk.append(item)
             size += item_size
         yield chunk
+
+    def _encoded(self, record: JournalRecord) -> Encoded:
+        """The record as a restart will read it, and its bytes."""
+        key, value = self._codec.encode(record)
+        if record.value is not None and _is_cut(record.value, record.value_version):
+            stored = self._codec.decode(key, value)
+            assert stored is not None, "what has been written can be read"
+            record = stored
+        return record, key, value
+
+
+def _is_cut(value: Message, version: int) -> bool:
+    """Whether the value says something that its version cannot carry."""
+    for name, default in _cut_defaults(type(value), version):  # no generator: once for each record
+        if getattr(value, name) != default:
+            return True
+    return False
+
+
+@cache
+def _cut_defaults(message: type[Message], version: int) -> tuple[tuple[str, object], ...]:
+    return tuple((field.name, field.default) for field in cut_fields(message, version))
 
 
 def stored_records(

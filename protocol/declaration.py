@@ -129,6 +129,20 @@ def present_fields(declared: type[Struct], version: int) -> Iterator[tuple[Field
             yield field, field.tag_in(version)
 
 
+def cut_fields(declared: type[Struct], version: int) -> tuple[Field, ...]:
+    """The fields that `version` does not have, or of which it lacks a part."""
+    return tuple(
+        field
+        for field in fields_of(declared)
+        if version not in field.versions or _lacks_a_part(field.wire, version)
+    )
+
+
+def _lacks_a_part(wire: Wire, version: int) -> bool:
+    item = wire.item if isinstance(wire, ListOf) else wire
+    return not isinstance(item, WireType) and bool(cut_fields(item, version))
+
+
 def parted(present: Present, version: int) -> tuple[list[Field], Present]:
     """The fields of an item in an array, and those at its end that are often as in the first item.
 

@@ -1,6 +1,7 @@
 """Decide, append, replay: what is in the log is what the state is made of."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import pytest
 
@@ -13,7 +14,7 @@ from odradek.protocol.legacy import build_message_set, read_entries
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch, read_header
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
-from odradek.protocol.schema import Int32, Message, String
+from odradek.protocol.schema import IGNORABLE, Int32, Message, String, Struct, since
 from odradek.storage.cleaning.cleaned_batch import empty_batch_of
 from odradek.storage.log import AppendOrigin
 from tests.support.memory_log import MemoryLog
@@ -112,6 +113,53 @@ def test_a_failed_append_leaves_the_state_untouched() -> None:
         journal.commit(Outcome(reply=None, records=(put("a", 1),)), 0)
     assert numbers.of == {}
     assert log.stored == []
+
+
+def test_a_record_that_cannot_be_encoded_is_refused_and_changes_nothing() -> None:
+    log = MemoryLog()
+    journal, numbers = opened(log)
+    for record in (put("a", 1 << 40), put("n" * 40_000, 1)):
+        with pytest.raises(ApiError, match="UNKNOWN_SERVER_ERROR"):
+            journal.commit(Outcome(reply=None, records=(put("b", 1), record)), 0)
+    assert numbers.of == {}
+    assert log.stored == []
+
+
+class Inner(Struct):
+    first: Int32
+    second: Annotated[Int32, since(1), IGNORABLE] = 0
+
+
+class Whole(Message, versions="0-1"):
+    number: Int32
+    added: Annotated[Int32, since(1), IGNORABLE] = 0
+    inner: list[Inner]
+
+
+def test_what_the_version_of_a_value_cannot_carry_is_not_replayed_either() -> None:
+    class Seen(Numbers):
+        def replay(self, record: JournalRecord, context: ReplayContext) -> None:
+            seen.append(record)
+
+    seen: list[JournalRecord] = []
+    log, codec = MemoryLog(), CoordinatorRecordCodec({0: (Name, Whole)})
+    journal = Journal(log, Seen(), codec)
+    for value in (
+        Whole(number=1, inner=[]),
+        Whole(number=2, added=7, inner=[]),
+        Whole(number=3, inner=[Inner(first=1, second=7)]),
+    ):
+        records = [JournalRecord(value, version, Name(name="a")) for version in (0, 1)]
+        journal.commit(Outcome(reply=None, records=tuple(records)), 0)
+    in_life = seen.copy()
+    seen.clear()
+    Journal(log, Seen(), codec)
+    assert seen == in_life
+    assert [record.value for record in seen if record.value_version == 0] == [
+        Whole(number=1, inner=[]),
+        Whole(number=2, inner=[]),
+        Whole(number=3, inner=[Inner(first=1)]),
+    ]
 
 
 def test_an_atomic_outcome_that_is_too_large_is_refused_whole() -> None:

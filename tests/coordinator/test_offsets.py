@@ -184,6 +184,15 @@ def test_a_retention_time_of_its_own_overrules_the_brokers() -> None:
     assert (groups.committed(), groups.committed(partition=1)) == (None, 2)
 
 
+def test_a_commit_with_a_retention_time_of_its_own_is_the_same_after_a_restart() -> None:
+    """The version of its record cannot carry the id of the topic."""
+    groups = Groups()
+    groups.commit(1, retention_ms=1_000)
+    state = groups.coordinator.shards.of(GROUP).state
+    again = groups.restarted().coordinator.shards.of(GROUP).state
+    assert again.offsets.of_group(GROUP) == state.offsets.of_group(GROUP)
+
+
 def test_an_empty_group_that_never_committed_is_forgotten_at_the_next_check() -> None:
     groups = Groups()
     groups.leave(*groups.stable_group(1))

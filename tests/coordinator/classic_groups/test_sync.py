@@ -61,6 +61,19 @@ def test_an_assignment_that_is_too_large_for_the_log_is_a_server_error() -> None
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_a_member_that_cannot_be_written_down_is_a_server_error_and_the_group_goes_on() -> None:
+    groups = Groups()
+    leader = groups.join().member_id
+    strange, _ = groups.parked_join(client_id="\N{REPLACEMENT CHARACTER}" * 20_000)
+    groups.send_join(leader)
+    parked = groups.send_sync(strange)
+    assert groups.sync(leader).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert parked.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    groups.leave(strange)
+    assert groups.join(leader).generation_id == 3
+    assert groups.sync(leader, assignments={leader: b"all"}).assignment == b"all"
+
+
 def test_a_new_rebalance_sends_those_who_await_their_assignment_back_to_join() -> None:
     groups = Groups()
     _, second, _ = completing_group(groups)

@@ -357,6 +357,13 @@ def test_a_group_whose_first_heartbeat_cannot_be_written_does_not_exist(beats: H
     assert beats.refusal("a", 2) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_a_member_that_cannot_be_written_down_is_refused(beats: Heartbeats) -> None:
+    strange = beats.join("a", "t", client_id="\N{REPLACEMENT CHARACTER}" * 20_000)
+    assert refusal(strange) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert beats.join("b", "t").member_epoch == 2
+    assert list(beats.group().members) == ["b"]
+
+
 def test_what_kafka_4_0_wrote_of_topics_is_taken_back(beats: Heartbeats) -> None:
     beats.join("a", "t")
     log = beats.groups.logs[0]
