@@ -12,10 +12,12 @@ only counts them, keeps time, and remembers the last assignment. Five states, an
     Stable               Assigned. Left by a join that changes something, a leave, a lost member.
     Dead                 Deleted: COORDINATOR_NOT_AVAILABLE. Nothing leads out of it.
 
-Journaled is what a finished rebalance leaves: the record of a generation with its members and their
-assignments, or of one without members. `replay` applies it, in life as after a restart, so the log
-leads straight from one end of a rebalance to the next. Everything between (who is joining, pending
-member ids, deadlines, parked replies) is soft, and a restart forgets it.
+Journaled is the value of the group's last record: a generation with its members and their
+assignments, or one without members. `journaled` holds it, and only `replay` assigns it. Everything
+else is soft: it is where the group has come to since that record, and a restart forgets it. A
+record ends a rebalance; `replay` then makes the soft state agree with it. If the record cannot be
+written, the rebalance has happened all the same, as in Kafka: the group is at a generation that is
+not journaled, and the next record will say so.
 
 How a group moves: join.py, rebalance.py, sync.py; who is in it: roster.py; what is written of it:
 records.py. Kafka: ClassicGroup, ClassicGroupState.
@@ -73,6 +75,9 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
         self.group_id = group_id
+        self.journaled: GroupMetadataValue | None = None
+        """What the last record says; None: there is none, only offsets."""
+        # Soft from here on: where the group has come to since that record.
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.DEAD
         self.state_since_ms = state_since_ms
@@ -82,7 +87,6 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.roster = ClassicRoster()
         self.subscribed_topics: frozenset[str] | None = None
-        # From here on soft.
         self.pending_joins: dict[str, Deadline[tuple[str, str]]] = {}
         self.pending_syncs: set[str] = set()
         self.join_deadline: Deadline[str] | None = None
@@ -119,11 +123,15 @@ class ClassicGroup:
         self.rebalance_reason = reason
 
     def begin_generation(self, now_ms: int) -> None:
-        """All who will join have joined: elect the protocol, and wait for the leader's sync."""
+        """All who will join have joined: elect the protocol, and wait for the leader's sync.
+
+        Without members the group is empty at once.
+        """
         self.generation_id += 1
-        self.protocol_name = self.roster.elected_protocol()
+        self.protocol_name = self.roster.elected_protocol() if self.members else None
         self.subscribed_topics = self._subscribed_topics()
-        self._become(ClassicState.COMPLETING_REBALANCE, now_ms)
+        joined = ClassicState.COMPLETING_REBALANCE if self.members else ClassicState.EMPTY
+        self._become(joined, now_ms)
         self.pending_syncs = set(self.members)
 
     def die(self) -> None:
@@ -187,6 +195,7 @@ class ClassicGroup:
 
     def replay(self, value: GroupMetadataValue) -> None:
         """Apply the end of a rebalance. Members that are known keep what is soft about them."""
+        self.journaled = value
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
         self.generation_id = value.generation

@@ -228,8 +228,12 @@ class ClassicJoin:
         now: Now,
         error: ErrorCode,
     ) -> None:
-        """The new id is written down (then `replay` has renamed the member), or could not be."""
+        """The new id is written down (then `replay` has renamed the member), or could not be.
+
+        As in Kafka the old id then has a whole session again.
+        """
         if error is not ErrorCode.NONE:
+            self._rebalances.extend_session(group.members[old_id], now)
             call.reply(
                 JoinGroupResponse(
                     error_code=error,

@@ -21,12 +21,11 @@ from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
-from odradek.protocol.records.consumer_offsets import GroupMetadataValue
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
 from .member import NOTHING_TO_WRITE, ClassicMember, GroupOutcome
-from .records import empty_value, group_record
+from .records import generation_value, group_record
 
 logger = logging.getLogger("odradek.groups")
 
@@ -112,17 +111,15 @@ class ClassicRebalance:
         absent = [m for m in group.members.values() if not (m.awaits_join or m.is_static)]
         for member in absent:
             group.remove(member.member_id)
-        if not group.members:
-            value = empty_value(group, now.wall_ms)
-            return Outcome(
-                records=(group_record(group.group_id, value),),
-                reply=partial(_emptied, group, value),
-            )
-        if not self._elect_joined_leader(group):
+        if group.members and not self._elect_joined_leader(group):
             # Only static members are left and none is back: their sessions decide.
             self._wait_for_joins(group, now)
             return NOTHING_TO_WRITE
-        self._begin_generation(group, now)
+        group.begin_generation(now.wall_ms)
+        if not group.members:
+            record = group_record(group.group_id, generation_value(group, {}))
+            return Outcome(records=(record,), reply=partial(_emptied, group))
+        self._begin_syncs(group, now)
         return NOTHING_TO_WRITE
 
     @staticmethod
@@ -136,8 +133,8 @@ class ClassicRebalance:
             group.leader_id = successor.member_id
         return True
 
-    def _begin_generation(self, group: ClassicGroup, now: Now) -> None:
-        group.begin_generation(now.wall_ms)
+    def _begin_syncs(self, group: ClassicGroup, now: Now) -> None:
+        """Tell the members of the new generation about it."""
         for member in group.members.values():
             leads = group.is_leader(member.member_id)
             group.roster.answer_join(member, joined(group, member, tell_members=leads))
@@ -169,12 +166,11 @@ def joined(
     )
 
 
-def _emptied(group: ClassicGroup, value: GroupMetadataValue, error: ErrorCode) -> None:
-    """The group is empty, and that is written down; or could not be, and it is empty anyway.
+def _emptied(group: ClassicGroup, error: ErrorCode) -> None:
+    """The group is empty, and that is written down; or could not be, and it is empty all the same.
 
-    A restart would then wake the generation before, whose members time out: no harm.
+    A restart would then restore the generation before, whose members time out: no harm.
     """
     if error is not ErrorCode.NONE:
         logger.warning("group %s: it is empty, but %s on writing it", group.group_id, error.name)
-        group.replay(value)
     logger.info("group %s: generation %d is empty", group.group_id, group.generation_id)

@@ -6,6 +6,8 @@ said under that protocol and what it was given. Kafka: GroupCoordinatorRecordHel
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.consumer_offsets import (
     GroupMemberMetadata,
@@ -25,50 +27,35 @@ def group_record(group_id: str, value: GroupMetadataValue) -> JournalRecord:
 
 
 def generation_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-    """The generation that has joined, with what each member is to do."""
-    members = [
-        _entry(member, group.protocol_name, assignments.get(member.member_id, b""))
-        for member in group.members.values()
-    ]
-    return _value(group, members, group.leader_id)
+    """The generation that the group has come to, with what each member is to do."""
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=-1 if group.state_since_ms is None else group.state_since_ms,
+        members=[
+            _entry(member, group.protocol_name, assignments.get(member.member_id, b""))
+            for member in group.members.values()
+        ],
+    )
 
 
 def replaced_value(
     group: ClassicGroup, old_id: str, successor: ClassicMember
 ) -> GroupMetadataValue:
-    """The generation with a static member under a new id, doing what it did as the old one."""
-    members = (
-        successor if member.member_id == old_id else member for member in group.members.values()
-    )
-    return _value(
-        group,
-        [_entry(member, group.protocol_name, member.assignment) for member in members],
-        successor.member_id if group.is_leader(old_id) else group.leader_id,
-    )
-
-
-def empty_value(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
-    """The next generation, which nobody has joined."""
-    return GroupMetadataValue(
-        protocol_type=group.protocol_type or "",
-        generation=group.generation_id + 1,
-        protocol=None,
-        leader=None,
-        current_state_timestamp=now_ms,
-        members=[],
-    )
-
-
-def _value(
-    group: ClassicGroup, members: list[GroupMemberMetadata], leader_id: str | None
-) -> GroupMetadataValue:
-    return GroupMetadataValue(
-        protocol_type=group.protocol_type or "",
-        generation=group.generation_id,
-        protocol=group.protocol_name,
-        leader=leader_id,
-        current_state_timestamp=-1 if group.state_since_ms is None else group.state_since_ms,
-        members=members,
+    """The journaled generation, with a static member under a new id that does what the old did."""
+    written = group.journaled
+    assert written is not None, "a stable group is journaled"
+    return replace(  # type: ignore[type-var] # schema.py hides the base
+        written,
+        leader=successor.member_id if written.leader == old_id else written.leader,
+        members=[
+            _entry(successor, written.protocol, entry.assignment)
+            if entry.member_id == old_id
+            else entry
+            for entry in written.members
+        ],
     )
 
 

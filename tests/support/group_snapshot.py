@@ -1,15 +1,63 @@
-"""All that is journaled of a consumer group, as plain values that can be compared.
+"""All that is journaled of the groups of a partition, as plain values that can be compared.
 
-What is counted is counted anew here, from the members: so a snapshot also says that the counts are
+What is counted is counted again here, from the members: so a snapshot also says that the counts are
 right.
 """
 
 from collections import Counter
 from typing import Any
 
+from odradek.coordinator.classic_groups.group import JOURNALED, ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
 from odradek.coordinator.consumer_groups.subscriptions import Subscribers
+from odradek.coordinator.group_state import GroupState
+
+
+def state_snapshot(state: GroupState) -> dict[str, Any]:
+    """Everything that the records of one partition say."""
+    return {
+        "classic": {name: group.journaled for name, group in state.groups.items()},
+        "consumer": {
+            name: consumer_group_snapshot(group) for name, group in state.consumer_groups.items()
+        },
+        "other": {
+            name: (group.group_type, group.tombstones())
+            for name, group in state.of_other_types.items()
+        },
+        "committed": state.offsets._by_group,
+        "pending": state.offsets._pending,
+        "open": state.offsets._open,
+    }
+
+
+def is_at_rest(group: ClassicGroup) -> bool:
+    """Whether nothing has happened in a classic group since its last record."""
+    written = group.journaled
+    return group.state in JOURNALED and group.generation_id == (
+        written.generation if written else 0
+    )
+
+
+def classic_group_snapshot(group: ClassicGroup) -> dict[str, Any]:
+    """What a classic group at rest is, which its last record must say too."""
+    return {
+        "generation": group.generation_id,
+        "protocol": (group.protocol_type, group.protocol_name),
+        "leader": group.leader_id,
+        "state": (group.state, group.state_since_ms),
+        "topics": group.subscribed_topics,
+        "static": dict(group.static_member_ids),
+        "members": {
+            member.member_id: (
+                member.group_instance_id,
+                (member.client_id, member.client_host),
+                (member.session_timeout_ms, member.rebalance_timeout_ms),
+                member.assignment,
+            )
+            for member in group.members.values()
+        },
+    }
 
 
 def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:

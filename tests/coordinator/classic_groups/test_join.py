@@ -5,6 +5,7 @@ import pytest
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.classic_groups.roster import elect_protocol
 from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.both_lives import assert_log_agrees
 from tests.support.groups import (
     GROUP,
     REBALANCE_MS,
@@ -436,12 +437,16 @@ def test_an_absent_static_member_without_a_rebalance_timeout_does_not_occupy_the
 
 def test_a_failed_write_leaves_the_static_member_under_its_old_id() -> None:
     groups = Groups()
-    _, old = static_group(groups)
+    leader, old = static_group(groups)
+    groups.advance(SESSION_MS - 1)
+    groups.heartbeat(leader, instance="i1")
     groups.logs[0].fail_next = ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "")
     refused = groups.join(instance="i2")
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert refused.member_id == ""
+    groups.advance(SESSION_MS - 1)
     assert groups.heartbeat(old, instance="i2") is ErrorCode.NONE
+    assert_log_agrees(groups)
 
 
 def test_a_group_that_could_not_be_written_down_does_not_exist() -> None:
@@ -460,6 +465,10 @@ def test_a_group_whose_emptiness_could_not_be_written_is_empty_all_the_same() ->
     assert groups.leave(leader).error_code == ErrorCode.NOT_COORDINATOR
     assert groups.group().state is ClassicState.EMPTY
     assert groups.group().generation_id == 2
+    assert_log_agrees(groups)
+    written = groups.group().journaled
+    assert written is not None
+    assert [member.member_id for member in written.members] == [leader]
     assert groups.join().generation_id == 3
 
 
