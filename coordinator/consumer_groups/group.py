@@ -176,20 +176,25 @@ class ConsumerGroup:
         self.subscriptions.regex_became(regex, resolved)
 
     def _member_became(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """A member came (`old` is None), changed, or went (`new` is None)."""
+        """A member came (`old` is None), changed, or went (`new` is None).
+
+        A member that joins again may bring another instance id: the old one is free then. In Kafka
+        it stays with the member until the log is cleaned and read again.
+        """
         self.subscriptions.member_became(old, new)
         self.ownership.member_became(old, new)
         if old is not None:
             self._count(old, -1)
+            instance_id = old.instance_id
+            if instance_id is not None and self.static_member_ids.get(instance_id) == old.member_id:
+                del self.static_member_ids[instance_id]
+            if new is None:
+                del self.members[old.member_id]
         if new is not None:
             self._count(new, +1)
             self.members[new.member_id] = new
             if new.instance_id is not None:
                 self.static_member_ids[new.instance_id] = new.member_id
-        elif old is not None:
-            del self.members[old.member_id]
-            if self.static_member_ids.get(old.instance_id or "") == old.member_id:
-                del self.static_member_ids[old.instance_id or ""]
 
     def _count(self, member: ConsumerMember, step: int) -> None:
         if member.state is MemberState.STABLE:

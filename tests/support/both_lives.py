@@ -1,19 +1,55 @@
 """Compare a living coordinator with one that a restart would make of its logs."""
 
+from collections.abc import Sequence
+
 from odradek.coordinator.group_shards import GroupShards
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import HEADER_BYTES, build_batch, pack_header, read_header
 from tests.support.group_snapshot import classic_group_snapshot, is_at_rest, state_snapshot
 from tests.support.groups import Groups
+from tests.support.memory_log import MemoryLog
 
 
 def assert_log_agrees(groups: Groups) -> None:
     """Read the logs into another state, and compare all groups and offsets with the living ones."""
-    shards = GroupShards(groups.settings)
-    shards.prepare(len(groups.logs))
-    for log in groups.logs:
-        shards.load(log)  # type: ignore[arg-type] # a MemoryLog serves a journal
-    for living, read in zip(groups.coordinator.shards.serving(), shards.serving(), strict=True):
+    _assert_same(groups.coordinator.shards, _read(groups, groups.logs))
+
+
+def assert_cleaned_log_agrees(groups: Groups) -> None:
+    """The same with logs of which compaction has left the newest record of each key."""
+    _assert_same(groups.coordinator.shards, _read(groups, [_cleaned(log) for log in groups.logs]))
+
+
+def _assert_same(in_life: GroupShards, in_logs: GroupShards) -> None:
+    for living, read in zip(in_life.serving(), in_logs.serving(), strict=True):
         assert state_snapshot(living.state) == state_snapshot(read.state)
         for name, group in living.state.groups.items():
-            if is_at_rest(group):
+            if group.journaled is not None and is_at_rest(group):
                 again = read.state.groups[name]
                 assert classic_group_snapshot(group) == classic_group_snapshot(again)
+
+
+def _read(groups: Groups, logs: Sequence[MemoryLog]) -> GroupShards:
+    shards = GroupShards(groups.settings)
+    shards.prepare(len(logs))
+    for log in logs:
+        shards.load(log)  # type: ignore[arg-type] # a MemoryLog serves a journal
+    return shards
+
+
+def _cleaned(log: MemoryLog) -> MemoryLog:
+    """The newest record of each key, without tombstones."""
+    cleaned = MemoryLog(log.topic, log.partition)
+    newest: dict[bytes | None, Record] = {}
+    for batch in log.stored:
+        if read_header(batch).producer_id >= 0:
+            return log  # which records of transactions may go, is the cleaner's affair
+        for record in read_records(batch):
+            newest.pop(record.key, None)
+            if record.value is not None:
+                newest[record.key] = record
+    for record in newest.values():
+        batch = build_batch([record])
+        header = read_header(batch)._replace(base_offset=record.offset)
+        cleaned.stored.append(pack_header(header) + bytes(batch)[HEADER_BYTES:])
+    return cleaned

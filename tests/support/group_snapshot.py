@@ -17,7 +17,11 @@ from odradek.coordinator.group_state import GroupState
 def state_snapshot(state: GroupState) -> dict[str, Any]:
     """Everything that the records of one partition say."""
     return {
-        "classic": {name: group.journaled for name, group in state.groups.items()},
+        "classic": {
+            name: group.journaled
+            for name, group in state.groups.items()
+            if group.journaled is not None
+        },
         "consumer": {
             name: consumer_group_snapshot(group) for name, group in state.consumer_groups.items()
         },

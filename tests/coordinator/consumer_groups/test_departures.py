@@ -12,6 +12,7 @@ from odradek.protocol.records.consumer_group import (
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMemberKey,
 )
+from tests.support.both_lives import assert_cleaned_log_agrees
 from tests.support.group_snapshot import consumer_group_snapshot
 from tests.support.heartbeats import REBALANCE_MS, SESSION_MS, Heartbeats, refusal
 from tests.support.journals import keys_since, records_since
@@ -275,6 +276,15 @@ def test_an_instance_that_is_there_lets_nobody_in_its_place(beats: Heartbeats) -
     for newcomer in ("b", "a"):
         refused = refusal(beats.join(newcomer, "t", instance="i"))
         assert refused is ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+def test_an_instance_id_that_its_member_has_changed_is_free(beats: Heartbeats) -> None:
+    beats.join("a", "t", instance="i")
+    beats.join("a", "t", instance="j")
+    assert beats.group().static_member_ids == {"j": "a"}
+    assert_cleaned_log_agrees(beats.groups)
+    beats.leave("a", instance="j")
+    assert beats.join("b", "t", instance="i").error_code == ErrorCode.NONE
 
 
 def test_who_lost_its_place_is_fenced(beats: Heartbeats) -> None:
