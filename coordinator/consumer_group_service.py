@@ -46,7 +46,6 @@ from .consumer_groups.subscription_regex import resolution
 from .consumer_groups.subscriptions import ResolvedRegex
 from .consumer_groups.topics_view import ClusterTopics
 from .consumer_groups.upgrade import Upgrades
-from .group_commits import commit
 from .group_shards import GroupShard, GroupShards
 from .outcome import Outcome
 from .timers import DeadlineQueue, Now
@@ -158,16 +157,14 @@ class ConsumerGroupService:
 
     @staticmethod
     def carry_out(shard: GroupShard, outcome: Outcome[Decided[R]], now: Now) -> R:
-        """Write a decision, then do what is left. Raises ApiError; nothing has changed then."""
-        decided = commit(shard, outcome, now)
+        """Write a decision, and answer. Raises ApiError; nothing has changed then."""
+        decided = shard.journal.commit(outcome, now.wall_ms)
         group = shard.state.consumer_groups.get(decided.group_id)
         if group is not None:
             if outcome.records:
                 group.note_times(now)
             if decided.topics_seen_at is not None:
                 group.topics_seen_at = decided.topics_seen_at
-        for then in decided.then:
-            then()
         return decided.answer
 
     # -- deadlines ---------------------------------------------------------------------------------

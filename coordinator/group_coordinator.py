@@ -59,7 +59,6 @@ from .classic_groups.join import ClassicJoin, JoinCall
 from .classic_groups.member import (
     NOTHING_TO_WRITE,
     Caller,
-    GroupOutcome,
 )
 from .classic_groups.rebalance import ClassicRebalance
 from .classic_groups.sync import ClassicSync
@@ -68,7 +67,6 @@ from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.topics_view import ClusterTopics
 from .group import Group
-from .group_commits import APPEND_ERRORS, commit
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .outcome import Outcome
@@ -270,9 +268,8 @@ class GroupCoordinator:
                 group = self._group_to_join(shard, request, now)
                 self._carry_out(shard, self._joins.join(group, call, now), now)
         except ApiError as error:
-            code = APPEND_ERRORS.get(error.code, error.code)
-            member_id = "" if code in NAMELESS else request.member_id
-            parked(JoinGroupResponse(error_code=code, member_id=member_id))
+            member_id = "" if error.code in NAMELESS else request.member_id
+            parked(JoinGroupResponse(error_code=error.code, member_id=member_id))
         self._set_alarm(now)
         return parked.result()
 
@@ -358,9 +355,8 @@ class GroupCoordinator:
         now: Now,
     ) -> LeaveGroupResponse:
         outcome, answers = self._syncs.leave(group, leaving, now)
-        error = self._carry_out(shard, outcome, now)
-        members = [] if error is not ErrorCode.NONE else answers
-        return LeaveGroupResponse(error_code=error, members=members)
+        shard.journal.commit(outcome, now.wall_ms)
+        return LeaveGroupResponse(members=answers)
 
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """The group that a member speaks of. Raises ApiError, UNKNOWN_MEMBER_ID if none."""
@@ -397,7 +393,7 @@ class GroupCoordinator:
         group = shard.state.groups.get(request.group_id)
         if group is not None:
             self._syncs.committed(group, request.member_id, now)
-        answers = commit(shard, outcome, now)
+        answers = shard.journal.commit(outcome, now.wall_ms)
         self._set_alarm(now)
         return answers
 
@@ -421,7 +417,8 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
         shard = self.shards.of(group_id)
-        return commit(shard, shard.state.delete_offsets(group_id, topics), self._clock())
+        outcome = shard.state.delete_offsets(group_id, topics)
+        return shard.journal.commit(outcome, self._clock().wall_ms)
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
         """Topics (name, id) are no more: nor are offsets in them."""
@@ -467,7 +464,7 @@ class GroupCoordinator:
     def _delete_group(self, group_id: str) -> DeleteGroupsResult:
         try:
             shard = self.shards.of(group_id)
-            return commit(shard, shard.state.delete([group_id]), self._clock())[0]
+            return shard.journal.commit(shard.state.delete([group_id]), self._clock().wall_ms)[0]
         except ApiError as error:
             return DeleteGroupsResult(
                 group_id=group_id, error_code=error.code, error_message=error.message
@@ -475,18 +472,15 @@ class GroupCoordinator:
 
     # -- decide, append, replay; then what is left to do -----------------------------------------
 
-    def _carry_out(self, shard: GroupShard, outcome: GroupOutcome, now: Now) -> ErrorCode:
-        """Write a group's decision and let the group go on; returns how the writing went."""
-        error = ErrorCode.NONE
+    @staticmethod
+    def _carry_out(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+        """Write a classic group's decision; the outcome itself answers those who wait."""
         if outcome is NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
-            return error
+            return
         try:
             shard.journal.commit(outcome, now.wall_ms)
         except ApiError as refusal:
-            error = APPEND_ERRORS.get(refusal.code, refusal.code)
             logger.warning("a group's metadata could not be written: %s", refusal)
-        outcome.reply(error)
-        return error
 
     @staticmethod
     def _clean_up(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:

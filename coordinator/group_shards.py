@@ -6,9 +6,10 @@ anything: the first FindCoordinator has it made.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import MappingProxyType
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
@@ -25,6 +26,19 @@ from .sliced_replay import replay_in_slices
 
 logger = logging.getLogger("odradek.groups")
 
+# What a failed append means to a member of a group. Kafka: CoordinatorOperationExceptionHelper.
+APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+        ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+        ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
 # How many groups' partitions are known without hashing the name, and how long a name may be.
 PLACES_REMEMBERED = 16384
 REMEMBERED_UP_TO = 255
@@ -100,6 +114,7 @@ class GroupShards:
             self._codec,
             compression=self._settings.offsets_topic_compression,
             start_offset=log.log_end_offset,
+            append_errors=APPEND_ERRORS,
         )
         del self._loads[log.partition]
         shard = self._shards[log.partition] = GroupShard(state, journal)

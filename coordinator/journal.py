@@ -1,7 +1,8 @@
 """The journal: decide, append, replay. The one mechanism by which odradek remembers.
 
     outcome = state.some_decision(...)      # pure: reads state, changes nothing
-    reply = journal.commit(outcome, now_ms) # appends the records, then replays them into the state
+    reply = journal.commit(outcome, now_ms) # appends the records, replays them into the state,
+                                            # and then changes what is soft
 
 There is no await between deciding and replaying, so decisions see the state that their records will
 meet. When the append fails, or a record cannot be encoded, neither log nor state has changed, and
@@ -20,8 +21,9 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TypeVar
 
 from odradek.protocol.any_batch import read_any_header, read_any_records
@@ -68,15 +70,18 @@ class Journal:
         *,
         compression: CompressionType = CompressionType.NONE,
         start_offset: int | None = None,
+        append_errors: Mapping[ErrorCode, ErrorCode] = MappingProxyType({}),
     ) -> None:
         """Replay the log from `start_offset` (default: its start) into `state`.
 
+        `append_errors`: what clients are told instead of an append's error.
         Raises CorruptJournalError for a record that can't be read.
         """
         self.log = log
         self._state = state
         self._codec = codec
         self._compression = compression
+        self._append_errors = append_errors
         first = log.log_start_offset if start_offset is None else start_offset
         stored = stored_records(log.batches(first), codec, log.name)
         try:
@@ -85,15 +90,23 @@ class Journal:
             raise CorruptJournalError(f"{log.name}: {error}") from error
 
     def commit(self, outcome: Outcome[R], now_ms: int) -> R:
-        """Append the outcome's records, replay them, and return its reply.
+        """Append the outcome's records, replay them, do what follows, and return its reply.
 
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Nothing has changed then, except
         that batches of a non-atomic outcome before the one that failed stay.
         """
         if outcome.records:
-            for chunk in self._chunks(outcome):
-                self._append_and_replay(chunk, now_ms)
+            try:
+                for chunk in self._chunks(outcome):
+                    self._append_and_replay(chunk, now_ms)
+            except ApiError as error:
+                code = self._append_errors.get(error.code, error.code)
+                if outcome.otherwise is not None:
+                    outcome.otherwise(code)
+                raise ApiError(code, error.message) from error
+        for then in outcome.then:
+            then()
         return outcome.reply
 
     def _append_and_replay(self, chunk: list[Encoded], now_ms: int) -> None:

@@ -6,10 +6,12 @@ are typed: what `replay` sees in life is what it sees after a restart, equal and
 They are structs, for each request of a group makes several: a NamedTuple takes three times as long.
 """
 
+from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message
 
 R_co = TypeVar("R_co", covariant=True)
@@ -63,6 +65,9 @@ class StateMachine(Protocol):
 class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
     """A decision: `records` to append in this order, `reply` for whoever asked.
 
+    `then` is called when the records are replayed, `otherwise` with the error when they could not
+    be written. They change soft state and answer those who wait, and raise nothing.
+
     Atomic records share one batch, so after a crash all of them are there or none. A clean-up
     that may be repeated (expired offsets) says `atomic=False` and may then be of any length.
     Kafka: CoordinatorResult, ControllerResult.
@@ -70,4 +75,6 @@ class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
 
     reply: R_co
     records: tuple[JournalRecord, ...] = ()
+    then: tuple[Callable[[], None], ...] = ()
+    otherwise: Callable[[ErrorCode], None] | None = None
     atomic: bool = True

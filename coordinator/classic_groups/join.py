@@ -5,7 +5,7 @@ waits for it too, for as long as a session. A static member that comes back with
 new one, and a stable group goes on as if nothing had been. A member whose id is new to it has 5
 minutes to see a rebalance through: its join may be parked on behalf of a client that gave up.
 
-Every method returns a GroupOutcome; see rebalance.py for what follows. Kafka: the
+Every method returns an Outcome; see rebalance.py for what follows. Kafka: the
 classicGroupJoin part of GroupMetadataManager.
 """
 
@@ -25,7 +25,6 @@ from .member import (
     NOTHING_TO_WRITE,
     Caller,
     ClassicMember,
-    GroupOutcome,
     JoinReply,
     Protocols,
     names_of,
@@ -85,7 +84,7 @@ class ClassicJoin:
 
     # -- a JoinGroup arrives -----------------------------------------------------------------------
 
-    def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+    def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
         """Serve a JoinGroup: it is answered now, or when the rebalance is through.
 
         Raises ApiError; then `call.reply` is not called.
@@ -127,7 +126,7 @@ class ClassicJoin:
                 f"group {group.group_id} has {size} of {self._settings.max_size} members",
             )
 
-    def _join_new(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+    def _join_new(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
         instance = call.request.group_instance_id
         name = call.caller.client_id if instance is None else instance
         member_id = f"{name}-{self._new_uuid()}"
@@ -142,7 +141,7 @@ class ClassicJoin:
         call.reply(JoinGroupResponse(member_id=member_id, error_code=required))
         return NOTHING_TO_WRITE
 
-    def _join_pending(self, group: ClassicGroup, call: JoinCall, now: Now) -> GroupOutcome:
+    def _join_pending(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
         member_id = call.request.member_id
         if call.request.group_instance_id is not None:
             raise ApiError(
@@ -152,7 +151,9 @@ class ClassicJoin:
             )
         return self._admit(group, member_id, call, now)
 
-    def _admit(self, group: ClassicGroup, member_id: str, call: JoinCall, now: Now) -> GroupOutcome:
+    def _admit(
+        self, group: ClassicGroup, member_id: str, call: JoinCall, now: Now
+    ) -> Outcome[None]:
         member = ClassicMember(
             member_id=member_id,
             group_instance_id=call.request.group_instance_id,
@@ -175,7 +176,7 @@ class ClassicJoin:
 
     def _join_again(
         self, group: ClassicGroup, member: ClassicMember, call: JoinCall, now: Now
-    ) -> GroupOutcome:
+    ) -> Outcome[None]:
         unchanged = member.protocols == call.protocols
         leads = group.is_leader(member.member_id)
         if unchanged and group.state is ClassicState.COMPLETING_REBALANCE:
@@ -194,15 +195,19 @@ class ClassicJoin:
 
     def _replace_static(
         self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
-    ) -> GroupOutcome:
+    ) -> Outcome[None]:
         """Give the member a new id. A stable group goes on undisturbed if its protocol stays."""
         if group.state is ClassicState.STABLE and self._keeps_protocol(group, old_id, call):
             successor = group.members[old_id].renamed(new_id)
             successor.protocols = call.protocols
             _update_timeouts(successor, call)
             value = replaced_value(group, old_id, successor)
-            settled = partial(self._replaced, group, old_id, new_id, call, now)
-            return Outcome(records=(group_record(group.group_id, value),), reply=settled)
+            return Outcome(
+                reply=None,
+                records=(group_record(group.group_id, value),),
+                then=(partial(self._replaced, group, old_id, new_id, call, now),),
+                otherwise=partial(self._not_replaced, group, old_id, call, now),
+            )
         member = group.rename_static(old_id, new_id)
         self._deadlines.extend_session(group, member, now)
         _update(group, member, call)
@@ -219,31 +224,25 @@ class ClassicJoin:
         ]
         return elect_protocol(preferences) == group.protocol_name
 
-    def _replaced(
-        self,
-        group: ClassicGroup,
-        old_id: str,
-        new_id: str,
-        call: JoinCall,
-        now: Now,
-        error: ErrorCode,
+    def _not_replaced(
+        self, group: ClassicGroup, old_id: str, call: JoinCall, now: Now, error: ErrorCode
     ) -> None:
-        """The new id is written down (then `replay` has renamed the member), or could not be.
-
-        As in Kafka the old id then has a whole session again.
-        """
-        if error is not ErrorCode.NONE:
-            self._rebalances.extend_session(group.members[old_id], now)
-            call.reply(
-                JoinGroupResponse(
-                    error_code=error,
-                    generation_id=group.generation_id,
-                    protocol_type=group.protocol_type,
-                    protocol_name=group.protocol_name,
-                    leader=group.leader_id or "",
-                )
+        """The new id could not be written. As in Kafka the old one has a whole session again."""
+        self._deadlines.extend_session(group, group.members[old_id], now)
+        call.reply(
+            JoinGroupResponse(
+                error_code=error,
+                generation_id=group.generation_id,
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                leader=group.leader_id or "",
             )
-            return
+        )
+
+    def _replaced(
+        self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
+    ) -> None:
+        """The new id is written, and `replay` has given it to the member."""
         member = group.members[new_id]
         _update(group, member, call)
         self._deadlines.extend_session(group, member, now)

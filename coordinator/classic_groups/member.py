@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Deadline
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribeGroupsMember
 from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -19,10 +18,6 @@ from odradek.protocol.records.consumer_offsets import GroupMemberMetadata, Group
 
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]
-
-# What is left to do once the records of a decision are written (NONE), or could not be.
-Settled = Callable[[ErrorCode], None]
-GroupOutcome = Outcome[Settled]
 
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -40,11 +35,7 @@ def metadata_of(protocols: Protocols, protocol_name: str | None) -> bytes:
     raise ValueError(f"there is no protocol {protocol_name!r}")
 
 
-def _nothing_left(_error: ErrorCode) -> None:
-    pass
-
-
-NOTHING_TO_WRITE: GroupOutcome = Outcome(reply=_nothing_left)
+NOTHING_TO_WRITE: Outcome[None] = Outcome(reply=None)
 
 
 class Caller(NamedTuple):

@@ -8,7 +8,7 @@ somebody came meanwhile, but no longer than the rebalance timeout. Any other reb
 those who were members, until the rebalance timeout; then dynamic members who have not joined are
 out, static ones stay.
 
-Every method returns a GroupOutcome: records to write, and what to do when they are written or could
+Every method returns an Outcome: records to write, and what to do when they are written or could
 not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in GroupMetadataManager.
 """
 
@@ -24,7 +24,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import NOTHING_TO_WRITE, ClassicMember, GroupOutcome
+from .member import NOTHING_TO_WRITE, ClassicMember
 from .records import generation_value, group_record
 
 logger = logging.getLogger("odradek.groups")
@@ -41,13 +41,13 @@ class ClassicRebalance:
         """Whether a group may have so many members."""
         return size <= self._settings.max_size
 
-    def rebalance_or_complete(self, group: ClassicGroup, reason: str, now: Now) -> GroupOutcome:
+    def rebalance_or_complete(self, group: ClassicGroup, reason: str, now: Now) -> Outcome[None]:
         """Begin a rebalance where none is under way, else end it if all have joined."""
         if group.can_rebalance:
             return self.rebalance(group, reason, now)
         return self.complete_if_all_joined(group, now)
 
-    def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> GroupOutcome:
+    def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> Outcome[None]:
         """Begin a rebalance: whoever awaits an assignment must join again."""
         if group.state is ClassicState.COMPLETING_REBALANCE:
             self.refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
@@ -84,14 +84,14 @@ class ClassicRebalance:
         timeout_ms = group.roster.rebalance_timeout_ms
         self.deadlines.await_joins(group, now.timer_ms + timeout_ms)
 
-    def complete_if_all_joined(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+    def complete_if_all_joined(self, group: ClassicGroup, now: Now) -> Outcome[None]:
         """End the rebalance if nobody is missing; a new group waits for its delay in any case."""
         waits = group.state is not ClassicState.PREPARING_REBALANCE or group.is_initial_rebalance
         if waits or not group.all_have_joined:
             return NOTHING_TO_WRITE
         return self.complete(group, now)
 
-    def expire_join(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+    def expire_join(self, group: ClassicGroup, now: Now) -> Outcome[None]:
         """The time to join is up."""
         if group.state is not ClassicState.PREPARING_REBALANCE:
             return NOTHING_TO_WRITE
@@ -104,7 +104,7 @@ class ClassicRebalance:
                 return NOTHING_TO_WRITE
         return self.complete(group, now)
 
-    def complete(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+    def complete(self, group: ClassicGroup, now: Now) -> Outcome[None]:
         """Begin the next generation with those who have joined, and with static members."""
         group.stop_awaiting_joins()
         group.initial_delay_ms = None
@@ -118,7 +118,12 @@ class ClassicRebalance:
         group.begin_generation(now.wall_ms)
         if not group.members:
             record = group_record(group.group_id, generation_value(group, {}))
-            return Outcome(records=(record,), reply=partial(_emptied, group))
+            return Outcome(
+                reply=None,
+                records=(record,),
+                then=(partial(_emptied, group),),
+                otherwise=partial(_emptied, group),
+            )
         self._begin_syncs(group, now)
         return NOTHING_TO_WRITE
 
@@ -166,10 +171,10 @@ def joined(
     )
 
 
-def _emptied(group: ClassicGroup, error: ErrorCode) -> None:
-    """The group is empty, and that is written down; or could not be, and it is empty all the same.
+def _emptied(group: ClassicGroup, error: ErrorCode = ErrorCode.NONE) -> None:
+    """The group is empty, whether or not that could be written.
 
-    A restart would then restore the generation before, whose members time out: no harm.
+    If not, a restart restores the generation before, whose members time out: no harm.
     """
     if error is not ErrorCode.NONE:
         logger.warning("group %s: it is empty, but %s on writing it", group.group_id, error.name)

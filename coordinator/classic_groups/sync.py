@@ -22,7 +22,6 @@ from .group import ClassicGroup, ClassicState
 from .member import (
     NOTHING_TO_WRITE,
     ClassicMember,
-    GroupOutcome,
     SyncReply,
 )
 from .rebalance import ClassicRebalance
@@ -44,7 +43,7 @@ class ClassicSync:
 
     def sync(
         self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply, now: Now
-    ) -> GroupOutcome:
+    ) -> Outcome[None]:
         """Serve a SyncGroup: `reply` is called now, or when the leader has assigned.
 
         Raises ApiError; then it is not called.
@@ -66,16 +65,20 @@ class ClassicSync:
             return NOTHING_TO_WRITE
         value = generation_value(group, {a.member_id: a.assignment for a in request.assignments})
         return Outcome(
-            records=(group_record(group.group_id, value),), reply=partial(self._stored, group, now)
+            reply=None,
+            records=(group_record(group.group_id, value),),
+            then=(partial(self._stored, group, now),),
+            otherwise=partial(self._not_stored, group, now),
         )
 
-    def _stored(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
-        """The assignment is written down (then `replay` has made the group stable), or not."""
-        if error is not ErrorCode.NONE:
-            self._rebalances.refuse_syncs(group, error, now)
-            reason = f"{error.name} on writing the assignment"
-            self._rebalances.rebalance_or_complete(group, reason, now)
-            return
+    def _not_stored(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
+        """The assignment could not be written: all must join again."""
+        self._rebalances.refuse_syncs(group, error, now)
+        # Nobody has joined yet, so this leaves nothing to write.
+        self._rebalances.rebalance(group, f"{error.name} on writing the assignment", now)
+
+    def _stored(self, group: ClassicGroup, now: Now) -> None:
+        """The assignment is written, and `replay` has made the group stable."""
         for member in group.members.values():
             if member.sync_reply is not None:
                 member.answer_sync(assigned(group, member))
@@ -91,7 +94,7 @@ class ClassicSync:
             group.rebalance_reason,
         )
 
-    def expire_sync(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+    def expire_sync(self, group: ClassicGroup, now: Now) -> Outcome[None]:
         """The time to sync is up: who has not is out."""
         late = [member_id for member_id in group.members if member_id in group.pending_syncs]
         if group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE) or not late:
@@ -120,7 +123,7 @@ class ClassicSync:
         if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
             self._deadlines.extend_session(group, member, now)
 
-    def expire_session(self, group: ClassicGroup, member_id: str, now: Now) -> GroupOutcome:
+    def expire_session(self, group: ClassicGroup, member_id: str, now: Now) -> Outcome[None]:
         """A member, or one that was only promised an id, has not been heard of for too long."""
         if member_id in group.pending_joins:
             group.remove(member_id)
@@ -133,7 +136,7 @@ class ClassicSync:
             return self._complete_without(group, now)
         return self._rebalances.rebalance_or_complete(group, f"{member_id} timed out", now)
 
-    def _complete_without(self, group: ClassicGroup, now: Now) -> GroupOutcome:
+    def _complete_without(self, group: ClassicGroup, now: Now) -> Outcome[None]:
         if group.state is ClassicState.PREPARING_REBALANCE and group.all_have_joined:
             return self._rebalances.complete(group, now)
         return NOTHING_TO_WRITE
@@ -142,7 +145,7 @@ class ClassicSync:
 
     def leave(
         self, group: ClassicGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
-    ) -> tuple[GroupOutcome, list[LeaveGroupMemberResponse]]:
+    ) -> tuple[Outcome[None], list[LeaveGroupMemberResponse]]:
         """Remove members: the outcome for the group, and an answer for each of them.
 
         Raises ApiError when the group is dead.

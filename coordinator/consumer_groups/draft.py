@@ -23,17 +23,14 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
-Then = Callable[[], None]
-
 
 class Decided(Struct, Generic[R], frozen=True):
-    """What to answer, and what to do before, when the records are written."""
+    """What to answer about a group, and what the group is to remember."""
 
     group_id: str
     answer: R
-    then: tuple[Then, ...] = ()
     topics_seen_at: int | None = None
-    """What the group is to remember; None: it has not looked at its topics."""
+    """When the group has looked at its topics; None: it has not."""
 
 
 class Draft:
@@ -57,7 +54,7 @@ class Draft:
         self.epoch = group.epoch
         """The group's epoch, as it will be."""
         self.records: list[JournalRecord] = []
-        self.then: list[Then] = []
+        self.then: list[Callable[[], None]] = []
         self.is_stale = False
         """The group was converted in the midst of a rebalance: its targets are not to be kept."""
         self.topics_seen_at: int | None = None
@@ -71,5 +68,5 @@ class Draft:
 
     def outcome(self, answer: R) -> Outcome[Decided[R]]:
         """The decision, made."""
-        decided = Decided(self.group_id, answer, tuple(self.then), self.topics_seen_at)
-        return Outcome(reply=decided, records=tuple(self.records))
+        decided = Decided(self.group_id, answer, self.topics_seen_at)
+        return Outcome(reply=decided, records=tuple(self.records), then=tuple(self.then))
