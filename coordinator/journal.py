@@ -102,9 +102,11 @@ class Journal:
                     self._append_and_replay(chunk, now_ms)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
-                if outcome.otherwise is not None:
-                    outcome.otherwise(code)
+                _give_up(outcome, code)
                 raise ApiError(code, error.message) from error
+            except Exception:
+                _give_up(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise
         for then in outcome.then:
             then()
         return outcome.reply
@@ -146,6 +148,11 @@ class Journal:
             assert stored is not None, "what has been written can be read"
             record = stored
         return record, key, value
+
+
+def _give_up(outcome: Outcome[object], error: ErrorCode) -> None:
+    if outcome.otherwise is not None:
+        outcome.otherwise(error)
 
 
 def _is_cut(value: Message, version: int) -> bool:

@@ -115,6 +115,40 @@ def test_a_failed_append_leaves_the_state_untouched() -> None:
     assert log.stored == []
 
 
+def test_what_follows_a_commit_is_done_when_its_records_are_replayed() -> None:
+    log = MemoryLog()
+    journal, numbers = opened(log)
+    seen: list[object] = []
+    outcome = Outcome(
+        reply=None,
+        records=(put("a", 1),),
+        then=(lambda: seen.append(dict(numbers.of)),),
+        otherwise=seen.append,
+    )
+    journal.commit(outcome, 0)
+    assert seen == [{"a": 1}]
+
+
+def test_what_a_failed_append_means_to_the_clients_of_a_log_is_told_to_all() -> None:
+    log = MemoryLog()
+    told = {ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR}
+    journal = Journal(log, Numbers(), CODEC, append_errors=told)
+    seen: list[object] = []
+    outcome = Outcome(
+        reply=None,
+        records=(put("a", 1),),
+        then=(lambda: seen.append("then"),),
+        otherwise=seen.append,
+    )
+    log.fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+    with pytest.raises(ApiError, match="NOT_COORDINATOR: the disk is full"):
+        journal.commit(outcome, 0)
+    log.fail_next = RuntimeError("a fault of the program")
+    with pytest.raises(RuntimeError):
+        journal.commit(outcome, 0)
+    assert seen == [ErrorCode.NOT_COORDINATOR, ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
 def test_a_record_that_cannot_be_encoded_is_refused_and_changes_nothing() -> None:
     log = MemoryLog()
     journal, numbers = opened(log)

@@ -31,7 +31,7 @@ class MemoryLog:
         self.stored: list[bytes] = []
         self.log_start_offset = 0
         self.leader_epoch = 0
-        self.fail_next: ApiError | None = None
+        self.fail_next: Exception | None = None
         self.failed = 0
         self.fsyncs = 0
 
