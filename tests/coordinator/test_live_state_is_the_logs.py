@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord
@@ -28,14 +29,18 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
+from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
+from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
+from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin
 from tests.support.both_lives import assert_cleaned_log_agrees, assert_log_agrees
 from tests.support.groups import WALL_AHEAD_MS, subscription
 from tests.support.heartbeats import Heartbeats
 from tests.support.journals import CODEC
 from tests.support.lengths import by_length
+from tests.support.messages import sample
 
-GROUPS = ("g", "h")
+GROUPS = ("g", "h", "s")
 TOPICS = ("t", "u")
 INSTANCES = (None, None, "i", "j")
 MEMBERS = ("m1", "m2", "m3")
@@ -54,15 +59,15 @@ FAILURES = (
 )
 groups = st.sampled_from(GROUPS)
 # Most of the time a group has members of one protocol.
-mostly_classic = st.sampled_from(["g", "g", "g", "h"])
-mostly_consumers = st.sampled_from(["h", "h", "h", "g"])
+mostly_classic = st.sampled_from(["g", "g", "g", "h", "s"])
+mostly_consumers = st.sampled_from(["h", "h", "h", "g", "s"])
 one_in_six = st.integers(0, 5).map(lambda number: not number)
 topics = st.sampled_from(TOPICS)
 instances = st.sampled_from(INSTANCES)
 
 
 class GroupsConversation(RuleBasedStateMachine):
-    """Groups of both protocols, their offsets, and those of transactions."""
+    """Groups of both protocols and of others, their offsets, and those of transactions."""
 
     @initialize()
     def start(self) -> None:
@@ -227,20 +232,33 @@ class GroupsConversation(RuleBasedStateMachine):
     ) -> None:
         key = OffsetCommitKey(group=group_id, topic=name, partition=0)
         value = OffsetCommitValue(offset=next(self.offsets), metadata="", commit_timestamp=0)
-        record = Record(*CODEC.encode(JournalRecord(value, 4, key)), 0)
-        self.write(record, producer_id, is_control=False)
+        self.write(CODEC.encode(JournalRecord(value, 4, key)), producer_id=producer_id)
 
     @rule(producer_id=st.integers(1, 2), commits=st.booleans())
     def a_transaction_has_ended_before_a_restart(self, producer_id: int, commits: bool) -> None:
         kind = ControlRecordType.COMMIT if commits else ControlRecordType.ABORT
-        self.write(Record(control_key(kind), end_txn_value(0), 0), producer_id, is_control=True)
+        marker = (control_key(kind), end_txn_value(0))
+        self.write(marker, producer_id=producer_id, is_control=True)
 
-    def write(self, record: Record, producer_id: int, *, is_control: bool) -> None:
+    @rule(types=st.sampled_from([SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]))
+    def a_group_of_another_type_was_there_before_a_restart(
+        self, types: Mapping[int, tuple[type[Message], type[Message]]]
+    ) -> None:
+        if self.state.find("s") is None:
+            keys = [replace(sample(key, 0), group_id="s") for key, _ in types.values()]  # type: ignore[type-var] # schema.py hides the base
+            values = [sample(value, 0) for _, value in types.values()]
+            pairs = zip(keys, values, strict=True)
+            self.write(*(CODEC.encode(JournalRecord(value, 0, key)) for key, value in pairs))
+
+    def write(
+        self, *stored: tuple[bytes, bytes | None], producer_id: int = -1, is_control: bool = False
+    ) -> None:
+        """What another broker has written before this one starts."""
         batch = build_batch(
-            [record],
+            [Record(*one, 0) for one in stored],
             producer_id=producer_id,
             producer_epoch=0,
-            is_transactional=True,
+            is_transactional=producer_id >= 0,
             is_control=is_control,
         )
         log = self.beats.groups.logs[0]
