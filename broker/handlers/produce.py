@@ -113,15 +113,20 @@ async def answer_late(
     late: list[LateBatch],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse | None:
-    """The response, once the late batches are stored, each as soon as it can be."""
+    """The response, once the late batches are stored: those of a partition in their order."""
     due = dict(due)
 
-    async def store(each: LateBatch) -> None:
-        each.answers[each.position] = await append_late(context, each)
-        if context.broker.log_syncs.due:
-            due.update(context.broker.log_syncs.take_due())
+    async def store(batches: list[LateBatch]) -> None:
+        for each in batches:
+            each.answers[each.position] = await append_late(context, each)
+            if context.broker.log_syncs.due:
+                due.update(context.broker.log_syncs.take_due())
 
-    await asyncio.gather(*map(store, late))
+    in_order: dict[tuple[str, bytes, int], list[LateBatch]] = {}
+    for each in late:
+        key = (each.topic.name, each.topic.topic_id, each.answers[each.position].index)
+        in_order.setdefault(key, []).append(each)
+    await asyncio.gather(*map(store, in_order.values()))
     if request.acks == 0:
         close_on_error(topics)
         return None

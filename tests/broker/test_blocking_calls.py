@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.maintenance.periodic_tasks import chores_of
-from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.messages.alter_replica_log_dirs import (
@@ -68,6 +66,7 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
+from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.slow_files import SlowFiles, calls_in, in_words
 
@@ -125,8 +124,7 @@ class Rig:
     async def ask(self, request: Message, version: int) -> Any:
         spec = type(request).SPEC
         assert spec.key is not None
-        connection: Any = SimpleNamespace(peer_host="127.0.0.1")
-        context = RequestContext(self.broker, connection, version, "test", self.now_ms)
+        context = request_context(self.broker, version, self.now_ms)
         answer = HANDLERS[spec.key](context, request)
         return await answer if inspect.isawaitable(answer) else answer
 

@@ -4,14 +4,12 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.context import RequestContext
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -20,6 +18,7 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from tests.support.broker_in_loop import produce_to
+from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of, values_from
 from tests.support.partition_logs import UnsyncedFiles
 
@@ -42,8 +41,7 @@ class Rig:
     def ask(self, request: Message, version: int) -> Any:
         spec = type(request).SPEC
         assert spec.key is not None
-        connection: Any = SimpleNamespace()
-        context = RequestContext(self.broker, connection, version, "test", NOW_MS)
+        context = request_context(self.broker, version, NOW_MS)
         return HANDLERS[spec.key](context, request)
 
     def fetch(self) -> Awaitable[Any]:

@@ -95,6 +95,7 @@ class ControllerConversation(RuleBasedStateMachine):
             quorum=Quorum(),
             me=ME,
             leader_epoch=1,
+            default_min_insync_replicas=1,
         )
         rules = TopicRules(
             node_id=NODE,

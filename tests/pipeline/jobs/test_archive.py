@@ -542,6 +542,9 @@ def test_an_entry_that_cannot_be_read_is_named(
 READING = {
     "pread",
     "pread_exact",
+    "pread_cached",
+    "attempt",
+    "patient",
     "is_cached",
     "read_ahead",
     "read",
