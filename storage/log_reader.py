@@ -21,7 +21,7 @@ from odradek.protocol.record import Record
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file
 from .files import Files, OpenFile
-from .raw_scan import RawBatch, scan_raw
+from .inspect.raw_batch import RawBatch, scan_raw
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 

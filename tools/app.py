@@ -1,24 +1,25 @@
-"""The commands of `odradek`, as typer shows them.
+"""The typer application: all commands of `odradek`.
 
-For its help, all of them are looked at: so each imports what it needs when it is run, not before.
+Typer imports the options of every command to print the help. So the modules imported here hold
+options only, and each command imports the code that does its work when it runs.
 """
 
 from typing import Annotated
 
 import typer
 
-from .dump_log import dump_log
+from .dump.options import dump_log
 from .pipeline.group import app as pipeline
-from .verify_directories import verify
-from .why_not_deleted import why_not_deleted
+from .retention.options import why_not_deleted
+from .verify.options import verify
 
 app = typer.Typer(
     help="odradek: a Kafka broker in one Python process.", no_args_is_help=True, add_completion=True
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         from importlib.metadata import version
 
         typer.echo(f"odradek {version('odradek')}")

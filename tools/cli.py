@@ -1,13 +1,13 @@
-"""The command `odradek`.
+"""The entry point of the command `odradek`.
 
-`serve` is taken before typer and rich are imported: a broker must start quickly and needs neither.
+`serve` runs without importing typer and rich: the broker must start quickly and needs neither.
 """
 
 import sys
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Run the command in sys.argv and exit with its code."""
     if sys.argv[1:2] == ["serve"]:
         from .serve import main as serve
 

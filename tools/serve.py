@@ -1,6 +1,6 @@
-"""`odradek serve`: read the configuration, run the broker, and say by the exit code how it ended.
+"""`odradek serve`: reads the configuration and runs the broker.
 
-0 after a clean shutdown, 2 for a configuration that can't be, 1 for everything else.
+Exit codes: 0 after a clean shutdown, 2 for an invalid configuration, 1 for any other failure.
 """
 
 import argparse
@@ -18,7 +18,7 @@ EXIT_BAD_CONFIG = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Run the broker until it is told to stop; returns the exit code."""
+    """Run the broker until it is asked to stop; returns the exit code."""
     options = _parser().parse_args(arguments)
     from odradek.broker.lifecycle.log_lines import configure_logging
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     try:
         serve(loaded.config)
     except StartError as error:
-        logger.error("%s", error)  # the sentence says it all
+        logger.error("%s", error)  # without a traceback: the message is written for the operator
         return error.exit_code
     return EXIT_OK
 
@@ -47,14 +47,14 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="server.properties; without it: localhost:9092, data in ./data",
+        help="the server.properties file; without one: localhost:9092, data in ./data",
     )
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a property that wins over the file (may be given often)",
+        help="a property that overrides the file (may be given several times)",
     )
     parser.add_argument("--log-format", choices=["text", "json"], default="text")
     return parser

@@ -115,7 +115,7 @@ def test_a_missing_index_is_not_made(tmp_path: Path) -> None:
                 "--key-decoder-class",
                 "org.apache.kafka.tools.api.DefaultDecoder",
             ],
-            "cannot be used",
+            "is not supported",
         ),
         (["--files", "x.log", "--max-bytes", "many"], "--max-bytes"),
     ],

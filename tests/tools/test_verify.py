@@ -201,7 +201,7 @@ def test_a_broken_batch_is_not_looked_at_after_a_clean_stop(data: Path) -> None:
     flip(segments(data)[1], 200)
     found = verdict(data)
     assert found.code == 1
-    assert found.says(segments(data)[1].name, "not what was checksummed", "after a clean stop")
+    assert found.says(segments(data)[1].name, "do not match the stored CRC", "after a clean stop")
     assert len(found.problems) == 1
 
 
@@ -210,7 +210,7 @@ def test_a_broken_batch_behind_the_recovery_point_ends_the_log(data: Path) -> No
     killed(data)
     later = len(segments(data)) - 2
     found = verdict(data)
-    assert found.says(segments(data)[1].name, "recovery ends the log", f"{later} later segments")
+    assert found.says(segments(data)[1].name, "recovery cuts the log", f"{later} later segments")
 
 
 def test_a_broken_batch_before_the_recovery_point_stays(data: Path) -> None:
@@ -218,18 +218,20 @@ def test_a_broken_batch_before_the_recovery_point_stays(data: Path) -> None:
     point = int(segments(data)[2].stem)
     killed(data, point)
     found = verdict(data)
-    assert found.says(segments(data)[1].name, f"recovery begins behind it, at offset {point}")
+    assert found.says(segments(data)[1].name, f"recovery begins after it, at offset {point}")
 
 
 def test_a_torn_tail_is_a_problem_after_a_clean_stop_and_none_after_a_kill(data: Path) -> None:
     last = segments(data)[-1]
     with last.open("ab") as file:
         file.write(batch_of(b"torn")[:50])
-    assert verdict(data).says(last.name, "50 bytes behind the last whole batch")
+    assert verdict(data).says(last.name, "50 bytes after the last complete batch")
     killed(data)
     found = verdict(data)
     assert found.code == 0, found
-    assert found.notes_that(last.name, "50 bytes behind the last whole batch", "50 bytes go")
+    assert found.notes_that(
+        last.name, "50 bytes after the last complete batch", "50 bytes are lost"
+    )
 
 
 def test_a_preallocated_segment_is_no_problem_after_a_kill(data: Path) -> None:
@@ -267,7 +269,7 @@ def test_batches_whose_inside_is_broken_are_found_with_deep(data: Path) -> None:
     path = data / "orders-0" / f"{0:020}.log"
     path.write_bytes(broken)
     assert verdict(data).problems == []
-    assert verdict(data, deep=True).says(path.name, "have a right CRC and cannot be read")
+    assert verdict(data, deep=True).says(path.name, "have a valid CRC but cannot be read")
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -277,9 +279,9 @@ def test_old_message_formats_are_looked_at_as_well(data: Path, magic: int) -> No
     box.directory.mkdir()
     path = box.path(1000, ".log")
     path.write_bytes(old_messages(magic)[: 3 * 40])
-    assert verdict(data, deep=True).says(path.name, "behind the last whole batch")
+    assert verdict(data, deep=True).says(path.name, "after the last complete batch")
     flip(path, 20)
-    assert verdict(data).says(path.name, "not what was checksummed")
+    assert verdict(data).says(path.name, "do not match the stored CRC")
 
 
 # --- files beside the batches
@@ -295,12 +297,12 @@ def garble(path: Path) -> None:
 
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     (".index", Path.unlink, "the index is missing"),
-    (".index", cut, "no multiple of 8"),
-    (".index", lambda path: flip(path, 3), "are not true of the log"),
+    (".index", cut, "not a multiple of 8"),
+    (".index", lambda path: flip(path, 3), "do not match the log"),
     (".timeindex", Path.unlink, "the index is missing"),
-    (".timeindex", cut, "no multiple of 12"),
-    (".timeindex", lambda path: flip(path, 7), "are not true of the log"),
-    (".txnindex", Path.unlink, "was aborted and is not in it"),
+    (".timeindex", cut, "not a multiple of 12"),
+    (".timeindex", lambda path: flip(path, 7), "do not match the log"),
+    (".txnindex", Path.unlink, "was aborted but is not in the index"),
     (".txnindex", lambda path: flip(path, 17, 6), "a transaction from"),
     (".snapshot", lambda path: flip(path, 9), "cannot be read"),
     ("leader-epoch-checkpoint", garble, "version 7 is unknown"),
@@ -334,15 +336,15 @@ def test_what_a_crash_leaves_is_noted(data: Path) -> None:
     assert found.code == 0
     assert found.notes_that(f"{99:020}.log.deleted", "about to be deleted", "removed")
     assert found.notes_that(f"{98:020}.log.cleaned", "not finished", "removed")
-    assert found.notes_that(f"{97:020}.log.swap", "finished", "put in place")
+    assert found.notes_that(f"{97:020}.log.swap", "a finished log cleaning", "put in place")
     assert found.notes_that(f"{96:020}.index", "no segment")
     assert found.notes_that("leader-epoch-checkpoint.tmp", "not finished")
-    assert found.notes_that("surprise", "no broker knows")
+    assert found.notes_that("surprise", "an unknown file")
 
 
 def test_a_log_start_offset_behind_the_end_is_told(data: Path) -> None:
     write_offsets(Files(), data / "log-start-offset-checkpoint", {("orders", 0): 10_000})
-    assert verdict(data).says("orders-0", "starts at 10000", "all is dropped")
+    assert verdict(data).says("orders-0", "starts at 10000", "all records are dropped")
 
 
 # --- the log directory
@@ -364,7 +366,7 @@ def test_files_of_the_directory_that_make_no_sense_are_told(data: Path) -> None:
     garble(data / RECOVERY_POINT_CHECKPOINT)
     found = verdict(data)
     assert found.says("meta.properties", "cluster.id is missing", "refuses to start")
-    assert found.says(RECOVERY_POINT_CHECKPOINT, "version 7", "taken for empty")
+    assert found.says(RECOVERY_POINT_CHECKPOINT, "version 7", "treated as empty")
     (data / "meta.properties").unlink()
     assert verdict(data).says("meta.properties", "missing, though there are logs")
 
@@ -373,8 +375,8 @@ def test_directories_must_be_of_one_node(data: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(data, other)
     found = verdict(data, other)
-    assert found.says("meta.properties", "directory.id", "too")
-    assert found.says("orders-0", "the same log")
+    assert found.says("meta.properties", "directory.id", "the same as in")
+    assert found.says("orders-0", "the same log is also in")
     write_meta_properties(Files(), other, MetaProperties(CLUSTER, 2, bytes(range(2, 18))))
     assert verdict(data, other).says("meta.properties", "node.id is 2, but 1")
 
@@ -405,7 +407,7 @@ def test_a_snapshot_of_the_metadata_log_must_be_whole(data: Path) -> None:
     snapshot = next((data / "__cluster_metadata-0").glob("*.checkpoint"))
     assert not verdict(data).says(snapshot.name)
     flip(snapshot, 80)
-    assert verdict(data).says(snapshot.name, "unsound")
+    assert verdict(data).says(snapshot.name, "is damaged")
     flip(snapshot, 80)
     cut(snapshot)
     assert verdict(data).says(snapshot.name, "cut off")

@@ -87,8 +87,8 @@ def test_what_is_too_old_is_told_by_segment(data: Path) -> None:
         "the next check deletes it: its newest record is of 2023-11-14" in s for s in segments
     )
     assert f"{SIZE} bytes, active:" in segments[2]
-    assert last == "A running broker looks every 5 minutes (log.retention.check.interval.ms)."
-    assert "topics have the defaults" in result.stderr
+    assert last == "A running broker checks every 5 minutes (log.retention.check.interval.ms)."
+    assert "topics are shown with the defaults" in result.stderr
 
 
 def test_the_same_in_json(data: Path) -> None:
@@ -151,7 +151,7 @@ def test_nothing_is_changed_and_damage_is_named(data: Path) -> None:
     path.write_bytes(path.read_bytes() + bytes(70))
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")}
     result = run(data)
-    assert f"behind it nothing is known: {path} at byte {SIZE}" in result.stderr
+    assert f"the rest of the segment cannot be read: {path} at byte {SIZE}" in result.stderr
     assert f"{SIZE} bytes, active:" in result.stdout
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")} == before
 

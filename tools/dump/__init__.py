@@ -1,5 +1,6 @@
-"""`odradek dump-log`: what lies in the files of a log, line for line as Kafka's own tool prints it.
+"""`odradek dump-log`: prints the files of a log, line for line as Kafka's kafka-dump-log does.
 
-`command` takes the options; `log_text`, `index_text` and `small_text` print one kind of file each,
-`log_json` and its like the same as JSON lines. What records hold is told by `decoders`.
+`options` declares the command line, `command` runs it. `log_text`, `index_text` and
+`producer_state_text` print one kind of file each; `lines_json` prints all kinds as JSON lines.
+`decoders` decodes keys, values and control records.
 """

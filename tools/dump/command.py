@@ -1,8 +1,12 @@
-"""`odradek dump-log`: which files, with which options, and by what exit code it ends.
+"""Runs `odradek dump-log`: opens each file, prints it, and chooses the exit code.
 
-0: all was printed, whatever is wrong with it. 1: a file cannot be opened, or cannot be followed to
-its end (what came before was printed, as Kafka's tool does); the line on stderr says why. 2: usage.
-A file that is named but is of no known kind is passed over with a line.
+Exit codes:
+0  all files were printed, even if their content is damaged
+1  a file cannot be opened, or not be read to its end; a line on stderr says why; as with Kafka's
+   tool, everything before that point has been printed
+2  wrong usage
+
+A file of an unknown kind is skipped with a line on stderr.
 
 Kafka: DumpLogSegments.main.
 """
@@ -15,9 +19,10 @@ from typing import NamedTuple
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
-from odradek.storage.raw_message import UnreadableError
-from odradek.tools.broken_pipe import leave_quietly
+from odradek.storage.inspect.raw_message import UnreadableError
+from odradek.tools.broken_pipe import exit_code_after_broken_pipe
 
+from .buffered_output import BufferedOutput
 from .decoders import (
     OFFSETS,
     SHARE_STATE,
@@ -31,12 +36,11 @@ from .decoders import (
     text_or_base64,
 )
 from .findings import Findings
-from .gathered_text import GatheredText
 from .index_text import IndexOptions, dump_index, dump_time_index
 from .java_text import JavaFile, split_list
 from .lines_json import dump_as_json, problem_line
 from .log_text import LogOptions, dump_log
-from .small_text import dump_producers, dump_transactions
+from .producer_state_text import dump_producers, dump_transactions
 
 __all__ = ["DumpOptions", "UnknownDecoderError", "run"]
 
@@ -44,7 +48,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 
-# What a file can do to end a dump.
+# Errors in a file that end the dump.
 FAILURES = (UnreadableError, CorruptRecordError, OSError, EOFError, ValueError)
 
 
@@ -70,7 +74,7 @@ class DumpOptions:
 
     @property
     def shows_contents(self) -> bool:
-        """Any decoder asks for what it decodes."""
+        """Whether to print keys and values. Naming a decoder implies it."""
         return self.print_data_log or any(
             (
                 self.offsets_decoder,
@@ -83,15 +87,15 @@ class DumpOptions:
         )
 
     def decoder(self) -> RecordDecoder:
-        """The first that was asked for. Raises UnknownDecoderError."""
-        named = (
+        """The first decoder that the options name. Raises UnknownDecoderError."""
+        log_decoders = (
             (self.offsets_decoder, OFFSETS),
             (self.transaction_log_decoder, TRANSACTIONS),
             (self.cluster_metadata_decoder, metadata_decoder),
             (self.share_group_state_decoder, SHARE_STATE),
         )
-        for is_asked, decoder in named:
-            if is_asked:
+        for is_chosen, decoder in log_decoders:
+            if is_chosen:
                 return decoder
         return plain_decoder(
             self._bytes_decoder(self.key_decoder_class),
@@ -104,7 +108,7 @@ class DumpOptions:
         return bytes_decoder(class_name or DEFAULT_DECODER)
 
     def log_options(self) -> LogOptions:
-        """How logs are printed."""
+        """The options for logs. Raises UnknownDecoderError."""
         return LogOptions(
             deep=self.deep_iteration or self.shows_contents,
             contents=self.shows_contents,
@@ -114,28 +118,29 @@ class DumpOptions:
         )
 
     def index_options(self) -> IndexOptions:
-        """How indexes are printed."""
+        """The options for indexes."""
         return IndexOptions(self.index_sanity_check, self.verify_index_only, self.max_message_size)
 
 
 class Streams(NamedTuple):
-    """Where to print, and where to complain."""
+    """Where output and error messages go."""
 
     write: Callable[[str], object]
-    complain: Callable[[str], object]
+    write_error: Callable[[str], object]
 
 
 def run(options: DumpOptions) -> int:
     """Print the files; returns the exit code. Raises UnknownDecoderError."""
-    # Java's output is UTF-8 here whatever the locale; a text is never a reason to stop.
+    # Always UTF-8, as Java's output, whatever the locale says. "replace": a text that cannot be
+    # encoded must not end the dump.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
-    out = GatheredText(sys.stdout)
+    out = BufferedOutput(sys.stdout)
     try:
         code = _dump(options, Streams(out.write, sys.stderr.write))
         out.flush()
     except BrokenPipeError:
-        return leave_quietly()
+        return exit_code_after_broken_pipe()
     return code
 
 
@@ -152,13 +157,13 @@ def _dump(options: DumpOptions, streams: Streams) -> int:
                 streams.write(f"Dumping {file.text}\n")
                 _dump_file(files, file, log_options, index_options, findings, streams)
         except BrokenPipeError:
-            raise  # whoever reads us has gone: that is no fault of the file
+            raise  # the reader of our output has ended; the file is not the cause
         except FAILURES as error:
             if options.json:
                 streams.write(problem_line(file, str(error)))
-            streams.complain(f"odradek dump-log: {file.text}: {error}\n")
+            streams.write_error(f"odradek dump-log: {file.text}: {error}\n")
             return EXIT_FAILED
-    findings.write(streams.complain)
+    findings.write(streams.write_error)
     return EXIT_OK
 
 
@@ -178,8 +183,8 @@ def _dump_file(
         case FileKind.TIME_INDEX:
             dump_time_index(files, file, index_options, findings, streams.write)
         case FileKind.PRODUCER_SNAPSHOT:
-            dump_producers(files, file, streams.write, streams.complain)
+            dump_producers(files, file, streams.write, streams.write_error)
         case FileKind.TXN_INDEX:
             dump_transactions(files, file, streams.write)
         case _:
-            streams.complain(f"Ignoring unknown file {file.text}\n")
+            streams.write_error(f"Ignoring unknown file {file.text}\n")

@@ -1,10 +1,10 @@
-"""What is in a record, told by the decoder that the user names; and what a control record says.
+"""Decodes keys and values with the decoder that the user names, and control records.
 
-A decoder gives key and value, each absent, a text, a number, or the JSON of a message. It raises
-UnreadableError where Kafka's tool would end; what one record of an internal log has wrong is told
-in its place, and the next record follows.
+A decoder returns a key and a value: each is None, a text, a number, or a message as JSON. It raises
+UnreadableError where Kafka's tool would stop. If one record of an internal log cannot be decoded,
+the decoder returns the error message in place of the record and the dump continues.
 
-Kafka: DumpLogSegments.MessageParser and its kinds, org.apache.kafka.tools.api.Decoder.
+Kafka: DumpLogSegments.MessageParser and its subclasses, org.apache.kafka.tools.api.Decoder.
 """
 
 import base64
@@ -31,8 +31,8 @@ from odradek.protocol.records.control import (
     coordinator_epoch_of,
 )
 from odradek.protocol.schema import DecodeError, Message, Struct, codec_for
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import AnyRecord
+from odradek.storage.inspect.raw_batch import AnyRecord
+from odradek.storage.inspect.raw_message import UnreadableError
 
 from .java_text import text_of
 from .kafka_json import Json, as_json
@@ -44,7 +44,7 @@ _UNKNOWN_TYPE = "org.apache.kafka.common.errors.UnsupportedVersionException: Unk
 
 
 class Decoded(NamedTuple):
-    """Key and value of one record; None: there is none."""
+    """The key and the value of one record; None for null."""
 
     key: Json
     value: Json
@@ -56,7 +56,7 @@ _Pairs = Mapping[int, tuple[type[Message], type[Message]]]
 
 
 class UnknownDecoderError(Exception):
-    """A class name that stands for none of Kafka's own decoders."""
+    """The given class name is not one of Kafka's own decoders."""
 
 
 # --- keys and values of ordinary topics
@@ -67,7 +67,7 @@ def _number(code: str) -> BytesDecoder:
 
     def decode(data: bytes) -> Json:
         if len(data) < number.size:
-            raise UnreadableError(f"{len(data)} bytes hold no number of {number.size} bytes")
+            raise UnreadableError(f"{len(data)} bytes are too few for a number of {number.size}")
         value: int = number.unpack_from(data)[0]
         return value
 
@@ -83,7 +83,7 @@ _BYTES_DECODERS: Mapping[str, BytesDecoder] = {
 
 
 def text_or_base64(data: bytes) -> Json:
-    """For JSON: the text, or {"base64": ...} where there is none."""
+    """The JSON of bytes: the text if they are UTF-8, else {"base64": ...}."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -91,18 +91,18 @@ def text_or_base64(data: bytes) -> Json:
 
 
 def bytes_decoder(class_name: str) -> BytesDecoder:
-    """Kafka's decoder of that name. Raises UnknownDecoderError."""
+    """Return Kafka's decoder of that class name. Raises UnknownDecoderError."""
     found = _BYTES_DECODERS.get(class_name.removeprefix(_PACKAGE))
     if found is None:
         raise UnknownDecoderError(
-            f"{class_name} cannot be used: a decoder is one of Kafka's own, "
+            f"{class_name} is not supported: use one of Kafka's own decoders, "
             + ", ".join(_PACKAGE + name for name in _BYTES_DECODERS)
         )
     return found
 
 
 def plain_decoder(key: BytesDecoder, value: BytesDecoder) -> RecordDecoder:
-    """For keys and values that are decoded each by itself."""
+    """Make a decoder for ordinary topics: key and value are decoded separately."""
 
     def decode(record: AnyRecord) -> Decoded:
         raw_key, raw_value = record.key, record.value
@@ -116,11 +116,15 @@ def plain_decoder(key: BytesDecoder, value: BytesDecoder) -> RecordDecoder:
 
 
 class _RecordError(Exception):
-    """One record that cannot be decoded, in Kafka's words."""
+    """One record cannot be decoded. The message has Kafka's wording."""
 
 
 def coordinator_decoder(types: _Pairs) -> RecordDecoder:
-    """For `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
+    """Make a decoder for a coordinator's log.
+
+    These are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. `types` maps
+    the record type at the start of each key to the classes of key and value.
+    """
 
     def decode(record: AnyRecord) -> Decoded:
         key, offset = record.key, record.offset
@@ -130,7 +134,7 @@ def coordinator_decoder(types: _Pairs) -> RecordDecoder:
                 "(message had a missing key)"
             )
         try:
-            number = _leading(key, "key")
+            number = _leading_int16(key, "key")
             if number not in types:
                 return Decoded(f"Unknown record type {number} at offset {offset}, skipping.", None)
             return _typed(types, number, key, record.value)
@@ -146,13 +150,13 @@ def _typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -> Decod
     shown_key: Json = {"type": str(number), "data": as_json(decoded_key, 0)}
     if value is None:
         return Decoded(shown_key, "<DELETE>")
-    version = _leading(value, "value")
+    version = _leading_int16(value, "value")
     if version not in value_type.SPEC.versions:
         raise _RecordError(f"Found an unknown record version {version} for {number} type")
     decoded = _message(value_type, version, version, value, "value")
     data = as_json(decoded, version)
     if isinstance(decoded, consumer_offsets.GroupMetadataValue):
-        _open_members(decoded, data)
+        _decode_member_fields(decoded, data)
     return Decoded(shown_key, {"version": str(version), "data": data})
 
 
@@ -168,57 +172,62 @@ def _message(
         ) from None
 
 
-def _leading(data: bytes, part: str) -> int:
+def _leading_int16(data: bytes, part: str) -> int:
     if len(data) < _INT16.size:
         raise _RecordError(f"Could not read version from {part}'s buffer.")
     number: int = _INT16.unpack_from(data)[0]
     return number
 
 
-def _open_members(group: consumer_offsets.GroupMetadataValue, shown: dict[str, Json]) -> None:
-    """Decode what members of a consumer group say and get, where it is what it should be."""
+def _decode_member_fields(
+    group: consumer_offsets.GroupMetadataValue, shown: dict[str, Json]
+) -> None:
+    """Replace the bytes of members' subscriptions and assignments in `shown` by their content.
+
+    Only for groups of consumers; bytes that cannot be decoded are left as they are.
+    """
     members = shown["members"]
     if group.protocol_type != "consumer" or not isinstance(members, list):
         return
-    for member, opened in zip(group.members, members, strict=True):
-        assert isinstance(opened, dict)
+    for member, shown_member in zip(group.members, members, strict=True):
+        assert isinstance(shown_member, dict)
         for field, data, declared in (
             ("subscription", member.subscription, ConsumerProtocolSubscription),
             ("assignment", member.assignment, ConsumerProtocolAssignment),
         ):
-            inside = _opened(declared, data)
-            if inside is not None:
-                opened[field] = inside
+            decoded = _decoded_or_none(declared, data)
+            if decoded is not None:
+                shown_member[field] = decoded
 
 
-def _opened(declared: type[Message], data: bytes) -> Json:
+def _decoded_or_none(declared: type[Message], data: bytes) -> Json:
     if len(data) < _INT16.size:
         return None
     (version,) = _INT16.unpack_from(data)
     try:
-        message, known, _ = _nearest(declared, version, data, _INT16.size)
+        message, known, _ = _decode_nearest_version(declared, version, data, _INT16.size)
     except DecodeError:
         return None
     return as_json(message, known)
 
 
-def _nearest(
+def _decode_nearest_version(
     declared: type[Message], version: int, data: bytes, position: int
 ) -> tuple[Message, int, int]:
-    """The message, read in the version that is known, and where it ends. Raises DecodeError.
+    """Decode a message whose version may be unknown, as Kafka does. Raises DecodeError.
 
-    Kafka's readers take a version that they do not know for the nearest that they do, but for that
-    of a part of a message: that they refuse.
+    Returns the message, the version it was decoded with, and the position after it. Kafka's readers
+    use the nearest version that they know. But a nested struct is refused in an unknown version.
     """
     versions = declared.SPEC.versions
     known = max(versions.lowest, min(version, versions.highest))
     message, end = codec_for(declared, known).decode(data, position)
-    if known != version and _has_parts(message, known):
+    if known != version and _has_nested_structs(message, known):
         raise DecodeError(f"{declared.__name__} has versions {versions}, not {version}")
     return message, known, end
 
 
-def _has_parts(message: Message, version: int) -> bool:
+def _has_nested_structs(message: Message, version: int) -> bool:
     for field, _ in present_fields(type(message), version):
         value = getattr(message, field.name)
         first = value[0] if isinstance(value, list) and value else value
@@ -231,7 +240,7 @@ def _has_parts(message: Message, version: int) -> bool:
 
 
 def metadata_decoder(record: AnyRecord) -> Decoded:
-    """For `__cluster_metadata` and its snapshots: the records have no keys."""
+    """Decode a record of `__cluster_metadata` or its snapshots; they have no keys."""
     try:
         return Decoded(None, _metadata(record.value))
     except _RecordError as error:
@@ -257,7 +266,7 @@ def _metadata(value: bytes | None) -> Json:
     if declared is None:
         raise _RecordError(f"{_UNKNOWN_TYPE}{number}")
     try:
-        message, known, position = _nearest(declared, version, data, position)
+        message, known, position = _decode_nearest_version(declared, version, data, position)
     except DecodeError:
         raise _RecordError(f"Failed to deserialize record with type {number}") from None
     if position < len(data):
@@ -285,7 +294,7 @@ SHARE_STATE: RecordDecoder = coordinator_decoder(share_group_state.RECORD_TYPES)
 
 
 class Control(NamedTuple):
-    """What a control record says. `name` is how Kafka's tool introduces `message`."""
+    """The content of a control record. `name` is the label that Kafka's tool prints before it."""
 
     name: str
     kind: ControlRecordType | None
@@ -305,18 +314,18 @@ _ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 def control_of(key: bytes | None, value: bytes | None) -> Control:
-    """Raises UnreadableError."""
+    """Decode a control record. Raises UnreadableError."""
     try:
         kind = control_type(key)
         assert key is not None  # it had a type
         (type_id,) = _INT16.unpack_from(key, _INT16.size)
         if kind is None:
             return Control("controlType:", None, type_id)
-        if value is None or (kind in _ENDS and _leading(value, "value") < 0):
+        if value is None or (kind in _ENDS and _leading_int16(value, "value") < 0):
             raise DecodeError(f"a {kind.name} record without a value, or of a version below 0")
         if kind in _ENDS:
             return Control("endTxnMarker:", kind, type_id, coordinator_epoch_of(value))
-        # Kafka reads the first version, and prints the one that the record names.
+        # Like Kafka: decode as version 0, but print the version that the record names.
         message = QUORUM_RECORDS[kind].decode(value, 0)
         version: int = _INT16.unpack_from(value)[0]
         return Control(_NAMES[kind], kind, type_id, message=as_json(message, version))

@@ -1,6 +1,8 @@
-"""What a dump finds wrong across its files, told at the end as Kafka's tool does, on stderr.
+"""Collects the errors that a dump finds; they are printed to stderr at the end, as Kafka does.
 
-Files come in the order of Java's HashMap; of two findings about the same offset the last counts.
+Files are printed in the order of Java's HashMap. Where Kafka keeps errors in a map by offset, a
+later error replaces an earlier one about the same offset.
+
 Kafka: DumpLogSegments.main, TimeIndexDumpErrors.
 """
 
@@ -14,7 +16,7 @@ _Found = TypeVar("_Found")
 
 
 class Findings:
-    """By the absolute path of a file."""
+    """The errors of all files, by the absolute path of each file."""
 
     def __init__(self) -> None:
         self.index_mismatches: dict[str, dict[int, int]] = {}
@@ -24,7 +26,10 @@ class Findings:
         self.offset_gaps: dict[str, dict[int, int]] = {}
 
     def note_offsets(self, path: str, previous: int, offset: int) -> None:
-        """A record follows another; before the first lies -1, whatever the file's name says."""
+        """Note a gap between two records' offsets. `previous` is -1 for a file's first record.
+
+        So a file that starts after offset 0 always has a gap noted, as in Kafka's tool.
+        """
         if offset != previous + 1:
             self.offset_gaps.setdefault(path, {})[previous] = offset
 
@@ -38,11 +43,11 @@ class Findings:
         self.times_out_of_order.setdefault(path, []).append((index_ms, previous_ms))
 
     def note_offset_not_found(self, path: str, index_offset: int, log_offset: int) -> None:
-        """`log_offset` is -1 where no batch reaches so far."""
+        """Note a wrong entry of a time index; `log_offset` is -1 if the log ends before it."""
         self.offsets_not_found.setdefault(path, []).append((index_offset, log_offset))
 
     def write(self, write: Callable[[str], object]) -> None:
-        """All of it."""
+        """Print all errors."""
         for path, pairs in _in_order(self.index_mismatches):
             write(f"Mismatches in :{path}\n")
             for index, log in sorted(pairs.items(), reverse=True):

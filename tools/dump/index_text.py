@@ -1,4 +1,4 @@
-"""An offset index or a time index, held against its log, in the lines of Kafka's tool.
+"""Prints an offset index or a time index, and compares it with its log, as Kafka's tool does.
 
 Kafka: DumpLogSegments.dumpIndex and dumpTimeIndex, AbstractIndex.
 """
@@ -14,9 +14,9 @@ from odradek.protocol.batch_header import NO_TIMESTAMP
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.index_file import IndexFile
+from odradek.storage.inspect.raw_batch import RawBatch
+from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.offset_index import OffsetIndex
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import RawBatch
 from odradek.storage.time_index import TimeIndex
 
 from .findings import Findings
@@ -27,15 +27,15 @@ _WARM_BYTES = 8192
 
 
 class IndexOptions(NamedTuple):
-    """How an index is looked at."""
+    """What to check and print of an index."""
 
-    sanity_only: bool
-    verify_only: bool
-    max_message_bytes: int
+    sanity_only: bool  # only the check of a broker's start
+    verify_only: bool  # only errors, no entries
+    max_message_bytes: int  # how far to read for the batch of an entry
 
 
 class IndexEntries:
-    """The entries of an index file as (key, value), the key of an offset index made absolute."""
+    """The entries of an index file. Kafka: AbstractIndex."""
 
     def __init__(self, files: Files, path: Path, base_offset: int, kind: type[IndexFile]) -> None:
         """Raises OSError."""
@@ -46,17 +46,24 @@ class IndexEntries:
         self.count = self.length // self._entry.size
 
     def at(self, slot: int) -> tuple[int, int]:
-        """As they are stored."""
+        """The two fields of an entry as stored: offsets are relative to `base_offset`."""
         first, second = self._entry.unpack_from(self._data, slot * self._entry.size)
         return first, second
 
     @property
     def used(self) -> int:
-        """How many there are before the zeros of an index that is, or was, being written to."""
+        """The number of entries before the zeros at the end.
+
+        The file of the active segment is preallocated, so unused entries are zero.
+        """
         return min(self.count, -(-len(self._data.rstrip(b"\0")) // self._entry.size))
 
     def largest_at_most(self, offset: int) -> tuple[int, int] | None:
-        """By Kafka's search: it looks at the last entries first, which tells in a damaged index."""
+        """Find the last entry whose offset is not above `offset`.
+
+        Searches the last 8 KiB first, as Kafka does: in a damaged index, where the entries do not
+        ascend, another order would find another entry.
+        """
         if not self.count:
             return None
         relative = offset - self.base_offset
@@ -94,7 +101,7 @@ def dump_index(
     for slot in range(index.count):
         relative, position = index.at(slot)
         if relative == 0 and slot > 0:
-            return  # the unused part of an index that is still written to
+            return  # the unused part of the active segment's index
         offset = base_offset + relative
         batch = next(log.batches(position, options.max_message_bytes), None)
         if batch is None:
@@ -132,7 +139,7 @@ def dump_time_index(
 
 
 class TimeIndexWalk:
-    """A time index with the batches of its log that it names."""
+    """The entries of a time index, each with the batch of the log that it refers to."""
 
     def __init__(self, files: Files, file: JavaFile) -> None:
         """Raises OSError, ValueError."""
@@ -143,69 +150,73 @@ class TimeIndexWalk:
         self.times = IndexEntries(files, file.path, self._base_offset, TimeIndex)
 
     def entries(self) -> Iterator[tuple[int, int, RawBatch | None]]:
-        """Timestamp, offset, and the first batch that reaches the offset. Raises UnreadableError.
+        """Yields timestamp, offset, and the first batch whose last offset is not below it.
 
-        Ends at the unused part of an index that is still written to.
+        Stops at the unused part of the active segment's index. Raises UnreadableError.
         """
-        walks = Walks(self._log)
+        search = BatchSearch(self._log)
         for slot in range(self.times.count):
             timestamp_ms, relative = self.times.at(slot)
             if relative == 0 and slot > 0:
                 return
             offset = self._base_offset + relative
             start = self._offsets.largest_at_most(offset)
-            batch = walks.first_that_reaches(offset, 0 if start is None else start[1])
+            batch = search.first_reaching(offset, 0 if start is None else start[1])
             yield timestamp_ms, offset, batch
 
 
-class Walks:
-    """Walks from an entry's position to the end of the log, which must be possible.
+class BatchSearch:
+    """Finds batches by offset, and checks that the log can be walked to its end from there.
 
-    Kafka's tool reads all of it for each entry. Here it is walked once: from a batch that a walk
-    has come by, the end can be reached.
+    Kafka's tool walks from each entry's position to the end of the log, and fails if a batch on the
+    way is damaged. Here the positions of the first walk are remembered: a later walk can stop at
+    any of them, because the rest is known to be good.
     """
 
     def __init__(self, log: LogBytes) -> None:
         self._log = log
-        self._seen = array("i")  # where the batches of the first walk begin, ascending
+        self._walked = array("i")  # positions of the batches of the first walk, ascending
 
-    def first_that_reaches(self, offset: int, position: int) -> RawBatch | None:
-        """Raises UnreadableError."""
-        if not self._has_seen(position):
+    def first_reaching(self, offset: int, position: int) -> RawBatch | None:
+        """The first batch from `position` that ends at `offset` or later. Raises UnreadableError.
+
+        Fails also if a batch after it cannot be read.
+        """
+        if not self._is_walked(position):
             self._walk(position)
         return next((b for b in self._log.batches(position) if b.last_offset >= offset), None)
 
     def _walk(self, position: int) -> None:
-        is_first = not self._seen
+        is_first = not self._walked
         for batch in self._log.batches(position):
             if is_first:
-                self._seen.append(batch.position)
-            elif self._has_seen(batch.position):
+                self._walked.append(batch.position)
+            elif self._is_walked(batch.position):
                 return
 
-    def _has_seen(self, position: int) -> bool:
-        at = bisect_left(self._seen, position)
-        return at < len(self._seen) and self._seen[at] == position
+    def _is_walked(self, position: int) -> bool:
+        at = bisect_left(self._walked, position)
+        return at < len(self._walked) and self._walked[at] == position
 
 
 def check_offsets(index: IndexEntries) -> None:
-    """What is looked at when a broker starts. Raises UnreadableError."""
+    """Run a broker's startup check of an offset index. Raises UnreadableError if it fails."""
     if index.count and index.at(index.count - 1)[0] < 0:
-        raise UnreadableError("the last offset lies before the first of the segment")
+        raise UnreadableError("the last offset is below the segment's base offset")
     _check_length(index, OffsetIndex.entry.size)
 
 
 def check_times(index: IndexEntries) -> None:
-    """What is looked at when a broker starts. Raises UnreadableError."""
+    """Run a broker's startup check of a time index. Raises UnreadableError if it fails."""
     if index.count:
         first, last = index.at(0), index.at(index.count - 1)
         if last[0] < first[0]:
-            raise UnreadableError(f"it begins at {first[0]} ms and ends at {last[0]} ms")
+            raise UnreadableError(f"the last timestamp, {last[0]}, is below the first, {first[0]}")
         if last[1] < 0:
-            raise UnreadableError("the last offset lies before the first of the segment")
+            raise UnreadableError("the last offset is below the segment's base offset")
     _check_length(index, TimeIndex.entry.size)
 
 
 def _check_length(index: IndexEntries, size: int) -> None:
     if index.length % size:
-        raise UnreadableError(f"its {index.length} bytes are no multiple of {size}")
+        raise UnreadableError(f"its size, {index.length} bytes, is not a multiple of {size}")

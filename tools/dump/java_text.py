@@ -1,23 +1,24 @@
-"""How Java writes what it prints: texts, numbers, paths, and the order of a HashMap.
+"""Formats texts, numbers and paths as Java prints them, and orders keys as Java's HashMap does.
 
-A dump that is to be compared with Kafka's, line for line, must write them the same way.
+A dump can be compared with Kafka's line by line only if both are formatted the same way.
 """
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from odradek.storage.raw_message import as_int32
+from odradek.storage.inspect.raw_message import as_int32
 
 _LONG = re.compile(r"[+-]?[0-9]+")
-# Java takes an encoded surrogate, cut or not, for one broken character, Python for two or three.
+# An encoded surrogate is not valid UTF-8. Java replaces it (whole, or cut short) by one replacement
+# character, Python by two or three.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\ufffd".encode()
-_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7  # Double.toString writes these without an exponent
 
 
 class JavaFile:
-    """A path as java.io.File shows it: `text` as it was given, but for doubled slashes."""
+    """A path as java.io.File prints it: `text` is the given path without doubled slashes."""
 
     def __init__(self, given: str) -> None:
         text = re.sub("/+", "/", given)
@@ -27,7 +28,7 @@ class JavaFile:
 
     @property
     def absolute(self) -> str:
-        """With the working directory in front where it needs one; nothing is resolved."""
+        """File.getAbsolutePath: relative to the working directory; `..` and links stay."""
         if self.text.startswith("/"):
             return self.text
         here = str(Path.cwd())
@@ -35,22 +36,22 @@ class JavaFile:
 
     @property
     def suffix(self) -> str | None:
-        """From the last dot on."""
+        """The name from its last dot; None without a dot."""
         dot = self.name.rfind(".")
         return None if dot < 0 else self.name[dot:]
 
     @property
     def stem(self) -> str:
-        """Up to the first dot."""
+        """The name up to its first dot."""
         return self.name.partition(".")[0]
 
     def sibling(self, suffix: str) -> "JavaFile":
-        """The file beside it that belongs to the same segment."""
+        """The file with this suffix that belongs to the same segment."""
         return JavaFile(f"{self.text.removesuffix(self.name)}{self.stem}{suffix}")
 
 
 def split_list(text: str) -> list[str]:
-    """At commas; empty ones at the end are dropped, but not the only one."""
+    """String.split(","): empty parts at the end are dropped."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -58,24 +59,24 @@ def split_list(text: str) -> list[str]:
 
 
 def long_of(text: str) -> int:
-    """Raises ValueError for what is no long."""
+    """Long.parseLong of an offset in a file name. Raises ValueError."""
     if not _LONG.fullmatch(text) or not -(1 << 63) <= int(text) < 1 << 63:
-        raise ValueError(f"{text!r} is no offset")
+        raise ValueError(f"{text!r} is not an offset")
     return int(text)
 
 
 def text_of(data: bytes) -> str:
-    """UTF-8, broken parts replaced."""
+    """Decode UTF-8; invalid parts are replaced as Java replaces them."""
     return _SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", "replace")
 
 
 def optional_long(value: int | None) -> str:
-    """An OptionalLong."""
+    """OptionalLong.toString."""
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
 
 
 def double_text(value: float) -> str:
-    """A double: 0.001 to 10,000,000 in full, else with an exponent; always with a fraction."""
+    """Double.toString: from 0.001 to below 10,000,000 without an exponent; always a fraction."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
     magnitude = abs(value)
@@ -95,7 +96,7 @@ def double_text(value: float) -> str:
 
 
 def string_hash(text: str) -> int:
-    """String.hashCode, over UTF-16 units."""
+    """String.hashCode, computed over UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -104,9 +105,10 @@ def string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """The order in which a HashMap gives back keys that computeIfAbsent put into it in this order.
+    """The order in which a HashMap iterates over keys that computeIfAbsent has added in this order.
 
-    That puts a key in front of those in its slot, and lets the map grow one key later than `put`.
+    computeIfAbsent adds a key before the others in its bucket, and grows the map one key later than
+    `put` does.
     """
     listed = list(keys)
     listed.reverse()

@@ -1,10 +1,10 @@
-"""A record's message as Kafka's JsonConverters make JSON of it.
+"""Converts messages to JSON as Kafka's generated JsonConverter classes do.
 
-Fields carry Kafka's names and come in the order of the declaration; those that a version lacks are
-left out, and of tagged fields those that have their default. Bytes are base64, ids the 22
-characters that Kafka prints everywhere, an absent value null.
+Fields have Kafka's names, in the order of their declaration. Fields that a version does not have
+are left out, and tagged fields with their default value. Bytes are base64. UUIDs are the 22
+characters that Kafka prints everywhere.
 
-`as_json` gives plain Python values, `json_text` the text that Jackson writes.
+`as_json` returns plain Python values, `json_text` the text that Jackson writes for them.
 """
 
 import base64
@@ -23,7 +23,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 
 
 def as_json(value: Struct, version: int) -> dict[str, Json]:
-    """A message, or a part of one. A version that is not known is taken for the nearest that is."""
+    """Convert a message or a nested struct. An unknown version means the nearest known one."""
     if isinstance(value, Message):
         known = value.SPEC.versions
         version = max(known.lowest, min(version, known.highest))
@@ -35,7 +35,7 @@ def as_json(value: Struct, version: int) -> dict[str, Json]:
 
 
 def kafka_name(name: str) -> str:
-    """The name of a field in Kafka's definitions, as its converters spell it."""
+    """A field's name as Kafka's converters spell it: `group_id` is `groupId`."""
     first, *rest = name.split("_")
     if first == "kraft":
         first = "kRaft"
@@ -56,7 +56,7 @@ def _value(value: object, version: int, wire: Wire) -> Json:
 
 
 def json_text(value: Json) -> str:
-    """Without a space, and with everything that is not ASCII as it is."""
+    """JSON text without spaces; characters beyond ASCII are not escaped."""
     match value:
         case None:
             return "null"

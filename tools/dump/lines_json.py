@@ -1,14 +1,14 @@
-"""The same files as JSON lines, for scripts: one object per batch, record or entry.
+"""Prints the files of a log as JSON lines, for scripts: one object per batch, record or entry.
 
     {"type":"batch","file":…,"position":0,"baseOffset":0,…,"isValid":true}
     {"type":"record","file":…,"offset":0,"timestamp":…,"key":…,"value":…,"headers":[["name",…]]}
     {"type":"offsetIndexEntry"…}     {"type":"timeIndexEntry"…}     {"type":"producer"…}
     {"type":"abortedTransaction"…}   {"type":"problem","message":…}
 
-Names are Kafka's, numbers are numbers. Records follow their batch where `--deep-iteration` or a
-decoder asks for them. A key or value is its text; bytes that are no text are {"base64": …}; what a
-decoder of an internal log made of it is the object itself. Of an index entry it is told whether it
-is true of the log beside it.
+Names are those that Kafka's tool prints, in camel case. Records follow their batch if
+`--deep-iteration` or a decoder is given. A key or value is a text, {"base64": …} if it is not
+UTF-8, or the object that a decoder of an internal log returned. `isTrue` of an index entry says
+whether it agrees with the log.
 """
 
 import json
@@ -18,17 +18,17 @@ from odradek.protocol.batch_header import DELETE_HORIZON_BIT, NO_TIMESTAMP, decr
 from odradek.protocol.record_batch import MAGIC_V2
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
+from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord
+from odradek.storage.inspect.raw_message import RawMessage
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from odradek.storage.raw_message import RawMessage
-from odradek.storage.raw_scan import AnyRecord, RawBatch, RawRecord
 
 from .decoders import control_of, text_or_base64
 from .index_text import IndexEntries, IndexOptions, TimeIndexWalk, check_offsets, check_times
 from .java_text import JavaFile, long_of
 from .kafka_json import Json
 from .log_text import INT_MAX, LogBytes, LogOptions, Write, opening_line
-from .small_text import transactions, why_corrupt
+from .producer_state_text import corruption_text, transactions
 
 Line = dict[str, Json]
 
@@ -42,12 +42,12 @@ def dump_as_json(
 
 
 def json_line(line: Line) -> str:
-    """One object, one line."""
+    """The JSON of one object with a line end."""
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def problem_line(file: JavaFile, message: str) -> str:
-    """What ended the dump of a file."""
+    """A line that says why the dump of a file ended."""
     return json_line({"type": "problem", "file": file.text, "message": message})
 
 
@@ -64,7 +64,7 @@ def _lines(files: Files, file: JavaFile, log: LogOptions, index: IndexOptions) -
         case FileKind.TXN_INDEX:
             return _transactions(files, file)
         case _:
-            return iter([_problem("this is no file of a log")])
+            return iter([_problem("this is not a file of a log")])
 
 
 def _problem(message: str) -> Line:
@@ -75,7 +75,7 @@ def _problem(message: str) -> Line:
 
 
 def _log(files: Files, file: JavaFile, options: LogOptions) -> Iterator[Line]:
-    opening_line(file)  # the name must say where the log begins
+    opening_line(file)  # raises ValueError for a name without an offset
     part = LogBytes(files, file, options.max_bytes)
     valid_bytes = 0
     for batch in part.batches():
@@ -211,7 +211,7 @@ def _producers(files: Files, file: JavaFile) -> Iterator[Line]:
     try:
         producers = decode_snapshot(data)
     except CorruptSnapshotError:
-        yield _problem(why_corrupt(data))
+        yield _problem(corruption_text(data))
         return
     for producer in producers:
         line: Line = {

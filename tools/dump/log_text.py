@@ -1,7 +1,9 @@
-"""The batches and records of a segment or of a metadata snapshot, in the lines of Kafka's tool.
+"""Prints the batches and records of a segment or a metadata snapshot, as Kafka's tool does.
 
-Lines are written piece by piece: where a damaged batch ends the dump, the beginning of its line has
-been printed. Kafka: DumpLogSegments.dumpLog.
+A line is written in parts, as each part is read. If a damaged batch ends the dump, the start of its
+line has been printed, as in Kafka.
+
+Kafka: DumpLogSegments.dumpLog.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,8 +13,8 @@ from odradek.protocol.batch_header import DELETE_HORIZON_BIT
 from odradek.protocol.record_batch import MAGIC_V2
 from odradek.storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
 from odradek.storage.files import Files, OpenFile
-from odradek.storage.raw_message import RawMessage, UnreadableError
-from odradek.storage.raw_scan import AnyRecord, RawBatch, RawRecord, scan_raw
+from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord, scan_raw
+from odradek.storage.inspect.raw_message import RawMessage, UnreadableError
 
 from .decoders import RecordDecoder, control_of
 from .findings import Findings
@@ -33,7 +35,7 @@ class LogOptions(NamedTuple):
     deep: bool  # its records
     contents: bool  # their keys and values
     metadata: bool  # their offsets, times and sizes
-    max_bytes: int  # INT_MAX: all
+    max_bytes: int  # of each log; INT_MAX for all
     decode: RecordDecoder
 
 
@@ -52,15 +54,18 @@ class LogBytes:
         self.end = min(self.size_bytes, max_bytes)
 
     def batches(self, start: int = 0, max_bytes: int = INT_MAX) -> Iterator[RawBatch]:
-        """Those that lie whole in that part. Raises UnreadableError for one that lies outside."""
+        """The complete batches in `max_bytes` bytes from `start`. Raises UnreadableError.
+
+        Raises also if `start` is not in the dumped part of the file.
+        """
         if not 0 <= start <= self.end or max_bytes < 0:
-            raise UnreadableError(f"nothing can be read at {start}, the file ends at {self.end}")
+            raise UnreadableError(f"cannot read at byte {start}: the file ends at {self.end}")
         end = min(self.end, start + max_bytes)
         return scan_raw(self.files, self.open_file, start, end)
 
 
 def opening_line(file: JavaFile) -> str:
-    """What a file's name says of its content. Raises ValueError."""
+    """The first line of a dump, from the file's name. Raises ValueError if it has no offset."""
     if file.suffix == FileKind.LOG:
         return f"Log starting offset: {long_of(file.stem)}"
     if file.name == BOOTSTRAP_CHECKPOINT:
@@ -70,7 +75,7 @@ def opening_line(file: JavaFile) -> str:
 
 
 def snapshot_id(name: str) -> tuple[int, int]:
-    """Offset and epoch of a metadata snapshot's name. Raises ValueError."""
+    """The offset and epoch in the name of a metadata snapshot. Raises ValueError."""
     epoch = name[_OFFSET_DIGITS + 1 : _OFFSET_DIGITS + 1 + _EPOCH_DIGITS]
     return long_of(name[:_OFFSET_DIGITS]), long_of(epoch)
 
@@ -148,7 +153,7 @@ def _write_metadata(batch: RawBatch, record: AnyRecord, write: Write) -> None:
 
 
 def control_text(record: AnyRecord) -> str:
-    """What a control record says."""
+    """The content of a control record as text. Raises UnreadableError."""
     control = control_of(record.key, record.value)
     if control.kind is None:
         return f"{control.name} UNKNOWN({control.type_id})"

@@ -1,4 +1,5 @@
-"""`odradek why-not-deleted`: what retention will do with the logs of data directories, and when.
+"""`odradek why-not-deleted`: explains for each segment why retention keeps or deletes it, and when.
 
-`command` prints, `answers` has the words; `stored_retention` reads the directories.
+`options` declares the command line, `command` runs it, `stored_retention` reads the directories,
+`report` formats the result.
 """

@@ -1,6 +1,6 @@
-"""`odradek why-not-deleted`: tells of each segment what keeps it, or what deletes it.
+"""Runs `odradek why-not-deleted`.
 
-Exit codes: 0 (whatever the answer), 1 for a configuration that cannot be, 2 usage.
+Exit codes: 0 after printing the explanation, 1 for an invalid configuration, 2 for wrong usage.
 """
 
 import sys
@@ -15,10 +15,10 @@ from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.storage.files import Files
 from odradek.storage.retention_rules import duration, explain
-from odradek.tools.broken_pipe import leave_quietly
+from odradek.tools.broken_pipe import exit_code_after_broken_pipe
 
-from .answers import json_lines, lines
-from .stored_retention import StoredRetention, Wanted
+from .report import json_lines, lines
+from .stored_retention import PartitionFilter, StoredRetention
 
 EXIT_OK = 0
 EXIT_BAD_CONFIG = 1
@@ -26,45 +26,49 @@ EXIT_BAD_CONFIG = 1
 
 def run(
     directories: Sequence[Path],
-    wanted: Wanted,
+    is_included: PartitionFilter,
     *,
     file: Path | None,
     overrides: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Look at the wanted logs in the directories; returns the exit code."""
+    """Print the explanation for the included partitions' logs; returns the exit code."""
     try:
-        written = load_config(file, overrides).config
+        file_config = load_config(file, overrides).config
     except ConfigError as error:
         typer.echo(f"odradek: {error}", err=True)
         return EXIT_BAD_CONFIG
     try:
-        _explain(directories, wanted, written, as_json=as_json)
+        _explain(directories, is_included, file_config, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        return leave_quietly()
+        return exit_code_after_broken_pipe()
     return EXIT_OK
 
 
 def _explain(
-    directories: Sequence[Path], wanted: Wanted, written: BrokerConfig, *, as_json: bool
+    directories: Sequence[Path],
+    is_included: PartitionFilter,
+    file_config: BrokerConfig,
+    *,
+    as_json: bool,
 ) -> None:
-    stored = StoredRetention(Files(), [path.absolute() for path in directories], written)
+    stored = StoredRetention(Files(), [path.absolute() for path in directories], file_config)
     now_ms = time.time_ns() // 1_000_000
-    told: list[str] = []
-    for log in stored.logs(wanted):
-        _tell(told, stored.warnings)
+    printed: list[str] = []
+    for log in stored.logs(is_included):
+        _print_new_warnings(printed, stored.warnings)
         answers = explain(log.facts, now_ms)
         for line in json_lines(log, answers) if as_json else lines(log, answers):
             typer.echo(line)
-    _tell(told, stored.warnings)
+    _print_new_warnings(printed, stored.warnings)
     if not as_json:
         interval = duration(stored.check_interval_ms)
-        typer.echo(f"A running broker looks every {interval} (log.retention.check.interval.ms).")
+        typer.echo(f"A running broker checks every {interval} (log.retention.check.interval.ms).")
 
 
-def _tell(told: list[str], warnings: Sequence[str]) -> None:
-    """What has not been said yet, beside the output."""
-    for warning in warnings[len(told) :]:
+def _print_new_warnings(printed: list[str], warnings: Sequence[str]) -> None:
+    """Print to stderr the warnings that are not in `printed` yet, and add them to it."""
+    for warning in warnings[len(printed) :]:
         typer.echo(f"odradek: {warning}", err=True)
-        told.append(warning)
+        printed.append(warning)

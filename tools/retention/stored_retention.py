@@ -1,9 +1,11 @@
-"""What retention will do with the logs of data directories, told from their files alone.
+"""Reads from data directories what the retention rules need to know about each segment.
 
-Topics have the settings that the metadata log stores for them, over those of the brokers, over what
-the configuration's file says: as the broker will have them at its next start. Without a metadata
-log in the directories given, only the file's count. Nothing is written, no index is believed: the
-newest timestamp of a segment is taken from the headers of its batches.
+The settings are those that the broker will have at its next start. A topic's own settings in the
+metadata log come first, then the broker settings stored there, then the configuration file. If the
+given directories have no metadata log, only the file counts.
+
+Nothing is written. Indexes are not used: the newest timestamp of a segment is taken from the
+headers of its batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,11 +38,11 @@ from odradek.storage.log_reader import LogReader, SegmentFile
 from odradek.storage.retention_rules import LogFacts, SegmentFacts
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
-Wanted = Callable[[str, int], bool]
+PartitionFilter = Callable[[str, int], bool]  # whether to include a topic's partition
 
 
 class StoredLog(NamedTuple):
-    """One log, and what its rules go by."""
+    """One log; `facts` is the input of the retention rules."""
 
     topic: str
     partition: int
@@ -49,35 +51,40 @@ class StoredLog(NamedTuple):
 
 
 class StoredRetention:
-    """Reads directories. `warnings` says what could not be known."""
+    """The logs of some data directories. `warnings` lists what could not be read."""
 
-    def __init__(self, files: Files, directories: Sequence[Path], written: BrokerConfig) -> None:
+    def __init__(
+        self, files: Files, directories: Sequence[Path], file_config: BrokerConfig
+    ) -> None:
         self.warnings: list[str] = []
         self._files = files
         self._directories = directories
         self._metadata = self._read_metadata()
-        self._config = written
+        self._config = file_config
         if self._metadata is not None:
-            node_id = written.node_id
-            self._config = ConfigInForce(written, self._metadata.configs, node_id).current
+            node_id = file_config.node_id
+            self._config = ConfigInForce(file_config, self._metadata.configs, node_id).current
 
     @property
     def check_interval_ms(self) -> int:
-        """How often a broker looks at retention."""
+        """How often a broker applies the retention rules."""
         return self._config.log_retention_check_interval_ms
 
-    def logs(self, wanted: Wanted) -> Iterator[StoredLog]:
-        """The logs of those partitions, but never the metadata log: that has rules of its own."""
+    def logs(self, is_included: PartitionFilter) -> Iterator[StoredLog]:
+        """The logs of the included partitions.
+
+        The metadata log is never included: other rules apply to it.
+        """
         for root in self._directories:
             starts = self._log_starts(root)
-            for (topic, partition), path in sorted(self._found_in(root).items()):
-                if wanted(topic, partition):
+            for (topic, partition), path in sorted(self._logs_in(root).items()):
+                if is_included(topic, partition):
                     start = starts.get((topic, partition), 0)
                     facts = self._facts(path, self._config_of(topic), start)
                     if facts is not None:
                         yield StoredLog(topic, partition, path, facts)
 
-    def _found_in(self, root: Path) -> dict[TopicPartition, Path]:
+    def _logs_in(self, root: Path) -> dict[TopicPartition, Path]:
         found = {}
         for name in self._files.list_directory(root):
             if is_foreign_directory(name) or not self._files.is_directory(root / name):
@@ -102,10 +109,14 @@ class StoredRetention:
                 cluster_id = properties.cluster_id if properties else ""
                 reading = read_metadata(self._files, path, cluster_id, torn_end_is_fine=True)
             except (CheckpointError, CorruptJournalError, QuorumStateError) as error:
-                self.warnings.append(f"{path} cannot be read, so topics have the defaults: {error}")
+                self.warnings.append(
+                    f"{path} cannot be read, so topics are shown with the defaults: {error}"
+                )
                 return None
             return reading.metadata
-        self.warnings.append("no metadata log is in these directories: topics have the defaults")
+        self.warnings.append(
+            "no metadata log is in these directories: topics are shown with the defaults"
+        )
         return None
 
     def _config_of(self, topic: str) -> TopicConfig:
@@ -116,7 +127,7 @@ class StoredRetention:
         try:
             return read_offsets(self._files, root / LOG_START_OFFSET_CHECKPOINT)
         except CheckpointError as error:
-            self.warnings.append(f"log starts are unknown: {error}")
+            self.warnings.append(f"log start offsets are unknown: {error}")
             return {}
 
     # --- segments
@@ -141,7 +152,7 @@ class StoredRetention:
                 newest_ms = max(newest_ms, header.max_timestamp)
                 end_offset, end_position = header.next_offset, position + header.size_bytes
         except CorruptBatchError as error:
-            self.warnings.append(f"behind it nothing is known: {error}")
+            self.warnings.append(f"the rest of the segment cannot be read: {error}")
         is_file_time = newest_ms == NO_TIMESTAMP
         return SegmentFacts(
             segment.base_offset,

@@ -1,5 +1,7 @@
-"""`odradek verify`: walks whole data directories, says what is wrong and what a start would do.
+"""`odradek verify`: checks whole data directories, and predicts what a broker's start would do.
 
-It only reads. `directories` looks at what lies in a log directory, `partition` at one log, the
-watches (`index_watch`, `epoch_watch`, …) see its batches go by; `findings` is what they tell.
+It only reads. `options` declares the command line, `command` runs it. `directories` checks log
+directories, `log_check` one log, `segment_check` one segment. `index_check`, `epoch_check`,
+`record_check` and `transaction_check` are shown each batch and compare it with one kind of file.
+`findings` is what they report.
 """

@@ -1,6 +1,7 @@
-"""`odradek verify`: walks the directories, and tells what it finds as it finds it.
+"""Runs `odradek verify`: checks the directories, and prints each finding when it is found.
 
-Exit codes: 0 all is sound (there may be notes), 1 there are problems, 2 usage.
+On a terminal the findings are collected into a table and printed at the end.
+Exit codes: 0 no problems (there may be notes), 1 problems, 2 wrong usage.
 """
 
 import sys
@@ -12,7 +13,7 @@ import typer
 
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
-from odradek.tools.broken_pipe import leave_quietly
+from odradek.tools.broken_pipe import exit_code_after_broken_pipe
 
 from .directories import DirectoriesCheck
 from .findings import Finding, Findings, Totals
@@ -25,48 +26,48 @@ from .report import (
     totals_line,
 )
 
-EXIT_SOUND = 0
+EXIT_OK = 0
 EXIT_PROBLEMS = 1
-MOST_IN_TABLE = 1000
+MAX_TABLE_ROWS = 1000
 
 
 def run(directories: Sequence[Path], *, deep: bool, as_json: bool) -> int:
-    """Look at the directories; returns the exit code."""
+    """Check the directories; returns the exit code."""
     try:
-        totals = _verified(directories, deep=deep, as_json=as_json)
+        totals = _verify(directories, deep=deep, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        return leave_quietly()
-    return EXIT_PROBLEMS if totals.problems else EXIT_SOUND
+        return exit_code_after_broken_pipe()
+    return EXIT_PROBLEMS if totals.problems else EXIT_OK
 
 
-def _verified(directories: Sequence[Path], *, deep: bool, as_json: bool) -> Totals:
-    listed: list[Finding] = []
+def _verify(directories: Sequence[Path], *, deep: bool, as_json: bool) -> Totals:
+    rows: list[Finding] = []
     in_table = sys.stdout.isatty() and not as_json
 
-    def tell(finding: Finding) -> None:
-        if in_table and len(listed) < MOST_IN_TABLE:
-            listed.append(finding)
+    def report(finding: Finding) -> None:
+        if in_table and len(rows) < MAX_TABLE_ROWS:
+            rows.append(finding)
         else:
             typer.echo(finding_json(finding) if as_json else finding_line(finding))
 
-    findings = Findings(tell)
+    findings = Findings(report)
     files = Files()
-    with _progress(files, directories) as told:
-        check = DirectoriesCheck(files, findings, Progress(told), deep=deep)
+    with _progress_bar(files, directories) as advance_bar:
+        check = DirectoriesCheck(files, findings, Progress(advance_bar), deep=deep)
         check.run([path.absolute() for path in directories])
     if in_table:
-        show_on_terminal(listed, findings.totals)
+        show_on_terminal(rows, findings.totals)
     else:
         typer.echo((totals_json if as_json else totals_line)(findings.totals))
     return findings.totals
 
 
 @contextmanager
-def _progress(
+def _progress_bar(
     files: Files, directories: Sequence[Path]
 ) -> Iterator[Callable[[int], object] | None]:
-    """Something to tell bytes to, where somebody looks at a terminal."""
+    """A progress bar if stderr is a terminal; yields a function that advances it by bytes."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,7 +1,7 @@
-"""One or several log directories: whose they are, what lies in them, and every log.
+"""Checks the log directories of one node: their own files, and every log in them.
 
-The metadata log is read first, wherever it lies: it tells which topic a directory belongs to. Where
-it is not among the directories given, nothing is said about that.
+The directory with the metadata log is checked first, because the metadata log says which topic owns
+each partition directory. Without a metadata log in the given directories, ownership is not checked.
 """
 
 from collections.abc import Sequence
@@ -45,30 +45,31 @@ from .metadata_facts import MetadataFacts, TopicFacts
 from .progress import Progress
 from .snapshot_check import check_snapshot
 
-_FATES = {
+# Partition directories that are not served: what each is, and what a broker's start does with it.
+_UNSERVED = {
     DirectoryState.DELETE: ("the log of a topic that is being deleted", "it is removed"),
     DirectoryState.STRAY: ("a log that no topic owned", "it is left as it is, and not served"),
     DirectoryState.FUTURE: (
         "a log that is being moved here from another directory",
-        "the move goes on",
+        "the move continues",
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """One log directory, with what its own files say."""
+    """One log directory, and the content of its own files."""
 
     path: Path
     meta: MetaProperties | None
     stopped_cleanly: bool
     recovery_points: dict[TopicPartition, int]
     log_starts: dict[TopicPartition, int]
-    logs: dict[TopicPartition, str]  # and the names of their directories
+    logs: dict[TopicPartition, str]  # to the name of the log's directory
 
 
 class DirectoriesCheck:
-    """Looks at them all; `deep` reads every record, not only those of internal logs."""
+    """Checks all directories. `deep`: read every record, not only those of internal logs."""
 
     def __init__(self, files: Files, findings: Findings, progress: Progress, *, deep: bool) -> None:
         self._files = files
@@ -79,7 +80,7 @@ class DirectoriesCheck:
         self._has_metadata = False
 
     def run(self, paths: Sequence[Path]) -> None:
-        """Raises OSError where a directory itself cannot be listed."""
+        """Check everything. Raises OSError if one of `paths` cannot be listed."""
         roots = [self._open(path) for path in paths]
         self._compare(roots)
         for root in sorted(roots, key=lambda root: (CLUSTER_METADATA_TOPIC, 0) not in root.logs):
@@ -95,12 +96,12 @@ class DirectoriesCheck:
         names = self._files.list_directory(path)
         logs = self._check_names(path, names)
         if self._files.is_locked(path / LOCK):
-            what = "a broker is running on it: what is found may be in motion"
+            what = "a broker is running on it: files may change while they are checked"
             self._findings.note(path, what)
         stopped_cleanly = CLEAN_SHUTDOWN in names
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
-            self._findings.note(path, what, "logs are read from their recovery points on")
+            self._findings.note(path, what, "logs are recovered from their recovery points on")
         offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
         return _Root(
             path,
@@ -116,7 +117,7 @@ class DirectoriesCheck:
         for name in names:
             if not self._files.is_directory(path / name):
                 if name not in ROOT_FILES:
-                    self._findings.note(path / name, "a file that no broker knows", "it is left")
+                    self._findings.note(path / name, "an unknown file", "it is left as it is")
                 continue
             if is_foreign_directory(name):
                 continue
@@ -128,7 +129,7 @@ class DirectoriesCheck:
             if parsed.state is DirectoryState.LIVE:
                 logs[parsed.topic, parsed.partition] = name
             else:
-                self._findings.note(path / name, *_FATES[parsed.state])
+                self._findings.note(path / name, *_UNSERVED[parsed.state])
         return logs
 
     def _read_meta(self, path: Path, *, has_logs: bool) -> MetaProperties | None:
@@ -152,17 +153,17 @@ class DirectoriesCheck:
         try:
             offsets = read_offsets(self._files, path)
         except (CheckpointError, OSError) as error:
-            self._findings.problem(path, str(error), "it is taken for empty")
+            self._findings.problem(path, str(error), "it is treated as empty")
             return {}
         for (topic, partition), offset in offsets.items():
             if offset < 0:
-                what = f"{topic}-{partition} is said to be at {offset}"
-                self._findings.problem(path, what, "it is taken for 0")
+                what = f"the offset of {topic}-{partition} is {offset}"
+                self._findings.problem(path, what, "it is treated as 0")
         gone = [log for log in offsets if log not in logs]
         if gone:
             topic, partition = gone[0]
-            what = f"{len(gone)} of its logs are not here, {topic}-{partition} first"
-            self._findings.note(path, what, "they are left out when it is written next")
+            what = f"{len(gone)} of its logs are not here, the first is {topic}-{partition}"
+            self._findings.note(path, what, "they are dropped when the file is next written")
         return offsets
 
     def _compare(self, roots: Sequence[_Root]) -> None:
@@ -177,15 +178,15 @@ class DirectoriesCheck:
         seen: dict[bytes, Path] = {}
         for path, meta in known:
             if meta.directory_id is None:
-                self._findings.note(path / META_PROPERTIES, "no directory.id", "it gets one")
+                self._findings.note(path / META_PROPERTIES, "no directory.id", "one is added")
             elif (twin := seen.setdefault(meta.directory_id, path)) != path:
                 shown = uuid_text(meta.directory_id)
-                self._refused(path, f"directory.id is {shown}, which {twin} has too")
+                self._refused(path, f"directory.id is {shown}, the same as in {twin}")
         owners: dict[TopicPartition, Path] = {}
         for root in roots:
             for log, name in root.logs.items():
                 if (other := owners.setdefault(log, root.path)) != root.path:
-                    what = f"the same log lies in {other} too"
+                    what = f"the same log is also in {other}"
                     self._findings.problem(root.path / name, what, "one of them is not served")
 
     def _refused(self, path: Path, what: str) -> None:
@@ -207,15 +208,15 @@ class DirectoriesCheck:
             may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
             deep=self._deep,
         )
-        see_record = None
+        on_record = None
         try:
             if is_metadata:
                 self._has_metadata = True
-                see_record = self._metadata.see
+                on_record = self._metadata.add
                 self._check_quorum(directory)
             self._check_other_files(directory)
             check = LogCheck(
-                self._files, directory, facts, self._findings, self._progress, see_record
+                self._files, directory, facts, self._findings, self._progress, on_record
             )
             check.run()
         except OSError as error:
@@ -236,11 +237,11 @@ class DirectoriesCheck:
         ):
             return None
         topic = self._metadata.topics.get(log[0])
-        stray = "the directory becomes a stray one, it is not served"
+        stray = "the directory becomes stray and is not served"
         if topic is None or log[1] not in topic.directories:
             self._findings.problem(directory, "no topic of the metadata log owns it", stray)
         elif topic_id is None:
-            self._findings.note(path, "missing", "it is made anew with the topic's id")
+            self._findings.note(path, "missing", "it is created with the topic's id")
         elif topic_id != topic.topic_id:
             what = f"it belongs to topic id {uuid_text(topic_id)}, {log[0]} has "
             self._findings.problem(path, what + uuid_text(topic.topic_id), stray)
@@ -253,17 +254,17 @@ class DirectoriesCheck:
             if name in known or parse_segment_file(name) is not None:
                 continue
             if parse_metadata_snapshot_file(name) is not None:
-                check_snapshot(self._files, path, self._findings, self._metadata.see)
+                check_snapshot(self._files, path, self._findings, self._metadata.add)
             elif name.endswith((".tmp", ".part", ".checkpoint.deleted")):
-                self._findings.note(path, "of a write that was not finished", "it is of no account")
+                self._findings.note(path, "left by a write that was not finished", "it is ignored")
             else:
-                self._findings.note(path, "a file that no broker knows", "it is left")
+                self._findings.note(path, "an unknown file", "it is left as it is")
 
     def _check_quorum(self, directory: Path) -> None:
         try:
             if read_quorum_state(self._files, directory) is None:
                 path = directory / QUORUM_STATE
-                self._findings.note(path, "missing", "it is made anew")
+                self._findings.note(path, "missing", "it is created")
         except (QuorumStateError, OSError) as error:
             self._findings.problem(
                 directory / QUORUM_STATE, str(error), "the broker refuses to start"
@@ -278,4 +279,4 @@ class DirectoriesCheck:
                 if is_here and (name, partition) not in root.logs:
                     what = "missing, though the metadata log places it here"
                     path = root.path / f"{name}-{partition}"
-                    self._findings.problem(path, what, "an empty log is made")
+                    self._findings.problem(path, what, "an empty log is created")

@@ -1,7 +1,7 @@
-"""What was found: problems, which make the exit code 1, and notes, which do not.
+"""The findings of a verification: problems, which set the exit code to 1, and notes, which do not.
 
-A problem is something that no broker leaves behind, not even one that was killed. A note is what
-one may leave, or what a start will tidy up.
+A problem is a state that no broker leaves in the files, not even if it is killed. A note is a state
+that a broker may leave, or that its next start cleans up.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Whether a finding sets the exit code."""
 
     PROBLEM = "problem"
     NOTE = "note"
 
 
 class Finding(NamedTuple):
-    """One thing that was found. `at_start` is what a broker does about it when it starts."""
+    """One finding. `at_start` says what a broker does about it when it starts."""
 
     severity: Severity
     path: Path
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Totals:
-    """What was looked at, and how much of it is wrong."""
+    """How much was checked, and how many findings there are."""
 
     partitions: int = 0
     segments: int = 0
@@ -40,23 +40,23 @@ class Totals:
 
 
 class Findings:
-    """Hands on each finding as it comes, and counts."""
+    """Counts findings, and passes each to `report` when it is found."""
 
-    def __init__(self, tell: Callable[[Finding], object]) -> None:
+    def __init__(self, report: Callable[[Finding], object]) -> None:
         self.totals = Totals()
-        self._tell = tell
+        self._report = report
 
     def problem(self, path: Path, what: str, at_start: str = "") -> None:
         self.totals.problems += 1
-        self._tell(Finding(Severity.PROBLEM, path, what, at_start))
+        self._report(Finding(Severity.PROBLEM, path, what, at_start))
 
     def note(self, path: Path, what: str, at_start: str = "") -> None:
         self.totals.notes += 1
-        self._tell(Finding(Severity.NOTE, path, what, at_start))
+        self._report(Finding(Severity.NOTE, path, what, at_start))
 
 
 class Tally:
-    """Things of one kind that are wrong in one file: how many, and which was the first."""
+    """Counts errors of one kind in one file, and remembers the first."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""What the checks of one log share: what is known of it, and how far it was walked."""
+"""The state that the checks of one log share."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,37 +7,40 @@ from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
 
-from .epoch_watch import EpochWatch
+from .epoch_check import EpochCheck
 from .findings import Findings
 from .progress import Progress
-from .record_watch import SeeRecord
-from .transaction_watch import OpenTransactions
+from .record_check import OnRecord
+from .transaction_check import OpenTransactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What is known of a log from elsewhere."""
+    """What other files and the metadata log say about a log."""
 
     topic: str
     stopped_cleanly: bool
-    recovery_point: int  # 0 where no checkpoint tells
-    log_start_offset: int  # the same
+    recovery_point: int  # 0 without a checkpoint
+    log_start_offset: int  # 0 without a checkpoint
     may_have_gaps: bool
     deep: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class LogState:
-    """One log on its walk. `see_record` is shown every record, where records are read."""
+    """One log while it is checked. `on_record` is called for every record, if records are read.
+
+    `next_offset` follows the last batch that was checked.
+    """
 
     files: Files
     directory: Path
     facts: LogFacts
     findings: Findings
     progress: Progress
-    epochs: EpochWatch
+    epochs: EpochCheck
     reader: LogReader
-    see_record: SeeRecord | None
+    on_record: OnRecord | None
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     next_offset: int = 0
 

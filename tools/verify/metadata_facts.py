@@ -1,7 +1,8 @@
-"""What the metadata log says of the topics: enough to tell whose a partition's directory is.
+"""Collects from the metadata log what the checks need: topics, their ids, directories and policies.
 
-Read apart from the broker's own replay, which believes its log: here it may be damaged, and what
-can be read of it is taken. Records of a metadata transaction count once it ends (KIP-868).
+The broker's own replay refuses a damaged metadata log, so it is not used here: these checks take
+every record that can be decoded. Records of a metadata transaction are applied when the transaction
+ends (KIP-868).
 """
 
 from dataclasses import dataclass, field
@@ -20,12 +21,12 @@ from odradek.protocol.records.cluster_metadata import (
     TopicRecord,
 )
 from odradek.protocol.schema import DecodeError, Message
-from odradek.storage.raw_scan import AnyRecord
+from odradek.storage.inspect.raw_batch import AnyRecord
 
 
 @dataclass
 class TopicFacts:
-    """One topic. `directories`: partition -> the ids of the directories its replicas lie in."""
+    """One topic. `directories`: partition -> the ids of the log directories of its replicas."""
 
     name: str
     topic_id: bytes
@@ -34,32 +35,32 @@ class TopicFacts:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether offsets may be missing: where it is compacted, or where that is not known."""
+        """Whether offsets may be missing: the topic is compacted, or its policy is not known."""
         return self.cleanup_policy is None or "compact" in self.cleanup_policy
 
 
 class MetadataFacts:
-    """All topics. `see` is shown the records of a snapshot and of the log behind it, in order."""
+    """All topics. `add` takes the records of a snapshot and then those of the log, in order."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicFacts] = {}
         self.is_known = False
         self._by_id: dict[bytes, TopicFacts] = {}
-        self._held: list[Message] | None = None
+        self._transaction: list[Message] | None = None  # the records of an open transaction
 
-    def see(self, record: AnyRecord) -> None:
-        """The next record; what cannot be decoded is told by others."""
+    def add(self, record: AnyRecord) -> None:
+        """Take the next record. One that cannot be decoded is ignored: RecordCheck reports it."""
         self.is_known = True
         message = _message(record.value or b"")
         if isinstance(message, BeginTransactionRecord):
-            self._held = []
+            self._transaction = []
         elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
-            held, self._held = self._held or [], None
+            pending, self._transaction = self._transaction or [], None
             if isinstance(message, EndTransactionRecord):
-                for each in held:
+                for each in pending:
                     self._apply(each)
-        elif message is not None and self._held is not None:
-            self._held.append(message)
+        elif message is not None and self._transaction is not None:
+            self._transaction.append(message)
         elif message is not None:
             self._apply(message)
 

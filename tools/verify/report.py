@@ -1,4 +1,4 @@
-"""How findings are shown: lines as they come, and what they sum up to; or JSON lines."""
+"""Formats findings and totals: as text, as JSON lines, or as a table on a terminal."""
 
 import json
 from dataclasses import asdict
@@ -7,13 +7,13 @@ from .findings import Finding, Severity, Totals
 
 
 def finding_line(finding: Finding) -> str:
-    """`problem: PATH: what it is. At start: what becomes of it.`"""
+    """`problem: PATH: what is wrong. At start: what a broker does about it`"""
     line = f"{finding.severity}: {finding.path}: {finding.what}"
     return f"{line}. At start: {finding.at_start}" if finding.at_start else line
 
 
 def finding_json(finding: Finding) -> str:
-    """The same as one JSON object."""
+    """A finding as one JSON object."""
     fields = {
         "type": finding.severity.value,
         "path": str(finding.path),
@@ -31,7 +31,7 @@ def totals_json(totals: Totals) -> str:
 
 
 def totals_line(totals: Totals) -> str:
-    """The last line where no one looks at a terminal."""
+    """The last line of the text output."""
     verdict = "sound" if not totals.problems else _counted(totals.problems, "problem")
     return (
         f"{_counted(totals.partitions, 'log')}, {_counted(totals.segments, 'segment')}, "
@@ -45,7 +45,7 @@ def _counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def show_on_terminal(findings: list[Finding], totals: Totals) -> None:
-    """Tables of the findings, and a verdict."""
+    """Print a table of the findings, and the totals."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

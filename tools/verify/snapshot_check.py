@@ -1,32 +1,32 @@
-"""A snapshot of the metadata log: whole, sound, and every record decodes."""
+"""Checks a snapshot of the metadata log: it must be complete, and every record must decode."""
 
 from pathlib import Path
 
 from odradek.storage.files import Files
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import RawBatch, scan_raw
+from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
+from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.tools.dump.decoders import control_of
 
 from .findings import Findings
-from .record_watch import RecordWatch, SeeRecord
+from .record_check import OnRecord, RecordCheck
 
-_REFUSED = "an older snapshot or the log must serve; without them the broker refuses to start"
+_REFUSED = "an older snapshot or the log is read instead; without them the broker refuses to start"
 
 
-def check_snapshot(files: Files, path: Path, findings: Findings, see_record: SeeRecord) -> None:
-    """Tell what is wrong with it; `see_record` is shown its records. Raises OSError."""
+def check_snapshot(files: Files, path: Path, findings: Findings, on_record: OnRecord) -> None:
+    """Report what is wrong with it. `on_record` is called for its records. Raises OSError."""
     file = files.open(path, read_only=True)
-    records = RecordWatch(CLUSTER_METADATA_TOPIC, path, findings, see_record)
+    records = RecordCheck(CLUSTER_METADATA_TOPIC, path, findings, on_record)
     position = 0
     kinds: list[str] = []
     try:
         for batch in scan_raw(files, file, 0, file.append_position):
             position = batch.position
             if batch.is_message or not batch.is_valid():
-                findings.problem(path, f"the batch at byte {position} is unsound", _REFUSED)
+                findings.problem(path, f"the batch at byte {position} is damaged", _REFUSED)
                 return
-            records.see(batch)
+            records.add(batch)
             kinds += _control_kinds(batch)
             position += batch.size_bytes
     except UnreadableError as error:
@@ -34,7 +34,7 @@ def check_snapshot(files: Files, path: Path, findings: Findings, see_record: See
         return
     records.end()
     if position != file.append_position:
-        findings.problem(path, f"it is cut off behind byte {position}", _REFUSED)
+        findings.problem(path, f"it is cut off after byte {position}", _REFUSED)
     elif kinds[:1] != ["SNAPSHOT_HEADER"] or kinds[-1:] != ["SNAPSHOT_FOOTER"]:
         findings.problem(path, "its header or its footer is missing", _REFUSED)
 

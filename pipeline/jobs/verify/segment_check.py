@@ -12,9 +12,9 @@ from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.files import Files, OpenFile
+from odradek.storage.inspect.raw_batch import scan_raw
+from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import scan_raw
 
 from .findings import Finding, Findings, Kind
 from .index_check import IndexCheck

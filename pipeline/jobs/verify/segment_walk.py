@@ -24,8 +24,8 @@ from odradek.protocol.batch_header import (
     CorruptRecordError,
 )
 from odradek.storage.files import Files, OpenFile
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import RawBatch, scan_raw
+from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
+from odradek.storage.inspect.raw_message import UnreadableError
 
 from .findings import Findings, Kind
 

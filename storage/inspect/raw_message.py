@@ -1,10 +1,10 @@
-"""One message of magic 0 or 1, as it lies in a file, whatever is wrong with it: to look at.
+"""Reads one stored message of magic 0 or 1 for inspection, also a damaged one.
 
-The layout is drawn in protocol/message_set.py; what wrappers mean for offsets and times too. There
-a message is refused where anything is wrong with it; here each part is read when it is asked for,
-and UnreadableError raised where that part cannot be.
+protocol/message_set.py draws the layout, and explains how the wrapper of compressed messages gives
+them their offsets and times. The reader there refuses a message that is damaged anywhere. Here each
+part is parsed when it is asked for, and only a part that is itself damaged raises UnreadableError.
 
-Numbers are Java's: they wrap where a damaged field makes them too large.
+Integers overflow as in Java.
 
 Kafka: LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator.
 """
@@ -17,7 +17,7 @@ from odradek.protocol.batch_header import COMPRESSION_MASK, LOG_APPEND_TIME_BIT,
 from odradek.protocol.compression import CompressionType, DecompressionError, decompress
 from odradek.protocol.lz4_header import with_right_checksum
 
-SMALLEST_SIZE = 14  # of a message of magic 0, behind its size
+SMALLEST_SIZE = 14  # of a message of magic 0, without the offset and size before it
 OFFSET_AND_SIZE = struct.Struct(">qi")
 _HEAD = struct.Struct(">IbB")  # CRC, magic, attributes
 _INT32 = struct.Struct(">i")
@@ -25,13 +25,14 @@ _INT64 = struct.Struct(">q")
 
 
 class UnreadableError(Exception):
-    """Nothing more can be said of a file from here on; the message says why."""
+    """The rest of a file, or a part of a message, cannot be parsed; the text says why."""
 
 
 class RawMessage:
-    """One message of magic 0 or 1, from its CRC on; also the wrapper of compressed ones.
+    """One message of magic 0 or 1, or the wrapper of compressed ones. `data` begins at the CRC.
 
-    Every property may raise UnreadableError. `stamp_ms` is the wrapper's, where it gives the time.
+    Every property may raise UnreadableError. `stamp_ms` is the wrapper's timestamp, given where it
+    overrides the message's own.
     """
 
     __slots__ = ("_data", "_stamp_ms", "offset")
@@ -55,7 +56,7 @@ class RawMessage:
 
     @property
     def is_valid(self) -> bool:
-        """Whether its bytes are what was checksummed."""
+        """Whether the stored CRC matches the bytes."""
         return len(self._data) >= SMALLEST_SIZE and self.crc == zlib.crc32(self._data[4:])
 
     @property
@@ -74,12 +75,12 @@ class RawMessage:
 
     @property
     def key_size(self) -> int:
-        """As it is stored; negative: null."""
+        """As stored, in bytes; negative for a null key."""
         return self._int(_INT32, self._key_at)
 
     @property
     def value_size(self) -> int:
-        """As it is stored; negative: null."""
+        """As stored, in bytes; negative for a null value."""
         return self._int(_INT32, self._value_at)
 
     @property
@@ -121,9 +122,12 @@ class RawMessage:
         return None if size < 0 else self._data[at : at + size]
 
     def inside(self) -> "Iterator[RawMessage]":
-        """The messages of a wrapper. Raises UnreadableError: at once for the set as a whole."""
+        """Yields the messages of a wrapper.
+
+        Raises UnreadableError: before the first message if the set as a whole is damaged.
+        """
         wrapper_magic, stamped = self.magic, self.is_log_append_time
-        entries = list(self._entries(self._opened()))
+        entries = list(self._entries(self._decompressed()))
         if not entries:
             raise UnreadableError(f"the wrapper at offset {self.offset} holds no message")
         stamp_ms = self.timestamp_ms if stamped else None
@@ -143,7 +147,7 @@ class RawMessage:
                 raise UnreadableError(f"offset {message.offset}: compressed inside a wrapper")
             yield message
 
-    def _opened(self) -> bytes:
+    def _decompressed(self) -> bytes:
         codec, value = self.compression, self.value
         if self.magic not in (0, 1) or codec is CompressionType.ZSTD or value is None:
             raise UnreadableError(
@@ -173,17 +177,17 @@ class RawMessage:
 
 
 def as_int32(value: int) -> int:
-    """What an int of Java holds of it."""
+    """The value after Java's int overflow."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def as_int64(value: int) -> int:
-    """What a long of Java holds of it."""
+    """The value after Java's long overflow."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def codec_of(attributes: int) -> CompressionType:
-    """Raises UnreadableError for the three ids that name no codec."""
+    """The codec in a batch's or message's attributes. Raises UnreadableError for ids 5 to 7."""
     codec = attributes & COMPRESSION_MASK
     if codec > CompressionType.ZSTD:
         raise UnreadableError(f"compression id {codec} names no codec (0 to 4 do)")

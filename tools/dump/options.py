@@ -1,4 +1,4 @@
-"""The options of `odradek dump-log`; the work is in `dump/`, imported when it is asked for."""
+"""The options of `odradek dump-log`. The code that does the work is imported on demand."""
 
 from typing import Annotated
 
@@ -30,12 +30,12 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
     index_sanity_check: Annotated[
         bool,
         typer.Option(
-            "--index-sanity-check", help="Only make the check that a broker makes at its start."
+            "--index-sanity-check", help="Only run the check that a broker runs when it starts."
         ),
     ] = False,
     verify_index_only: Annotated[
         bool,
-        typer.Option("--verify-index-only", help="Only hold an index against its log."),
+        typer.Option("--verify-index-only", help="Only compare an index with its log."),
     ] = False,
     max_message_size: Annotated[
         int,
@@ -83,17 +83,17 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
         bool, typer.Option("--json", help="One JSON object per batch, record or entry.")
     ] = False,
 ) -> None:
-    """Print what lies in the files of a log, as Kafka's kafka-dump-log does.
+    """Print the content of a log's files, as Kafka's kafka-dump-log does.
 
-    The files may be damaged, in use, or of any format since Kafka 0.8. Nothing is changed. Ends
-    with 1 where a file cannot be read to its end.
+    The files may be damaged, in use, or of any format since Kafka 0.8. Nothing is changed. The
+    exit code is 1 if a file cannot be read to its end.
     """
     if remote_log_metadata_decoder:
         raise typer.BadParameter(
             "the metadata log of tiered storage cannot be decoded: odradek has no tiered storage",
             param_hint="--remote-log-metadata-decoder",
         )
-    from .dump.command import DumpOptions, UnknownDecoderError, run
+    from .command import DumpOptions, UnknownDecoderError, run
 
     options = DumpOptions(
         files=files,

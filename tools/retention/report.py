@@ -1,4 +1,4 @@
-"""The words of `odradek why-not-deleted`: for people, and as JSON."""
+"""Formats the output of `odradek why-not-deleted`, as text and as JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from .stored_retention import StoredLog
 
 
 def lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
-    """The log, and a line per segment."""
+    """One line for the log, and one for each segment."""
     config = log.facts.config
     yield (
         f"{log.topic}-{log.partition} ({log.directory}): "
@@ -26,7 +26,7 @@ def lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
 
 
 def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
-    """A JSON object per segment."""
+    """One JSON object for each segment."""
     for answer in answers:
         segment = answer.segment
         fields = {

@@ -1,4 +1,4 @@
-"""The files of one read: producer snapshots and transaction indexes, in the lines of Kafka's tool.
+"""Prints producer snapshots and transaction indexes, as Kafka's tool does.
 
 Kafka: DumpLogSegments.dumpProducerIdSnapshot and dumpTxnIndex, ProducerStateManager.readSnapshot.
 """
@@ -9,25 +9,25 @@ from crc32c import crc32c
 
 from odradek.protocol.batch_header import decrement_sequence
 from odradek.storage.files import Files
+from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
-from odradek.storage.raw_message import UnreadableError
 from odradek.storage.txn_index import AbortedTransaction, entries_of
 
 from .java_text import JavaFile, long_of, optional_long
 from .log_text import Write
 
-_HEAD_BYTES = 10  # version, CRC, count
-_PRODUCER_BYTES = 46
+_HEAD_BYTES = 10  # version, CRC, number of entries
+_PRODUCER_BYTES = 46  # one entry
 
 
-def dump_producers(files: Files, file: JavaFile, write: Write, complain: Write) -> None:
+def dump_producers(files: Files, file: JavaFile, write: Write, write_error: Write) -> None:
     """Print a `.snapshot` file. Raises OSError."""
     data = files.read(file.path)
     try:
         producers = decode_snapshot(data)
     except CorruptSnapshotError:
-        complain(f"{why_corrupt(data)}\n")
+        write_error(f"{corruption_text(data)}\n")
         return
     for producer in producers:
         write(f"{_producer_line(producer)}\n")
@@ -51,8 +51,8 @@ def _producer_line(producer: ProducerEntry) -> str:
     )
 
 
-def why_corrupt(data: bytes) -> str:
-    """What Kafka says of a snapshot that cannot be read."""
+def corruption_text(data: bytes) -> str:
+    """Kafka's error message for a snapshot that cannot be read."""
     failed = "Snapshot failed schema validation: "
     if len(data) < 2:
         return f"{failed}null"
@@ -79,7 +79,7 @@ def why_corrupt(data: bytes) -> str:
 
 
 def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
-    """Print a `.txnindex` file; one that is not there is empty. Raises OSError, UnreadableError."""
+    """Print a `.txnindex` file. A missing file counts as empty. Raises OSError, UnreadableError."""
     for version, each in transactions(files, file):
         write(
             f"version: {version} producerId: {each.producer_id} firstOffset: {each.first_offset}"
@@ -88,7 +88,10 @@ def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
 
 
 def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransaction]]:
-    """The aborted transactions, each with its version (of which Kafka looks at the first byte)."""
+    """The aborted transactions, each with its version. Kafka reads only the version's first byte.
+
+    Raises OSError, UnreadableError.
+    """
     long_of(file.stem)
     data = files.read(file.path) if files.exists(file.path) else b""
     listed = [(version >> 8, each) for version, each in entries_of(data)]

@@ -1,4 +1,4 @@
-"""The options of `odradek verify`; the work is in `verify/`, imported when it is asked for."""
+"""The options of `odradek verify`. The code that does the work is imported on demand."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,14 @@ def verify(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
 ) -> None:
-    """Look at whole data directories: what is wrong, and what a start would do about it.
+    """Check whole data directories, and say what a broker's start would do about each problem.
 
-    Nothing is changed, and nothing is locked: a broker may be running, Apache Kafka's too. Ends
-    with 0 where all is sound, with 1 where there are problems.
+    Nothing is changed or locked: a broker may be running, also Apache Kafka's. The exit code is 0
+    if there are no problems, else 1.
     """
     for path in directories:
         if not path.is_dir():
-            raise typer.BadParameter(f"{path} is no directory", param_hint="DIR")
-    from .verify.command import run
+            raise typer.BadParameter(f"{path} is not a directory", param_hint="DIR")
+    from .command import run
 
     raise typer.Exit(run(directories, deep=deep, as_json=json))

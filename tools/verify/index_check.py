@@ -1,9 +1,10 @@
-"""Whether the entries of a segment's two indexes are true, told while its batches go by.
+"""Checks the entries of a segment's offset index and time index against the segment's batches.
 
-An entry of the offset index must name a batch: where it begins, and its last offset. One of the
-time index must name the newest timestamp up to its offset, no more and no less: a lookup trusts it
-both ways. The index of the segment that is being written to may be missing still, and what is not
-used of it is zeros; so it is after a kill.
+An entry of the offset index must give the position where a batch begins, and that batch's last
+offset. An entry of the time index must give the newest timestamp up to its offset exactly: a lookup
+would go wrong with a larger one as well as with a smaller one.
+
+The active segment's index may be missing, and its unused part is zeros. A kill leaves both.
 """
 
 from pathlib import Path
@@ -11,22 +12,22 @@ from pathlib import Path
 from odradek.protocol.batch_header import NO_TIMESTAMP
 from odradek.storage.files import Files
 from odradek.storage.index_file import IndexFile
+from odradek.storage.inspect.raw_batch import RawBatch
+from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.offset_index import OffsetIndex
-from odradek.storage.raw_message import UnreadableError
-from odradek.storage.raw_scan import RawBatch
 from odradek.storage.time_index import TimeIndex
 from odradek.tools.dump.index_text import IndexEntries, check_offsets, check_times
 
 from .findings import Findings, Tally
 
-MADE_ANEW = "it is made anew from the log"
-MADE_ANEW_IF_MET = (
-    "it is made anew after an unclean stop, or when a read meets a wrong entry (Apache Kafka "
-    "trusts it after a clean stop)"
+REBUILT = "it is rebuilt from the log"
+REBUILT_IF_WRONG = (
+    "it is rebuilt after an unclean stop, or when a read finds a wrong entry (Apache Kafka "
+    "uses it as it is after a clean stop)"
 )
 
 
-class _IndexWatch:
+class _IndexCheck:
     """One index of one segment."""
 
     kind: type[IndexFile]
@@ -34,7 +35,7 @@ class _IndexWatch:
     def __init__(
         self, files: Files, path: Path, base_offset: int, findings: Findings, *, in_use: bool
     ) -> None:
-        """`in_use`: the segment's last owner was writing to it when it ended, or still is."""
+        """`in_use`: a broker was writing to the segment when it ended, or still is."""
         self._path = path
         self._findings = findings
         self._wrong = Tally()
@@ -47,27 +48,27 @@ class _IndexWatch:
             if not in_use or self._used == self._entries.count:
                 self._check(self._entries)
         except FileNotFoundError:
-            tell = findings.note if in_use else findings.problem
-            tell(path, "the index is missing", MADE_ANEW)
+            report = findings.note if in_use else findings.problem
+            report(path, "the index is missing", REBUILT)
         except (UnreadableError, OSError) as error:
-            findings.problem(path, f"the index fails the check of a start: {error}", MADE_ANEW)
+            findings.problem(path, f"the index fails a broker's startup check: {error}", REBUILT)
 
     def _check(self, entries: IndexEntries) -> None:
-        """Raises UnreadableError."""
+        """Run a broker's startup check. Raises UnreadableError."""
 
     def stop(self) -> None:
-        """What follows in the log cannot be known: no entry behind this is judged."""
+        """Skip all later entries: what follows in the log cannot be read."""
         self._used = self._slot
 
     def end(self) -> None:
-        """All batches went by."""
+        """Report what was found, after the last batch."""
         if self._entries is None:
             return
         for slot in range(self._slot, self._used):
-            self._wrong.add(f"entry {slot} lies behind the log: {self._shown(slot)}")
+            self._wrong.add(f"entry {slot} is after the end of the log: {self._shown(slot)}")
         if self._wrong.count:
-            what = f"{self._wrong.count} of {self._used} entries are not true of the log; "
-            self._findings.problem(self._path, what + self._wrong.first, MADE_ANEW_IF_MET)
+            what = f"{self._wrong.count} of {self._used} entries do not match the log; "
+            self._findings.problem(self._path, what + self._wrong.first, REBUILT_IF_WRONG)
 
     def _shown(self, slot: int) -> str:
         assert self._entries is not None
@@ -75,7 +76,7 @@ class _IndexWatch:
         return f"({first}, {second})"
 
 
-class OffsetIndexWatch(_IndexWatch):
+class OffsetIndexCheck(_IndexCheck):
     """The offset index."""
 
     kind = OffsetIndex
@@ -83,8 +84,8 @@ class OffsetIndexWatch(_IndexWatch):
     def _check(self, entries: IndexEntries) -> None:
         check_offsets(entries)
 
-    def see(self, batch: RawBatch) -> None:
-        """The next batch of the segment."""
+    def add(self, batch: RawBatch) -> None:
+        """Compare the next batch of the segment with the entries up to it."""
         entries = self._entries
         while entries is not None and self._slot < self._used:
             relative, position = entries.at(self._slot)
@@ -97,14 +98,14 @@ class OffsetIndexWatch(_IndexWatch):
                 self._wrong.add(f"({offset}, {position}): that batch ends at {batch.last_offset}")
             self._slot += 1
 
-    def pass_over(self, position: int) -> None:
-        """A batch that is broken begins there: an entry of it is not judged."""
+    def skip_batch(self, position: int) -> None:
+        """Skip the entry of the damaged batch at `position`, if there is one."""
         entries = self._entries
         if entries is not None and self._slot < self._used:
             self._slot += entries.at(self._slot)[1] == position
 
 
-class TimeIndexWatch(_IndexWatch):
+class TimeIndexCheck(_IndexCheck):
     """The time index."""
 
     kind = TimeIndex
@@ -118,8 +119,8 @@ class TimeIndexWatch(_IndexWatch):
     def _check(self, entries: IndexEntries) -> None:
         check_times(entries)
 
-    def see(self, batch: RawBatch) -> None:
-        """The next batch of the segment."""
+    def add(self, batch: RawBatch) -> None:
+        """Compare the next batch of the segment with the entries up to it."""
         self._newest_ms = max(self._newest_ms, batch.max_timestamp)
         entries, last_offset = self._entries, batch.last_offset
         while entries is not None and self._slot < self._used:

@@ -1,4 +1,4 @@
-"""The options of `odradek why-not-deleted`; the work is in `retention/`, imported when asked."""
+"""The options of `odradek why-not-deleted`. The code that does the work is imported on demand."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +12,9 @@ def why_not_deleted(
         list[Path],
         typer.Argument(metavar="DIR...", help="The log directories of one node (log.dirs)."),
     ],
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this one.")] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this topic.")] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", help="Only this one.")
+        list[int] | None, typer.Option("--partition", help="Only this partition.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -22,21 +22,21 @@ def why_not_deleted(
     ] = None,
     override: Annotated[
         list[str] | None,
-        typer.Option("--override", metavar="KEY=VALUE", help="A property that wins over the file."),
+        typer.Option("--override", metavar="KEY=VALUE", help="A property that overrides the file."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per segment.")] = False,
 ) -> None:
-    """Say of each segment of a log what keeps it and until when, or what deletes it.
+    """Explain for each segment of a log why retention keeps it and until when, or deletes it.
 
-    Read from the files alone, nothing is changed; a broker may be running.
+    Only reads the files. A broker may be running.
     """
     for path in directories:
         if not path.is_dir():
-            raise typer.BadParameter(f"{path} is no directory", param_hint="DIR")
-    from .retention.command import run
+            raise typer.BadParameter(f"{path} is not a directory", param_hint="DIR")
+    from .command import run
 
-    def wanted(name: str, number: int) -> bool:
+    def is_included(name: str, number: int) -> bool:
         return (not topic or name in topic) and (not partition or number in partition)
 
-    code = run(directories, wanted, file=config, overrides=override or [], as_json=json)
+    code = run(directories, is_included, file=config, overrides=override or [], as_json=json)
     raise typer.Exit(code)

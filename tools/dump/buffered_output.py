@@ -1,10 +1,10 @@
-"""Output that is written in large pieces: a dump is millions of small ones."""
+"""Buffers output text: a dump makes millions of small writes."""
 
 from typing import TextIO
 
 
-class GatheredText:
-    """What is written to it goes to the stream now and then."""
+class BufferedOutput:
+    """Collects text and writes it to the stream in pieces of about 256 Ki characters."""
 
     _CHARACTERS = 1 << 18
 
@@ -14,14 +14,14 @@ class GatheredText:
         self._size = 0
 
     def write(self, text: str) -> None:
-        """What has gathered goes when it is much."""
+        """Add text; flushes when the buffer is full."""
         self._parts.append(text)
         self._size += len(text)
         if self._size >= self._CHARACTERS:
             self.flush()
 
     def flush(self) -> None:
-        """All of it goes."""
+        """Write everything in the buffer, and flush the stream."""
         self._stream.write("".join(self._parts))
         self._stream.flush()
         self._parts.clear()

@@ -1,13 +1,15 @@
-"""What lies in a segment's file, whatever its format and however damaged: to look at, not to serve.
+"""Walks the batches of a segment file for inspection: any format, also damaged files.
 
-The readers that serve (batch_scan.py) refuse what they cannot vouch for. Here nothing is vouched
-for: a batch is what its size says, its CRC is told and not demanded, magic 0 and 1 are as good as
-2, and each part is read when it is asked for. Where the next batch begins cannot be known behind
-one whose size is impossible: there the walk raises UnreadableError. A tail that is too short ends
-it in silence.
+The readers that serve clients (storage/batch_scan.py) refuse a batch that fails its checks. This
+walk checks nothing by itself. The size field alone decides where a batch ends. The caller can ask
+whether the CRC matches. Magic 0, 1 and 2 are all accepted. Each part is parsed when it is asked
+for, so damage in one part does not hide the others.
 
-Messages of magic 0 and 1 are in raw_message.py. Numbers are Java's: they wrap where a damaged field
-makes them too large, so that what the tools print of a damaged file is what Kafka's tools print.
+After a batch with an impossible size, the start of the next one is unknown: the walk raises
+UnreadableError. An incomplete batch at the end of the file ends the walk without an error.
+
+Messages of magic 0 and 1 are read by raw_message.py. Integers overflow as in Java, so that the
+tools print the same numbers for a damaged file as Kafka's tools do.
 
 Kafka: FileLogInputStream, DefaultRecordBatch.iterator.
 """
@@ -33,8 +35,8 @@ from odradek.protocol.batch_header import (
 )
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
+from odradek.storage.files import Files, OpenFile
 
-from .files import Files, OpenFile
 from .raw_message import (
     OFFSET_AND_SIZE,
     SMALLEST_SIZE,
@@ -45,9 +47,9 @@ from .raw_message import (
     codec_of,
 )
 
-_UP_TO_MAGIC = MAGIC_POSITION + 1
-_CHUNK_BYTES = 64 << 10
-_SUM_BYTES = 1 << 20
+_BYTES_TO_MAGIC = MAGIC_POSITION + 1  # of a batch up to and including its magic
+_READ_BYTES = 64 << 10  # how much of the file one read fetches
+_CRC_STEP_BYTES = 1 << 20  # large batches are checksummed in pieces of this size
 _INT32 = struct.Struct(">i")
 
 
@@ -63,12 +65,12 @@ class RawRecord(NamedTuple):
 
     @property
     def key_size(self) -> int:
-        """-1: null."""
+        """In bytes; -1 for a null key."""
         return -1 if self.key is None else len(self.key)
 
     @property
     def value_size(self) -> int:
-        """-1: null."""
+        """In bytes; -1 for a null value."""
         return -1 if self.value is None else len(self.value)
 
 
@@ -76,17 +78,18 @@ AnyRecord = RawRecord | RawMessage
 
 
 class RawBatch:
-    """One batch of a file: of magic 2, or a message of magic 0 or 1, which is a batch of its own.
+    """One batch of a file. A message of magic 0 or 1 counts as one batch.
 
-    What is asked may raise UnreadableError; `magic`, `position` and `size_bytes` never do.
+    `magic`, `offset`, `position` and `size_bytes` are always known. Every other property and method
+    may raise UnreadableError.
     """
 
     __slots__ = ("_data", "_file", "_files", "_head", "magic", "offset", "position", "size_bytes")
 
     def __init__(self, files: Files, file: OpenFile, position: int, head: bytes) -> None:
-        """`head` is what the file holds from `position` on; 61 bytes and more, except at its end.
+        """`head` is the file's content from `position`: 61 bytes or more, fewer at the file's end.
 
-        Raises UnreadableError for a size that no batch can have.
+        Raises UnreadableError where the size field is smaller than any batch.
         """
         self.position = position
         offset, size = OFFSET_AND_SIZE.unpack_from(head)
@@ -105,12 +108,12 @@ class RawBatch:
 
     @property
     def is_message(self) -> bool:
-        """Whether it is of the formats before Kafka 0.11."""
+        """Whether it has a format from before Kafka 0.11 (magic 0 or 1)."""
         return self.magic < MAGIC_V2
 
     @property
     def header(self) -> BatchHeader:
-        """Of a v2 batch, even one that is too small to hold it."""
+        """The header of a v2 batch. Raises UnreadableError if the batch is too small for one."""
         try:
             return read_header(self._head)
         except CorruptRecordError as error:
@@ -118,7 +121,7 @@ class RawBatch:
 
     @property
     def message(self) -> RawMessage:
-        """Of magic 0 and 1."""
+        """The message, if the magic is 0 or 1."""
         return RawMessage(self.offset, self.data()[LOG_OVERHEAD:])
 
     @property
@@ -135,7 +138,7 @@ class RawBatch:
 
     @property
     def timestamp_type(self) -> str:
-        """As Kafka names it."""
+        """The name of Kafka's TimestampType."""
         if self.is_message and self._message_head.magic == 0:
             return "NoTimestampType"
         return "LogAppendTime" if self.is_log_append_time else "CreateTime"
@@ -173,48 +176,48 @@ class RawBatch:
         return _next_sequence(header.base_sequence, header.last_offset_delta)
 
     def data(self) -> bytes:
-        """All its bytes."""
+        """All bytes of the batch."""
         if self._data is None:
             self._data = self._files.pread_exact(self._file, self.size_bytes, self.position)
         return self._data
 
     def is_valid(self) -> bool:
-        """Whether the CRC is that of its bytes. Large batches are summed piece by piece."""
+        """Whether the stored CRC matches the bytes. Large batches are read piece by piece."""
         if self.is_message:
-            return self.crc == self._sum(MAGIC_POSITION, is_message=True)
-        is_whole = self.size_bytes >= HEADER_BYTES
-        return is_whole and self.crc == self._sum(CHECKED_POSITION, is_message=False)
+            return self.crc == self._computed_crc(MAGIC_POSITION, is_message=True)
+        has_header = self.size_bytes >= HEADER_BYTES
+        return has_header and self.crc == self._computed_crc(CHECKED_POSITION, is_message=False)
 
     def fault(self) -> str | None:
-        """Why it is unsound by itself: magic, checksum, offsets, codec. None where it is sound."""
+        """What is wrong with its magic, CRC, offsets or codec, as a text; None if nothing is."""
         try:
             if not 0 <= self.magic <= MAGIC_V2:
                 return f"no batch has magic {self.magic}"
             if not self.is_valid():
-                return f"the batch is not what was checksummed, {self.crc:#010x}"
+                return f"the bytes do not match the stored CRC, {self.crc:#010x}"
             if self.last_offset < self.offset or self.offset < 0:
                 return f"its offsets are {self.offset} to {self.last_offset}"
-            self.compression  # noqa: B018 - asked, for it may raise
+            self.compression  # noqa: B018 - raises if the codec is unknown
         except UnreadableError as error:
             return str(error)
         return None
 
-    def _sum(self, start: int, *, is_message: bool) -> int:
+    def _computed_crc(self, start: int, *, is_message: bool) -> int:
         checksum = zlib.crc32 if is_message else crc32c
         if self._data is not None:
             return int(checksum(memoryview(self._data)[start:]))
         value = 0
         while start < self.size_bytes:
-            size = min(_SUM_BYTES, self.size_bytes - start)
+            size = min(_CRC_STEP_BYTES, self.size_bytes - start)
             piece = self._files.pread_exact(self._file, size, self.position + start)
             value = checksum(piece, value)
             start += size
         return value
 
     def records(self) -> Iterator[AnyRecord]:
-        """Its records, one after the other as far as they can be read.
+        """Yields the records up to the first that cannot be read, then raises UnreadableError.
 
-        Of a compressed batch all or none. Raises UnreadableError on the way.
+        A compressed batch yields either all of its records or none.
         """
         if not self.is_message:
             return self._records()
@@ -230,33 +233,37 @@ class RawBatch:
             raise UnreadableError(f"offset {self.offset}: a batch of {self.size_bytes} bytes")
         if header.record_count == 0:
             return iter(())
-        whole = self._read_as_far_as_possible(header, data)
+        readable = self._readable_records(header, data)
         if self.compression is CompressionType.NONE:
-            return whole
-        return iter(list(whole))
+            return readable
+        return iter(list(readable))
 
-    def _read_as_far_as_possible(self, header: BatchHeader, data: bytes) -> Iterator[RawRecord]:
-        # The last record counts only if nothing follows it: Kafka looks before it hands it out.
-        read, waiting = 0, None
+    def _readable_records(self, header: BatchHeader, data: bytes) -> Iterator[RawRecord]:
+        # Kafka returns the last record only after it has checked that no bytes follow it. So each
+        # record is held back until the next one has been read.
+        read, held = 0, None
         try:
-            for record in read_records(data, header=self._believable(header, data)):
-                if waiting is not None:
-                    yield self._raw(header, waiting)
-                read, waiting = read + 1, record
+            for record in read_records(data, header=self._with_possible_count(header, data)):
+                if held is not None:
+                    yield self._raw(header, held)
+                read, held = read + 1, record
         except (CorruptRecordError, ValueError) as error:
-            if waiting is not None and read != header.record_count:
-                yield self._raw(header, waiting)
+            if held is not None and read != header.record_count:
+                yield self._raw(header, held)
             raise UnreadableError(str(error)) from None
-        if waiting is not None:
-            yield self._raw(header, waiting)
+        if held is not None:
+            yield self._raw(header, held)
         if read != header.record_count:
             raise UnreadableError(
                 f"the batch at offset {self.offset} claims {header.record_count} records, "
-                f"it holds {read}"
+                f"but holds {read}"
             )
 
-    def _believable(self, header: BatchHeader, data: bytes) -> BatchHeader:
-        """With a count that the bytes may hold: those that are there are to be read."""
+    def _with_possible_count(self, header: BatchHeader, data: bytes) -> BatchHeader:
+        """The header with its record count limited to what fits into the bytes.
+
+        A count that is too large would make `read_records` refuse the whole batch.
+        """
         if self.compression is not CompressionType.NONE:
             return header
         most = max((len(data) - HEADER_BYTES) // SMALLEST_RECORD_BYTES, 1)
@@ -273,18 +280,21 @@ class RawBatch:
 
 
 def scan_raw(files: Files, file: OpenFile, start: int, end: int) -> Iterator[RawBatch]:
-    """The batches that lie whole in [start, end). `start` begins one. Raises UnreadableError."""
+    """The complete batches in the bytes [start, end) of a file; a batch must begin at `start`.
+
+    Raises UnreadableError after a batch whose size is impossible.
+    """
     position = chunk_at = start
     chunk = b""
-    while position < end - _UP_TO_MAGIC:
+    while position < end - _BYTES_TO_MAGIC:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_at, at = files.pread(file, _CHUNK_BYTES, position), position, 0
-        if len(chunk) - at < _UP_TO_MAGIC:
+            chunk, chunk_at, at = files.pread(file, _READ_BYTES, position), position, 0
+        if len(chunk) - at < _BYTES_TO_MAGIC:
             raise UnreadableError(f"{file.path} ends at byte {position + len(chunk) - at}")
         (size,) = _INT32.unpack_from(chunk, at + 8)
-        if at and at + LOG_OVERHEAD + size > len(chunk) and size < _CHUNK_BYTES - LOG_OVERHEAD:
-            chunk, chunk_at, at = files.pread(file, _CHUNK_BYTES, position), position, 0
+        if at and at + LOG_OVERHEAD + size > len(chunk) and size < _READ_BYTES - LOG_OVERHEAD:
+            chunk, chunk_at, at = files.pread(file, _READ_BYTES, position), position, 0
         batch = RawBatch(files, file, position, chunk[at : at + max(HEADER_BYTES, size + 12)])
         if position > end - batch.size_bytes:
             return
@@ -293,7 +303,7 @@ def scan_raw(files: Files, file: OpenFile, start: int, end: int) -> Iterator[Raw
 
 
 def _next_sequence(sequence: int, increment: int) -> int:
-    """Wrapped from 2**31-1 to 0, with what Java makes of a garbled increment."""
+    """Wraps from 2**31-1 to 0. A damaged increment gives the same number as in Java."""
     if sequence > as_int32(MAX_SEQUENCE - increment):
         return as_int32(increment - (MAX_SEQUENCE - sequence) - 1)
     return as_int32(sequence + increment)

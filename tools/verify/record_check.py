@@ -1,0 +1,104 @@
+"""Checks that the records in batches can be read, and that records of internal logs decode."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from odradek.protocol.schema import DecodeError
+from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch
+from odradek.storage.inspect.raw_message import UnreadableError
+from odradek.storage.topic_names import (
+    CLUSTER_METADATA_TOPIC,
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from odradek.tools.dump.decoders import (
+    OFFSETS,
+    SHARE_STATE,
+    TRANSACTIONS,
+    RecordDecoder,
+    control_of,
+    metadata_decoder,
+)
+
+from .findings import Findings, Tally
+
+_DECODERS: Mapping[str, RecordDecoder] = {
+    CONSUMER_OFFSETS_TOPIC: OFFSETS,
+    TRANSACTION_STATE_TOPIC: TRANSACTIONS,
+    SHARE_GROUP_STATE_TOPIC: SHARE_STATE,
+    CLUSTER_METADATA_TOPIC: metadata_decoder,
+}
+# A decoder returns these texts in place of a record that it cannot decode.
+_ERROR = "Error at "
+_UNKNOWN = "nknown "  # part of "Unknown record type" and "unknown record version"
+OnRecord = Callable[[AnyRecord], object]
+
+
+def is_internal(topic: str) -> bool:
+    """Whether all records of this topic are decoded."""
+    return topic in _DECODERS
+
+
+class RecordCheck:
+    """The records of one file. `on_record` is called for each record but control records."""
+
+    def __init__(
+        self, topic: str, path: Path, findings: Findings, on_record: OnRecord | None = None
+    ) -> None:
+        self._path = path
+        self._findings = findings
+        self._decode = _DECODERS.get(topic)
+        self._on_record = on_record
+        self._unreadable = Tally()
+        self._undecodable = Tally()
+        self._unknown = Tally()
+        self._misplaced = Tally()
+
+    def add(self, batch: RawBatch) -> None:
+        """Check the records of the next batch, whose CRC is valid."""
+        previous = -1
+        try:
+            for record in batch.records():
+                if not previous < record.offset <= batch.last_offset:
+                    self._misplaced.add(
+                        f"offset {record.offset} follows {previous}, in a batch that ends at "
+                        f"{batch.last_offset}"
+                    )
+                previous = record.offset
+                if batch.is_control:
+                    self._add_control(record)
+                else:
+                    self._add_data(record)
+        except (UnreadableError, DecodeError) as error:
+            self._unreadable.add(str(error))
+
+    def _add_control(self, record: AnyRecord) -> None:
+        if control_of(record.key, record.value).kind is None:
+            self._unknown.add(f"a control record of unknown kind at offset {record.offset}")
+
+    def _add_data(self, record: AnyRecord) -> None:
+        if self._on_record is not None:
+            self._on_record(record)
+        if self._decode is None:
+            return
+        # The decoder returns an error text where it would else return a message.
+        key, value = self._decode(record)
+        error = key if isinstance(key, str) else value if key is None else None
+        if isinstance(error, str) and error.startswith(_ERROR) and _UNKNOWN not in error:
+            self._undecodable.add(error)
+        elif isinstance(error, str):
+            self._unknown.add(error)
+
+    def end(self) -> None:
+        """Report what was found, after the last batch."""
+        at_start = "the batch is served as it is, and kept by the cleaner"
+        if self._unreadable.count:
+            what = f"{self._unreadable.count} batches have a valid CRC but cannot be read; "
+            self._findings.problem(self._path, what + self._unreadable.first, at_start)
+        if self._misplaced.count:
+            self._findings.problem(self._path, str(self._misplaced), at_start)
+        if self._undecodable.count:
+            self._findings.problem(self._path, str(self._undecodable), "the record is skipped")
+        if self._unknown.count:
+            self._findings.note(self._path, str(self._unknown), "it is kept as it is")
