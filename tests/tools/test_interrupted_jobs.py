@@ -23,7 +23,7 @@ from tests.support.crashing_files import QuickFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.quick_spark import quick_java_options
 
-SAID = "error: interrupted: what was finished stays, and the next run goes on from there"
+SAID = "error: interrupted: finished work is kept, and the next run continues from there"
 OF_THE_JVM = "WARNING: Using incubator modules"  # said before it reads a setting of anybody's
 ENDS_WITHIN_S = 60.0
 

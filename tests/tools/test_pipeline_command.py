@@ -109,7 +109,7 @@ def test_what_was_lost_has_an_exit_code_of_its_own(
     Writer(2, producers=False).write(log, 90)
     log.delete_first_segments(len(list((tmp_path / "log").rglob("*.log"))) - 2, NOW_MS)
     shown = run(*arguments, code=3)
-    assert "lost, for it was deleted before it could be archived: orders-0: offsets" in shown
+    assert "lost, because it was deleted before it could be archived: orders-0: offsets" in shown
     run(*arguments)
 
 
@@ -153,7 +153,7 @@ def test_a_package_that_is_missing_is_named(
     ("arguments", "reason"),
     [
         (["archive", "s3://bucket/x", "--path", "."], "mount s3 storage"),
-        (["archive", "to", "--path", "no/such"], "is no directory"),
+        (["archive", "to", "--path", "no/such"], "is not a directory"),
         (["archive", "to", "--path", ".", "--conf", "a"], "is not KEY=VALUE"),
         (["archive", "to", "--path", ".", "--drop-value"], "needs --schema"),
         (["replay", "to", "--bootstrap", "h:1"], "name a topic"),

@@ -1,6 +1,6 @@
-"""`odradek pipeline`: jobs on Spark, by command.
+"""`odradek pipeline`: the commands that run Spark jobs.
 
-Each job is one file, imported when it is asked for: `command` is what typer shows, the work is in
-`odradek.pipeline.jobs`. Shared by all: `options`, `running` (Spark, errors, exit codes),
-`progress`, `tables`.
+Each job has a file with its options and the function `command`; it is imported when the command is
+used. The work is done in `odradek.pipeline.jobs`. A file `*_report.py` prints a job's result.
+Shared by all jobs: `options`, `running` (Spark, errors, exit codes), `progress`, `tables`.
 """

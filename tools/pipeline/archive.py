@@ -1,4 +1,4 @@
-"""`odradek pipeline archive`: closed segments into Parquet, each record exactly once."""
+"""`odradek pipeline archive`: writes closed segments as Parquet, each record exactly once."""
 
 import time
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
 
 
-def command(  # noqa: PLR0913 # an option each
+def command(  # noqa: PLR0913 - one parameter per option
     *,
     archive: Annotated[
         str, typer.Argument(metavar="ARCHIVE", help="The directory to archive into.")
@@ -31,23 +31,26 @@ def command(  # noqa: PLR0913 # an option each
     topic: Topic = None,
     topics: Topics = None,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Take the active segment, too.")
+        bool, typer.Option("--until-end", help="Archive the active segment, too.")
     ] = False,
     isolation: Annotated[
         Literal["read_committed", "read_uncommitted"],
-        typer.Option("--isolation", help="Whether records of open and aborted transactions count."),
+        typer.Option(
+            "--isolation",
+            help="Whether to archive records of open and aborted transactions (read_uncommitted).",
+        ),
     ] = "read_committed",
     schema: Annotated[
         Path | None,
         typer.Option(
             "--schema",
             metavar="FILE",
-            help="Values are JSON objects: make columns of them, as this file describes. "
-            "Records that do not fit go to ARCHIVE/_dead_letters.",
+            help="Values are JSON objects: write their fields as columns, as this file describes. "
+            "Records that do not match go to ARCHIVE/_dead_letters.",
         ),
     ] = None,
     drop_value: Annotated[
-        bool, typer.Option("--drop-value", help="With --schema: keep the columns only.")
+        bool, typer.Option("--drop-value", help="With --schema: do not keep the original value.")
     ] = False,
     compact: Annotated[
         bool, typer.Option("--compact", help="Merge small files into larger ones afterwards.")
@@ -59,10 +62,10 @@ def command(  # noqa: PLR0913 # an option each
     conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Archive topics as Parquet files by topic and date.
+    """Archive topics as Parquet files, by topic and date.
 
-    Takes what is not in ARCHIVE yet of all closed segments. However often it is run, and wherever
-    it is killed, each record is there exactly once. A broker may be running meanwhile.
+    Archives the records of closed segments that are not in ARCHIVE yet. Each record is archived
+    exactly once, however often the command is run or killed. A broker may be running.
     """
     if drop_value and schema is None:
         raise typer.BadParameter("needs --schema", param_hint="--drop-value")

@@ -1,9 +1,9 @@
-"""What `odradek pipeline archive` tells."""
+"""Prints the result of `odradek pipeline archive`."""
 
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
 
 from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS
-from .tables import number, say_each, show_table, size
+from .tables import number, print_each, show_table, size
 
 _HEADER = (
     "topic",
@@ -17,19 +17,20 @@ _HEADER = (
     "lost",
     "waiting",
 )
-_ALWAYS = 5  # so many columns are shown; the others where there is something in them
+_FIXED_COLUMNS = 5  # these are always shown, the others only if a total is not 0
+_LOST = "lost, because it was deleted before it could be archived"
 
 
 def show_summary(summary: ArchiveSummary, title: str) -> int:
-    """The table, and what is worth a word; the exit code."""
+    """Print the table, notes, losses and problems; returns the exit code."""
     rows = [(name, *_cells(topic)) for name, topic in sorted(summary.topics.items())]
     total = ("", *_cells(summary.total()))
-    told = [column for column, cell in enumerate(total) if column < _ALWAYS or cell]
-    lines = [[line[column] for column in told] for line in (_HEADER, *rows, total)]
+    shown = [column for column, cell in enumerate(total) if column < _FIXED_COLUMNS or cell]
+    lines = [[line[column] for column in shown] for line in (_HEADER, *rows, total)]
     show_table(title, lines[0], lines[1:-1], lines[-1] if len(rows) > 1 else ())
-    say_each("note", summary.notes)
-    say_each("lost, for it was deleted before it could be archived", summary.lost)
-    say_each("problem", summary.problems)
+    print_each("note", summary.notes)
+    print_each(_LOST, summary.lost)
+    print_each("problem", summary.problems)
     if summary.problems:
         return EXIT_PROBLEMS
     return EXIT_LOST if summary.lost else EXIT_DONE
@@ -50,7 +51,7 @@ def _cells(topic: TopicSummary) -> tuple[str, ...]:
 
 
 def show_plan(summary: ArchiveSummary, offsets: dict[str, int]) -> int:
-    """What a run would take; the exit code."""
+    """Print what a run would archive; returns the exit code."""
     rows = [
         (
             name,
@@ -64,6 +65,6 @@ def show_plan(summary: ArchiveSummary, offsets: dict[str, int]) -> int:
     ]
     header = ("topic", "partitions", "offsets", "log", "lost", "waiting")
     show_table("would be archived (nothing was written)", header, rows)
-    say_each("lost, for it was deleted before it could be archived", summary.lost)
-    say_each("problem", summary.problems)
+    print_each(_LOST, summary.lost)
+    print_each("problem", summary.problems)
     return EXIT_PROBLEMS if summary.problems else EXIT_DONE

@@ -1,4 +1,4 @@
-"""`odradek pipeline etl`: a structured-streaming job topic -> SQL -> topic from a YAML file."""
+"""`odradek pipeline etl`: runs a streaming job, topic -> SQL -> topic, defined in a YAML file."""
 
 import logging
 import time
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.etl.job import Stop
     from odradek.pipeline.jobs.etl.job_file import EtlJob
 
-# What fails is said in a line; stack traces by --conf spark.log.level=WARN. Client settings
-# are options of a query, which Spark prints with its plan: they may hold passwords.
+# Errors are printed as one line; with --conf spark.log.level=WARN Spark logs stack traces, too.
+# The redaction is for passwords in client settings: those are options of a query, and Spark prints
+# options with the query's plan.
 _QUIET = {
     "spark.log.level": "OFF",
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|[.]key|credential",
 }
 
 
-def _show_example(wanted: bool) -> None:
-    if wanted:
+def _show_example(is_set: bool) -> None:
+    if is_set:
         from importlib.resources import files
 
         text = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
@@ -39,27 +40,28 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job: see --example.")],
     once: Annotated[
         bool,
-        typer.Option("--once", help="Until all that is there now has been read, then end."),
+        typer.Option("--once", help="Read all records that exist now, then end."),
     ] = False,
     master: Master = None,
     conf: Conf = None,
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Check all of it, ask for the topics, and say what would run."
+            "--dry-run",
+            help="Check the job, look up its topics, and print what would run. Nothing is written.",
         ),
     ] = False,
-    example: Annotated[  # noqa: ARG001 # it ends the command
+    example: Annotated[  # noqa: ARG001 - its callback ends the command
         bool,
         typer.Option(
-            "--example", is_eager=True, callback=_show_example, help="Show a job file, and end."
+            "--example", is_eager=True, callback=_show_example, help="Print a job file, and end."
         ),
     ] = False,
 ) -> None:
-    """Run a streaming job: topics into views, SQL over them, its rows into a topic.
+    """Run a streaming job: read topics as views, query them with SQL, write the rows to a topic.
 
-    Ended by Ctrl-C or SIGTERM it finishes the batch it is writing. However it has ended, it goes on
-    from its checkpoint. With --conf spark.log.level=WARN Spark says more.
+    Ctrl-C and SIGTERM end the job after the current batch. The next run continues from the
+    checkpoint, however this one ended. With --conf spark.log.level=WARN Spark logs more.
     """
     given = settings_of(conf)
     from .running import run_job
@@ -85,14 +87,14 @@ def _dry_run(job: "EtlJob", master: str | None, settings: dict[str, str]) -> int
     with _session(job, master, settings) as spark:
         from odradek.pipeline.jobs.etl.job import planned
 
-        plan, goes_on = planned(spark, job)
-        return show_plan(job, plan, topics, checked.sink.delivery, goes_on=goes_on)
+        plan, continues = planned(spark, job)
+        return show_plan(job, plan, topics, checked.sink.delivery, continues=continues)
 
 
 def _run(job: "EtlJob", master: str | None, settings: dict[str, str], once: bool) -> int:
     from odradek.pipeline.jobs.etl.client_options import checked_options
 
-    checked_options(job)  # what is wrong with them is said before Spark is started
+    checked_options(job)  # reports wrong options before Spark is started
     with _session(job, master, settings) as spark:
         from odradek.pipeline.jobs.etl.job import etl
 
@@ -113,7 +115,7 @@ def _session(
     from .running import spark_session
 
     spark = spark_session(f"etl {job.name}", master, settings)
-    # pyspark logs each error that it raises, in JSON.
+    # pyspark logs each error that it raises, as JSON.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     try:
         yield spark
@@ -123,7 +125,7 @@ def _session(
 
 @contextmanager
 def _stopped_by_signals() -> "Iterator[Stop]":
-    """The first one asks for an end after the batch, the second one for one at once."""
+    """The first SIGINT or SIGTERM ends the job after the batch, the second one at once."""
     import signal
 
     from odradek.pipeline.jobs.etl.job import Stop

@@ -1,4 +1,7 @@
-"""What `odradek pipeline etl` tells. Options and settings are not shown: there may be passwords."""
+"""Prints the plan, progress and result of `odradek pipeline etl`.
+
+Options and settings are not printed, because they may contain passwords.
+"""
 
 import sys
 import time
@@ -16,15 +19,15 @@ from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.write_options import Delivery
 
 from .running import EXIT_DONE, EXIT_INTERRUPTED
-from .tables import number, say_each, show_table
+from .tables import number, print_each, show_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from odradek.pipeline.jobs.etl.plan import EtlPlan
 
-_LINE_EVERY_S = 10.0
-_PROMISES = {
+_LINE_INTERVAL_S = 10.0
+_GUARANTEES = {
     Delivery.EXACTLY_ONCE: "exactly once",
     Delivery.AT_LEAST_ONCE: "at least once (the broker has no transactions, or delivery says so): "
     "a batch that is interrupted is written again",
@@ -34,7 +37,7 @@ Topics = dict[str, dict[str, int]]
 
 
 def topics_of(checked: CheckedOptions) -> Topics:
-    """By source, the topics it would read now and their partitions. Raises JobError."""
+    """For each source: its topics, and how many partitions of each it reads. Raises JobError."""
     from odradek.pipeline.source.batch_reader import make_origin
     from odradek.pipeline.source.resolving import wanted_partitions
 
@@ -52,9 +55,9 @@ def topics_of(checked: CheckedOptions) -> Topics:
 
 
 def show_plan(
-    job: EtlJob, plan: "EtlPlan", topics: Topics, delivery: Delivery, *, goes_on: bool
+    job: EtlJob, plan: "EtlPlan", topics: Topics, delivery: Delivery, *, continues: bool
 ) -> int:
-    """What would run; the exit code."""
+    """Print what would run; returns the exit code."""
     rows = [
         (name, topic, str(partitions))
         for name, of_source in topics.items()
@@ -66,21 +69,21 @@ def show_plan(
     typer.echo(f"{job.name}: would run (nothing was started)")
     show_table("reads", ("source", "topic", "partitions"), rows)
     for name, schema in plan.views.items():
-        typer.echo(f"view {name} ({_bad(job, name)})")
+        typer.echo(f"view {name} ({_source_text(job, name)})")
         _show_schema(schema)
     typer.echo("the SQL yields")
     _show_schema(plan.yielded)
     for place, topic in written_topics(job):
         typer.echo(f"{place}: {topic}")
     typer.echo(f"writes: {', '.join(plan.rows.columns)}; output mode {job.sink.output_mode}")
-    typer.echo(f"delivery: {_PROMISES[delivery]}")
+    typer.echo(f"delivery: {_GUARANTEES[delivery]}")
     typer.echo(f"trigger: {job.trigger.every or 'available-now'}")
-    state = "goes on from there" if goes_on else "new: sources begin at their startingOffsets"
+    state = "continues from it" if continues else "new: sources begin at their startingOffsets"
     typer.echo(f"checkpoint: {job.checkpoint} ({state})")
     return EXIT_DONE
 
 
-def _bad(job: EtlJob, name: str) -> str:
+def _source_text(job: EtlJob, name: str) -> str:
     source = job.sources[name]
     target = f" to {source.dead_letter_topic}" if source.on_bad_record == "dead-letter" else ""
     kinds = f"key {source.key.kind}, value {source.value.kind}"
@@ -94,27 +97,27 @@ def _show_schema(schema: "StructType") -> None:
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[EtlBatch], None]]:
-    """A line that changes on a terminal; else one now and then."""
+    """One line that is updated, on a terminal; else a line from time to time."""
     if sys.stderr.isatty():
         from rich.console import Console
 
         with Console(stderr=True).status("waiting for the first batch") as status:
             yield lambda batch: status.update(progress_line(batch))
         return
-    yield _Lines(time.monotonic).tell
+    yield _ProgressLines(time.monotonic).add
 
 
-class _Lines:
-    """The first batch, and then one each ten seconds, if it has records."""
+class _ProgressLines:
+    """Prints the first batch with records, and then at most one every ten seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._next = 0.0
 
-    def tell(self, batch: EtlBatch) -> None:
-        """Perhaps say it."""
+    def add(self, batch: EtlBatch) -> None:
+        """Print the batch, if it has records and the interval has passed."""
         if self._clock() >= self._next and (batch.records or batch.written):
-            self._next = self._clock() + _LINE_EVERY_S
+            self._next = self._clock() + _LINE_INTERVAL_S
             typer.echo(progress_line(batch), err=True)
 
 
@@ -133,7 +136,7 @@ def progress_line(batch: EtlBatch) -> str:
 
 
 def show_summary(job: EtlJob, summary: EtlSummary, seconds: float, *, until_caught_up: bool) -> int:
-    """The counts, what became of bad records, the promise; the exit code."""
+    """Print counts, the delivery guarantee and the bad records; returns the exit code."""
     rows = [
         (name, f"{count.records:,}", number(count.bad))
         for name, count in sorted(summary.sources.items())
@@ -142,15 +145,15 @@ def show_summary(job: EtlJob, summary: EtlSummary, seconds: float, *, until_caug
     batches = f"{summary.batches} batch" + ("" if summary.batches == 1 else "es")
     title = f"{job.name}: {ended} after {seconds:.1f} s, {batches}"
     show_table(title, ("source", "records", "bad"), rows)
-    typer.echo(f"written: {summary.written:,} records, {_PROMISES[summary.delivery]}")
+    typer.echo(f"written: {summary.written:,} records, {_GUARANTEES[summary.delivery]}")
     for name, count in sorted(summary.sources.items()):
         if count.bad:
-            say_each("bad records", [_became_of(job, name, count.bad)])
-            say_each("for example", [count.example] if count.example else [])
+            print_each("bad records", [_bad_records_text(job, name, count.bad)])
+            print_each("for example", [count.example] if count.example else [])
     return EXIT_INTERRUPTED if summary.was_stopped and until_caught_up else EXIT_DONE
 
 
-def _became_of(job: EtlJob, name: str, bad: int) -> str:
+def _bad_records_text(job: EtlJob, name: str, bad: int) -> str:
     source = job.sources[name]
     if source.on_bad_record == "dead-letter":
         return f"{bad:,} of {name} were sent to {source.dead_letter_topic}"

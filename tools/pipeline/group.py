@@ -1,6 +1,6 @@
-"""The commands of `odradek pipeline`, each imported when it is asked for.
+"""The command group `odradek pipeline`. Each command is imported when it is used.
 
-A job is a module here with a function `command`; it has a line in JOBS, and nothing else to do.
+A job is a module of this package with a function `command`. Adding its name to JOBS registers it.
 """
 
 from importlib import import_module
@@ -12,18 +12,18 @@ JOBS = ("archive", "replay", "verify", "stats", "etl")
 
 
 class JobGroup(TyperGroup):
-    """Finds a command by importing the module of its name."""
+    """A typer group that imports the module of a command when the command is looked up."""
 
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 # typer's
-        """In the order of JOBS."""
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer passes it
+        """The names, in the order of JOBS."""
         return list(JOBS)
 
     def get_command(
         self,
-        ctx: object,  # noqa: ARG002 # typer's
+        ctx: object,  # noqa: ARG002 - typer passes it
         cmd_name: str,
     ) -> TyperCommand | None:
-        """None for a name that no job has."""
+        """The command of that name; None if there is none."""
         if cmd_name not in JOBS:
             return None
         module = import_module(f".{cmd_name}", __package__)

@@ -1,4 +1,4 @@
-"""Options that the jobs share, each with one meaning in all of them."""
+"""Command-line options that several jobs share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,12 +19,12 @@ Conf = Annotated[
     typer.Option(
         "--conf",
         metavar="KEY=VALUE",
-        help="A setting of Spark's; may be given several times.",
+        help="A Spark setting; may be given several times.",
         rich_help_panel="Spark",
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would be done; Spark is not started.")
+    bool, typer.Option("--dry-run", help="Only print what would be done; Spark is not started.")
 ]
 LogDirs = Annotated[
     list[Path],
@@ -32,7 +32,7 @@ LogDirs = Annotated[
         "--path",
         "--log-dirs",
         metavar="DIR",
-        help="The log directories of a node (log.dirs): several, or by commas.",
+        help="The log directories of a node (log.dirs): comma-separated, or given several times.",
     ),
 ]
 Topic = Annotated[
@@ -50,16 +50,16 @@ Topics = Annotated[
 
 
 def log_directories(given: list[Path]) -> list[Path]:
-    """The directories that were given. Raises BadParameter where one is none."""
+    """The given directories as absolute paths. Raises BadParameter if one does not exist."""
     found = [Path(part) for path in given for part in str(path).split(",") if part]
     for path in found:
         if not path.is_dir():
-            raise typer.BadParameter(f"{path} is no directory", param_hint="--path")
+            raise typer.BadParameter(f"{path} is not a directory", param_hint="--path")
     return [path.absolute() for path in found]
 
 
 def settings_of(pairs: list[str] | None, hint: str = "--conf") -> dict[str, str]:
-    """KEY=VALUE pairs. Raises BadParameter."""
+    """Parse KEY=VALUE pairs. Raises BadParameter."""
     settings: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
@@ -70,14 +70,14 @@ def settings_of(pairs: list[str] | None, hint: str = "--conf") -> dict[str, str]
 
 
 def local_path(text: str, hint: str) -> Path:
-    """A path, or a URI of one. Raises BadParameter for other kinds of places."""
+    """A path, or the path in a file: URI. Raises BadParameter for other URIs."""
     scheme, separator, rest = text.partition(":")
     if separator and scheme == "file":
         text = "/" + rest.lstrip("/")
     elif separator and rest.startswith("//"):
         raise typer.BadParameter(
-            f"{text}: a directory that this machine and Spark's workers see is needed; "
-            f"mount {scheme} storage, or copy what lies there",
+            f"{text}: needs a directory that this machine and Spark's workers can read; "
+            f"mount {scheme} storage, or copy the files",
             param_hint=hint,
         )
     return Path(text).absolute()

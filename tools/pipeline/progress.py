@@ -1,4 +1,4 @@
-"""Progress bars on standard error, where somebody looks at a terminal."""
+"""A progress bar on standard error, if that is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from odradek.pipeline.jobs.told import QUIET, Told
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Told]:
-    """A bar that counts in `unit`."""
+    """A bar that counts in `unit`, like "segments"."""
     if not sys.stderr.isatty():
         yield QUIET
         return
@@ -34,7 +34,7 @@ def progress_bar(unit: str) -> Iterator[Told]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
 
         class Shown:
-            """A task of rich's at a time."""
+            """Shows one rich task at a time."""
 
             def __init__(self) -> None:
                 self._task = shown.add_task("planning", total=None)

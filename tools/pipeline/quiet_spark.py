@@ -1,15 +1,20 @@
-"""Spark on a command line: it says errors only, and a Ctrl-C is said in one line.
+"""Makes Spark fit for a command line: it logs errors only, and Ctrl-C ends it with one line.
 
-**Logs.** Spark warns of much that nobody can change, and begins before a setting of the session
-counts: so the JVM is told at its start, by a file of log4j's. What a user sets wins: a level by
-`--conf spark.log.level=INFO`, a file by `spark.driver.extraJavaOptions` (which come behind
-SPARK_SUBMIT_OPTS) or where Spark looks for one.
+**Logs.** Spark logs many warnings that a user can do nothing about. Some come before a session's
+settings apply, so the log level is set when the JVM starts, by a log4j file. A user's own settings
+override it: a level in `--conf spark.log.level=INFO`, a log4j file in
+`spark.driver.extraJavaOptions` (the JVM reads them after SPARK_SUBMIT_OPTS), or a log4j file in
+Spark's configuration directory.
 
-**Ctrl-C** reaches this process alone: pyspark keeps it from the JVM, and its workers are in a group
-of their own. It has to wait for the JVM, which ends when we do, but not when it is left while it
-comes up: then it looks for us for ever. Then the JVM is told to say nothing more, for it would
-complain of each task that is cancelled. pyspark's own handler is not used: it asks the JVM from
-wherever the main thread is, perhaps in the middle of another question.
+**Ctrl-C** reaches only this process: pyspark shields the JVM from it, and the Python workers are in
+a process group of their own. Two things must happen before the job is ended:
+
+- If the JVM is still starting, wait until it has started. A running JVM ends together with this
+  process. One that is abandoned while it starts keeps trying to connect to this process forever.
+- Then turn the JVM's log off. It would log an error for each task that is cancelled.
+
+pyspark's own handler is not used. It calls the JVM from the main thread, which may be in the middle
+of another call.
 """
 
 import _thread
@@ -28,12 +33,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
-_LOOK_EVERY_S = 0.1
+_POLL_INTERVAL_S = 0.1
 _SUFFIXES = ("properties", "xml", "yaml", "yml", "json", "jsn")
 
 
 def quiet_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session that says errors only. Must be called before the JVM starts."""
+    """Settings for a session that logs errors only. Must be called before the JVM starts.
+
+    Also sets SPARK_SUBMIT_OPTS in the environment, which the JVM reads.
+    """
     if any(_has_log4j(place) for place in _conf_directories()):
         return dict(conf)
     option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
@@ -42,7 +50,7 @@ def quiet_settings(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _conf_directories() -> list[Path]:
-    """Where Spark looks for a configuration of log4j."""
+    """The directories in which Spark looks for a log4j configuration."""
     if given := os.environ.get("SPARK_CONF_DIR"):
         return [Path(given)]
     if given := os.environ.get("SPARK_HOME"):
@@ -56,8 +64,8 @@ def _has_log4j(directory: Path) -> bool:
 
 
 def start_interruptible(start: Callable[[], "SparkSession"]) -> "SparkSession":
-    """The session that `start` makes; Ctrl-C becomes a KeyboardInterrupt, now and from then on."""
-    logging.getLogger().addFilter(_is_news)
+    """Call `start` for a session. From now on Ctrl-C raises KeyboardInterrupt as said above."""
+    logging.getLogger().addFilter(_is_no_interrupted_call)
     interrupts = _Interrupts()
     signal.signal(signal.SIGINT, interrupts)
     try:
@@ -70,38 +78,39 @@ def start_interruptible(start: Callable[[], "SparkSession"]) -> "SparkSession":
 
 
 class _Interrupts:
-    """A handler that has the JVM hushed by another thread before it raises KeyboardInterrupt.
+    """A SIGINT handler: another thread turns the JVM's log off, then KeyboardInterrupt is raised.
 
-    A second signal does not wait, unless there is no JVM yet.
+    A second signal raises it at once, unless the JVM has not started yet.
     """
 
     def __init__(self) -> None:
         self.session: SparkSession | None = None
-        self._hushing = threading.Thread(target=self._hush, name="interrupt", daemon=True)
-        self._is_hushed = False
+        self._silencer = threading.Thread(target=self._silence_jvm, name="interrupt", daemon=True)
+        self._is_silent = False
 
     def __call__(self, *_: object) -> None:
-        if self._is_hushed or (self._hushing.ident is not None and _jvm_is_there()):
+        was_started = self._silencer.ident is not None
+        if self._is_silent or (was_started and _has_jvm_started()):
             raise KeyboardInterrupt
-        if self._hushing.ident is None:
-            self._hushing.start()
+        if not was_started:
+            self._silencer.start()
 
-    def _hush(self) -> None:
-        while not _jvm_is_there():
-            time.sleep(_LOOK_EVERY_S)
+    def _silence_jvm(self) -> None:
+        while not _has_jvm_started():
+            time.sleep(_POLL_INTERVAL_S)
         if self.session is not None:
-            with suppress(Exception):  # then it is not quiet, or not there any more
+            with suppress(Exception):  # the JVM may have ended; the interrupt matters more
                 self.session.sparkContext.setLogLevel("OFF")
-        self._is_hushed = True
+        self._is_silent = True
         _thread.interrupt_main()
 
 
-def _jvm_is_there() -> bool:
+def _has_jvm_started() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Not what py4j says, with a stack trace, of a question that an interrupt has cut short."""
+def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
+    """A log filter: drops the stack trace that py4j logs for a call that Ctrl-C interrupted."""
     return "while sending command" not in str(record.msg)

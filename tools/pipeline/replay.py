@@ -1,4 +1,4 @@
-"""`odradek pipeline replay`: an archive into topics again."""
+"""`odradek pipeline replay`: sends archived records to topics."""
 
 import time
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.replay.job import ReplaySettings
 
 
-def command(  # noqa: PLR0913 # an option each
+def command(  # noqa: PLR0913 - one parameter per option
     *,
     archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="The directory of an archive.")],
     bootstrap: Annotated[
@@ -22,29 +22,34 @@ def command(  # noqa: PLR0913 # an option each
     topics: Topics = None,
     to_topic: Annotated[
         str | None,
-        typer.Option("--to-topic", metavar="NAME", help="Send to this topic.  [default: its own]"),
+        typer.Option(
+            "--to-topic", metavar="NAME", help="The target topic.  [default: the archived topic]"
+        ),
     ] = None,
     from_time: Annotated[
         str | None,
-        typer.Option("--from-time", metavar="TIME", help="From this time on: ISO 8601, or ms."),
+        typer.Option(
+            "--from-time", metavar="TIME", help="The first timestamp: ISO 8601, or milliseconds."
+        ),
     ] = None,
     to_time: Annotated[
-        str | None, typer.Option("--to-time", metavar="TIME", help="Up to before this time.")
+        str | None,
+        typer.Option("--to-time", metavar="TIME", help="The end timestamp, exclusive."),
     ] = None,
     from_offset: Annotated[
-        int | None, typer.Option("--from-offset", min=0, help="From this offset on.")
+        int | None, typer.Option("--from-offset", min=0, help="The first offset.")
     ] = None,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, help="Up to before this offset.")
+        int | None, typer.Option("--to-offset", min=0, help="The end offset, exclusive.")
     ] = None,
     partition: Annotated[
         list[int] | None,
-        typer.Option("--partition", min=0, help="Only this one; may be given several times."),
+        typer.Option("--partition", min=0, help="A partition; may be given several times."),
     ] = None,
     create: Annotated[
         bool,
         typer.Option(
-            "--create", help="Make topics that are missing, with as many partitions as archived."
+            "--create", help="Create missing topics, with as many partitions as were archived."
         ),
     ] = False,
     topic_config: Annotated[
@@ -59,22 +64,22 @@ def command(  # noqa: PLR0913 # an option each
         typer.Option(
             "--job-id",
             metavar="ID",
-            help="Go on with a replay that was killed.  [default: a new one]",
+            help="Continue a replay that was killed.  [default: a new replay]",
         ),
     ] = None,
     client_config: Annotated[
         list[str] | None,
         typer.Option(
-            "--client-config", metavar="KEY=VALUE", help="A setting of librdkafka: TLS, SASL, …"
+            "--client-config", metavar="KEY=VALUE", help="A librdkafka setting: TLS, SASL, …"
         ),
     ] = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Send archived records to a topic: same partitions, order, times, keys, headers.
+    """Send archived records to a topic: same partitions, order, timestamps, keys, headers.
 
-    A replay that was killed goes on under its --job-id, and sends nothing twice.
+    A replay that was killed continues with its --job-id, and sends no record twice.
     """
     if not topic and topics is None:
         raise typer.BadParameter("name a topic, or a pattern by --topics", param_hint="--topic")
@@ -114,13 +119,13 @@ def command(  # noqa: PLR0913 # an option each
 
 
 def _check_job_id(job_id: str | None) -> None:
-    """It becomes a directory's name."""
+    """Raise BadParameter unless the id can be a directory's name."""
     if job_id is not None and not job_id.replace("-", "").replace("_", "").isalnum():
         raise typer.BadParameter("letters, digits, - and _ only", param_hint="--job-id")
 
 
 def _time_ms(text: str | None, hint: str) -> int | None:
-    """Milliseconds since 1970; a time without a zone is UTC."""
+    """Parse a time to milliseconds since 1970; without a zone it is UTC. Raises BadParameter."""
     if text is None:
         return None
     if text.lstrip("-").isdigit():
@@ -161,7 +166,7 @@ def _run(settings: "ReplaySettings", master: str | None, conf: dict[str, str]) -
     from .replay_report import show_summary
     from .running import SparkOnDemand
 
-    plan_replay(settings)  # what is wrong with them is said before there is a job
+    plan_replay(settings)  # reports wrong settings before the job id is printed
     typer.secho(f"job {settings.job_id}", dim=True, err=True)
     started = time.monotonic()
     with SparkOnDemand("replay", master, conf) as runner, progress_bar("records") as bar:

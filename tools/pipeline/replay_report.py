@@ -1,23 +1,23 @@
-"""What `odradek pipeline replay` tells."""
+"""Prints the result of `odradek pipeline replay`."""
 
 from odradek.pipeline.jobs.replay.job import ReplaySummary
 from odradek.pipeline.jobs.replay.sending import PartitionReplayed
 
 from .running import EXIT_DONE
-from .tables import number, say_each, show_table
+from .tables import number, print_each, show_table
 
 _HEADER = ("partition", "to", "records", "first offset", "last offset", "before", "found there")
 
 
 def show_summary(summary: ReplaySummary, title: str) -> int:
-    """How many records went to which offsets; the exit code."""
+    """Print how many records were written to which offsets; returns the exit code."""
     rows = [_row(each) for each in summary.replayed]
     records = number(sum(each.progress.records for each in summary.replayed))
     total = ("", "", records, "", "", "", "") if len(rows) > 1 else ()
     show_table(title, _HEADER, rows, total)
     changed = sum(each.changed_timestamps for each in summary.replayed)
-    notes = [f"{changed} records of the timestamp 0 have got 1"] if changed else []
-    say_each("note", summary.notes + notes)
+    notes = [f"the timestamp of {changed} records was changed from 0 to 1"] if changed else []
+    print_each("note", summary.notes + notes)
     return EXIT_DONE
 
 

@@ -1,9 +1,9 @@
-"""A job from its start to its exit code.
+"""Runs a job: starts Spark if it is needed, prints errors, and chooses the exit code.
 
 0    done
-1    it failed, or something could not be done: what, is said
-2    it cannot be begun: wrong usage, no pyspark, no Java
-3    done, but records were gone before they could be read
+1    failed, or done in part; the reason is printed
+2    not started: wrong usage, no pyspark, no Java
+3    done, but some records had been deleted before they could be read
 130  interrupted
 """
 
@@ -32,60 +32,60 @@ EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_LOST = 3
 EXIT_INTERRUPTED = 130
-_OF_THE_EXTRA = frozenset({"confluent_kafka", "numpy", "pyarrow", "py4j", "pyspark", "yaml"})
+_SPARK_EXTRA = frozenset({"confluent_kafka", "numpy", "pyarrow", "py4j", "pyspark", "yaml"})
 
 
 def run_job(job: Callable[[], int]) -> None:
-    """Run it, say what keeps it from being done, and exit with its code."""
-    raise typer.Exit(_code_of(job))
+    """Run the job, print its error if it fails, and exit with the code."""
+    raise typer.Exit(_exit_code_of(job))
 
 
-def _code_of(job: Callable[[], int]) -> int:
+def _exit_code_of(job: Callable[[], int]) -> int:
     try:
         code = job()
         sys.stdout.flush()
     except BrokenPipeError:
         return exit_code_after_broken_pipe()
     except KeyboardInterrupt:
-        say_error("interrupted: what was finished stays, and the next run goes on from there")
+        print_error("interrupted: finished work is kept, and the next run continues from there")
         return EXIT_INTERRUPTED
     except ImportError as error:
         name = (error.name or "").partition(".")[0]
-        if name not in _OF_THE_EXTRA:
+        if name not in _SPARK_EXTRA:
             raise
-        say_error(f"{name} is not installed: pip install 'odradek[spark]'")
+        print_error(f"{name} is not installed: pip install 'odradek[spark]'")
         return EXIT_USAGE
     except NoSparkError as error:
-        say_error(str(error))
+        print_error(str(error))
         return EXIT_USAGE
     except (JobError, OSError) as error:
-        say_error(str(error))
+        print_error(str(error))
         return EXIT_PROBLEMS
     return code
 
 
-def say_error(text: str) -> None:
-    """One line on standard error."""
+def print_error(text: str) -> None:
+    """Print one line to standard error."""
     typer.secho(f"error: {text}", fg="red", err=True)
 
 
 def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "SparkSession":
-    """A session for one job. Raises NoSparkError, JobError."""
-    warnings.filterwarnings("ignore", module="pyspark")  # what it thinks of new versions of pandas
+    """Start a session for one job. Raises NoSparkError, JobError."""
+    warnings.filterwarnings("ignore", module="pyspark")  # it warns about new versions of pandas
     typer.secho(f"starting Spark on {master or 'local[*]'}", dim=True, err=True)
     try:
         settings = quiet_settings(conf)
         return start_interruptible(lambda: make_session(master, f"odradek {name}", settings))
     except NoSparkError:
         raise
-    except Exception as error:  # whatever Spark finds wrong with the master or a setting
+    except Exception as error:  # Spark raises many types for a wrong master or setting
         from odradek.pipeline.jobs.spark_tasks import reason_of
 
         raise JobError(f"Spark does not start: {reason_of(error)}") from error
 
 
 class SparkOnDemand:
-    """Runs the parts of a job; Spark is started when there is the first one."""
+    """A TaskRunner that starts Spark when the first task is run."""
 
     def __init__(self, name: str, master: str | None, conf: Mapping[str, str]) -> None:
         self._wanted = (name, master, conf)

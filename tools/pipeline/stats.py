@@ -1,4 +1,4 @@
-"""`odradek pipeline stats`: what lies in topics by hour, and how far groups are behind."""
+"""`odradek pipeline stats`: counts the records of topics by hour, and shows the lag of groups."""
 
 import time
 from datetime import UTC, datetime
@@ -22,37 +22,45 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings
 
 
-def command(  # noqa: PLR0913 # an option each
+def command(  # noqa: PLR0913 - one parameter per option
     *,
     path: LogDirs,
     topic: Topic = None,
     topics: Topics = None,
-    hours: Annotated[bool, typer.Option("--hours", help="A line for each hour, too.")] = False,
+    hours: Annotated[
+        bool, typer.Option("--hours", help="Also print a line for each hour.")
+    ] = False,
     lag: Annotated[
-        bool, typer.Option("--lag/--no-lag", help="Whether groups are looked at.")
+        bool, typer.Option("--lag/--no-lag", help="Whether to show the lag of consumer groups.")
     ] = True,
     verify_crc: Annotated[
         bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
     ] = True,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object with all of it.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print everything as one JSON object.")
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html", metavar="FILE", dir_okay=False, help="A page with plots, in one file."
+            "--html",
+            metavar="FILE",
+            dir_okay=False,
+            help="Also write a page with charts into one file.",
         ),
     ] = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Count records, bytes, sizes, keys and codecs by topic and hour; tell the lag of groups.
+    """Count records, bytes, sizes, keys and codecs by topic and hour; show the lag of groups.
 
-    Reads the files of a node, whose broker may be running. Sizes' quantiles are off by at most 3 %,
-    the number of distinct keys by about 2 %. Ends with 1 where something could not be read.
+    Reads the files of a node, whose broker may be running. The error of size quantiles is at most
+    3 %, that of the number of distinct keys about 2 %. The exit code is 1 if a file could not be
+    read.
     """
     directories, spark_settings = log_directories(path), settings_of(conf)
     if html is not None and not html.absolute().parent.is_dir():
-        raise typer.BadParameter(f"{html.parent} is no directory", param_hint="--html")
+        raise typer.BadParameter(f"{html.parent} is not a directory", param_hint="--html")
     from .running import run_job
 
     def job() -> int:

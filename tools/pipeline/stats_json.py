@@ -1,4 +1,4 @@
-"""`odradek pipeline stats --json`."""
+"""Prints the result of `odradek pipeline stats --json`."""
 
 import json
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from .running import EXIT_DONE, EXIT_PROBLEMS
 
 
 def show_json(report: StatsReport) -> int:
-    """All of it as one object; the exit code."""
+    """Print everything as one JSON object; returns the exit code."""
     shown = {
         "topics": [_topic(each) for each in report.topics],
         "groups": [_group(each) for each in report.groups],
@@ -112,7 +112,7 @@ def _group(group: GroupLag) -> dict[str, object]:
 
 
 def instant(timestamp_ms: int) -> str | None:
-    """`2026-11-21T23:00:00Z`, in UTC; None where there is none, or none that a calendar has."""
+    """`2026-11-21T23:00:00Z`, in UTC; None for a negative timestamp or one beyond the year 9999."""
     if timestamp_ms < 0:
         return None
     try:

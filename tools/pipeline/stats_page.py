@@ -1,4 +1,7 @@
-"""`odradek pipeline stats --html`: one page that needs nothing else, on a screen or on paper."""
+"""The page of `odradek pipeline stats --html`: one file without scripts or links to other files.
+
+It can be read on a screen and printed.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,12 +17,12 @@ from .stats_style import STYLE
 from .stats_topic import topic_section
 from .tables import number, size
 
-_MOST_TOPICS = 100  # with charts: the largest
-_MOST_PARTITIONS = 1000  # of groups
+_MAX_TOPICS_WITH_CHARTS = 100  # the largest ones
+_MAX_LAG_ROWS = 1000
 
 
 def page(report: StatsReport, place: str, made_at: datetime) -> str:
-    """The whole page."""
+    """The HTML of the whole page. `place` names the directories that were read."""
     totals = {topic.topic: topic.total for topic in report.topics}
     largest = sorted(report.topics, key=lambda topic: -totals[topic.topic].stored_bytes)
     made = made_at.strftime("%Y-%m-%d %H:%M UTC")
@@ -33,10 +36,10 @@ def page(report: StatsReport, place: str, made_at: datetime) -> str:
         _overview(largest, totals),
         *(
             topic_section(f"t{index}", topic, totals[topic.topic])
-            for index, topic in enumerate(largest[:_MOST_TOPICS])
+            for index, topic in enumerate(largest[:_MAX_TOPICS_WITH_CHARTS])
         ),
         _groups(report.groups),
-        "<footer>Quantiles of sizes are off by at most 3 %, distinct keys by about 2 %. "
+        "<footer>The error of size quantiles is at most 3 %, of distinct keys about 2 %. "
         "Hours are UTC.</footer></body></html>\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -91,7 +94,7 @@ def _overview(topics: Sequence[TopicStats], totals: dict[str, HourStats]) -> str
 def _topic_row(index: int, topic: TopicStats, total: HourStats, most: int) -> tuple[str, ...]:
     name = safe(topic.topic)
     return (
-        f'<a href="#t{index}">{name}</a>' if index < _MOST_TOPICS else name,
+        f'<a href="#t{index}">{name}</a>' if index < _MAX_TOPICS_WITH_CHARTS else name,
         number(topic.partitions),
         number(total.records),
         with_bar(size(total.stored_bytes), total.stored_bytes, most),
@@ -123,10 +126,10 @@ def _groups(groups: Sequence[GroupLag]) -> str:
         )
         for group in sorted(groups, key=lambda group: -group.lag)
     ]
-    return f"<section><h2>Groups</h2>{table(header, rows)}{_behind(groups)}</section>"
+    return f"<section><h2>Groups</h2>{table(header, rows)}{_lags(groups)}</section>"
 
 
-def _behind(groups: Sequence[GroupLag]) -> str:
+def _lags(groups: Sequence[GroupLag]) -> str:
     lags = [
         (group.group, each)
         for group in groups
@@ -144,6 +147,6 @@ def _behind(groups: Sequence[GroupLag]) -> str:
             "gone" if each.lag is None else f"{each.lag:,}",
             number(each.lost),
         )
-        for group, each in lags[:_MOST_PARTITIONS]
+        for group, each in lags[:_MAX_LAG_ROWS]
     ]
-    return f"<h3>Partitions that are behind</h3>{table(header, rows)}" if rows else ""
+    return f"<h3>Partitions with lag</h3>{table(header, rows)}" if rows else ""

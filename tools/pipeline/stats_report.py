@@ -1,4 +1,4 @@
-"""What `odradek pipeline stats` tells: tables of topics, of hours if wanted, and of groups."""
+"""Prints the result of `odradek pipeline stats`: tables of topics, of hours, and of groups."""
 
 import json
 
@@ -10,9 +10,9 @@ from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
 from .stats_json import instant
-from .tables import number, say_each, show_table, size
+from .tables import number, print_each, show_table, size
 
-_SUMS = (
+_COLUMNS = (
     "records",
     "stored",
     "raw",
@@ -34,29 +34,29 @@ _SUMS = (
 
 
 def show_report(report: StatsReport, title: str, *, hours: bool) -> int:
-    """The tables; the exit code."""
+    """Print the tables; returns the exit code."""
     rows = [
         (each.topic, number(each.partitions), *_cells(total))
         for each, total in ((each, each.total) for each in report.topics)
     ]
-    show_table(title, ("topic", "partitions", *_SUMS), rows)
+    show_table(title, ("topic", "partitions", *_COLUMNS), rows)
     if hours:
         for topic in report.topics:
             _show_hours(topic)
     if report.groups:
         _show_groups(report.groups)
-    say_each("problem", report.problems)
+    print_each("problem", report.problems)
     return EXIT_PROBLEMS if report.problems else EXIT_DONE
 
 
 def _show_hours(topic: TopicStats) -> None:
     rows = [(hour_text(number), *_cells(stats)) for number, stats in sorted(topic.hours.items())]
     if rows:
-        show_table(f"{topic.topic}, by hour (UTC)", ("hour", *_SUMS), rows)
+        show_table(f"{topic.topic}, by hour (UTC)", ("hour", *_COLUMNS), rows)
 
 
 def hour_text(number: int) -> str:
-    """`2026-11-21 23:00`."""
+    """An hour since 1970 as `2026-11-21 23:00`."""
     found = instant(number * HOUR_MS)
     return "no timestamp" if found is None else found[:16].replace("T", " ")
 
@@ -85,7 +85,7 @@ def _cells(stats: HourStats) -> tuple[str, ...]:
 
 
 def percent(part: int, whole: int) -> str:
-    """`12 %`; nothing for none, `<1 %` for less."""
+    """`12 %`; an empty text for 0, `<1 %` below 1 %."""
     if not part or not whole:
         return ""
     share = 100 * part / whole
@@ -107,15 +107,15 @@ def _show_groups(groups: list[GroupLag]) -> None:
     ]
     header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
     show_table("groups", header, rows)
-    behind = [
+    lags = [
         (f"{group.group}: {each.topic}-{each.partition}", *_lag_cells(each))
         for group in groups
         for each in group.partitions
         if each.lag is None or each.lag or each.lost
     ]
-    if behind:
+    if lags:
         columns = ("group and partition", "committed", "start", "end", "lag", "lost")
-        show_table("behind", columns, behind)
+        show_table("partitions with lag", columns, lags)
 
 
 def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
 
 
 def show_plan(plan: StatsPlan, *, as_json: bool) -> int:
-    """What would be read; the exit code."""
+    """Print what would be read; returns the exit code."""
     topics: dict[str, list[int]] = {}
     for each in plan.chosen:
         sums = topics.setdefault(each.partition.topic, [0, 0, 0])

@@ -1,4 +1,4 @@
-"""The look of the statistics page."""
+"""The style sheet of the statistics page."""
 
 STYLE = """
 :root{--ink:#1f2933;--soft:#66727f;--line:#dfe4ea;--s0:#2f6fb3;--s1:#d9822b;--s2:#3a9a6b;

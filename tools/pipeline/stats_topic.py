@@ -1,4 +1,4 @@
-"""One topic on the statistics page: charts over time and over sizes, and its facts."""
+"""The section of one topic on the statistics page: a list of facts, and charts."""
 
 from odradek.pipeline.jobs.stats.hour_stats import HourStats, merged
 from odradek.pipeline.jobs.stats.job import TopicStats
@@ -10,12 +10,12 @@ from .stats_report import hour_text, percent
 from .svg_charts import Axis, Column, binary_end, columns, decimal_end, shares
 from .tables import number, size
 
-_MOST_COLUMNS = 120
+_MAX_COLUMNS = 120
 _STEPS_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 720, 8760)
 
 
 def topic_section(anchor: str, topic: TopicStats, total: HourStats) -> str:
-    """All of one topic."""
+    """The HTML of one topic's section."""
     name = safe(topic.topic)
     if not total.batches:
         return f'<section class="topic" id="{anchor}"><h2>{name}</h2><p>It is empty.</p></section>'
@@ -35,12 +35,15 @@ def topic_section(anchor: str, topic: TopicStats, total: HourStats) -> str:
 
 
 def _columns_of(topic: TopicStats) -> tuple[list[tuple[int, HourStats]], int]:
-    """Hours, or as many together as are needed to have room; with the empty ones in between."""
+    """The columns of a chart over time, and how many hours one column covers.
+
+    Hours are merged so that the columns fit into the chart. Empty columns are included.
+    """
     numbers = [each for each in topic.hours if each >= 0]
     if not numbers:
         return [], 1
     first, last = min(numbers), max(numbers)
-    steps = (each for each in _STEPS_HOURS if (last - first) // each < _MOST_COLUMNS)
+    steps = (each for each in _STEPS_HOURS if (last - first) // each < _MAX_COLUMNS)
     step = next(steps, last - first + 1)
     first -= first % step
     found: dict[int, list[HourStats]] = {}
@@ -50,9 +53,9 @@ def _columns_of(topic: TopicStats) -> tuple[list[tuple[int, HourStats]], int]:
     return [(first + at * step, merged(found.get(at, ()))) for at in range(count)], step
 
 
-def _column(hour: int, value: int, told: str) -> Column:
+def _column(hour: int, value: int, amount: str) -> Column:
     text = hour_text(hour)
-    return Column(text[5:], value, f"{text}: {told}")
+    return Column(text[5:], value, f"{text}: {amount}")
 
 
 def _amount(value: float) -> str:
@@ -94,9 +97,9 @@ def _facts(topic: TopicStats, total: HourStats) -> str:
     return facts(
         [
             ("records", f"{total.records:,} in {topic.offsets:,} offsets"),
-            ("size of a record", _five(total.sizes, " bytes")),
-            ("batches", f"{total.batches:,} of {_five(total.batch_bytes, ' bytes')}"),
-            ("records in a batch", _five(total.batch_records, "")),
+            ("size of a record", _distribution(total.sizes, " bytes")),
+            ("batches", f"{total.batches:,} of {_distribution(total.batch_bytes, ' bytes')}"),
+            ("records in a batch", _distribution(total.batch_records, "")),
             ("compression", f"{total.ratio:.2f}:1, {size(total.raw_bytes)} without"),
             ("keys", f"about {total.keys.distinct:,} distinct, {total.null_keys:,} null"),
             ("values", f"{size(total.value_bytes)}, {total.tombstones:,} null"),
@@ -109,7 +112,7 @@ def _facts(topic: TopicStats, total: HourStats) -> str:
     )
 
 
-def _five(sketch: SizeSketch, unit: str) -> str:
+def _distribution(sketch: SizeSketch, unit: str) -> str:
     return (
         f"{sketch.smallest:,} to {sketch.largest:,}{unit}, {sketch.average:,.1f} on average, "
         f"half up to {sketch.quantile(0.5):,}, 99 % up to {sketch.quantile(0.99):,}"

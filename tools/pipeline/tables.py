@@ -1,4 +1,4 @@
-"""What a job tells at its end: a table for a terminal, aligned lines for a file."""
+"""Prints a job's result: as a table on a terminal, else as aligned lines."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import typer
 def show_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], total: Sequence[str] = ()
 ) -> None:
-    """The first column is text, the others are numbers."""
+    """Print a table. The first column is text, the others are numbers."""
     if sys.stdout.isatty():
         _show_on_terminal(title, header, rows, total)
         return
@@ -39,12 +39,12 @@ def _show_on_terminal(
 
 
 def number(value: int) -> str:
-    """1,234,567; nothing for 0."""
+    """`1,234,567`; an empty text for 0."""
     return f"{value:,}" if value else ""
 
 
 def size(value: int) -> str:
-    """1.2 GiB."""
+    """Bytes as `1.2 GiB`."""
     amount = float(value)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:
@@ -53,8 +53,8 @@ def size(value: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def say_each(label: str, lines: Sequence[str], most: int = 20) -> None:
-    """`label: line` for each, the first ones."""
+def print_each(label: str, lines: Sequence[str], most: int = 20) -> None:
+    """Print `label: line` to stderr for the first `most` lines, and how many more there are."""
     for line in lines[:most]:
         typer.secho(f"{label}: {line}", fg="yellow", err=True)
     if len(lines) > most:

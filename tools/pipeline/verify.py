@@ -1,4 +1,4 @@
-"""`odradek pipeline verify`: every segment of many partitions, side by side."""
+"""`odradek pipeline verify`: checks the segments of many partitions in parallel."""
 
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -28,15 +28,17 @@ def command(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read every record, not only headers and checksums.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object with all of it.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print everything as one JSON object.")
+    ] = False,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
     """Check logs: checksums, offsets, gaps, sequences, transactions, indexes, snapshots.
 
-    Without --topic and --topics all that is there is looked at, internal logs too. Nothing is
-    changed, and a broker may be running, Apache Kafka's too. Ends with 1 where there are problems.
+    Without --topic and --topics all logs are checked, also internal ones. Nothing is changed. A
+    broker may be running, also Apache Kafka's. The exit code is 1 if there are problems.
     """
     directories, spark_settings = log_directories(path), settings_of(conf)
     from .running import run_job

@@ -1,4 +1,4 @@
-"""What `odradek pipeline verify` tells: a table by topic, then each finding."""
+"""Prints the result of `odradek pipeline verify`: a table by topic, then each finding."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from odradek.pipeline.jobs.verify.partition_join import PartitionVerdict
 from odradek.pipeline.jobs.verify.plan import PartitionListing
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
-from .tables import number, say_each, show_table, size
+from .tables import number, print_each, show_table, size
 
 _HEADER = (
     "topic",
@@ -39,7 +39,7 @@ _SUMMED = (
 
 
 def show_report(report: VerifyReport, title: str) -> int:
-    """The table, the findings, a verdict; the exit code."""
+    """Print the table, the findings and a verdict; returns the exit code."""
     topics = _by_topic(report.partitions)
     rows = [(name, *_cells(verdicts)) for name, verdicts in topics.items()]
     total = ("", *_cells(report.partitions)) if len(rows) > 1 else ()
@@ -53,7 +53,7 @@ def show_report(report: VerifyReport, title: str) -> int:
 
 
 def finding_line(finding: Finding) -> str:
-    """`problem (gap): PATH: byte 0, offset 100: what it is (and 3 more like it)`."""
+    """`problem (gap): PATH: byte 0, offset 100: what is wrong (and 3 more like it)`."""
     places = [f"byte {finding.position}"] if finding.position is not None else []
     places += [f"offset {finding.offset}"] if finding.offset is not None else []
     place = f"{', '.join(places)}: " if places else ""
@@ -74,7 +74,9 @@ def _counted(count: int, one: str) -> str:
 
 def _say_unsettled(report: VerifyReport) -> None:
     names = [f"{topic}-{partition}" for topic, partition in report.unsettled]
-    say_each("it went on changing, and each look found something else: run it again for", names)
+    print_each(
+        "kept changing during the check, so the result is not reliable; run again for", names
+    )
 
 
 def _by_topic(verdicts: Iterable[PartitionVerdict]) -> dict[str, list[PartitionVerdict]]:
@@ -111,7 +113,7 @@ def _count(verdicts: Iterable[PartitionVerdict], severity: Severity) -> int:
 
 
 def show_json(report: VerifyReport) -> int:
-    """All of it as one object; the exit code."""
+    """Print everything as one JSON object; returns the exit code."""
     topics = [
         {
             "topic": name,
@@ -156,7 +158,7 @@ def _camel(sums: dict[str, int]) -> dict[str, int]:
 
 
 def show_plan(listings: Sequence[PartitionListing], *, as_json: bool) -> int:
-    """What would be looked at; the exit code."""
+    """Print what would be checked; returns the exit code."""
     topics: dict[str, list[PartitionListing]] = {}
     for listing in listings:
         topics.setdefault(listing.partition[0], []).append(listing)

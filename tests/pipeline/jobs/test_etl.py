@@ -304,7 +304,7 @@ def test_what_would_run_is_shown_without_options(
     assert plan.reads == ("orders",)
     assert plan.rows.columns == ["topic", "key", "value", "headers"]
     checked = checked_options(job)
-    assert show_plan(job, plan, topics_of(checked), Delivery.AUTO, goes_on=goes_on) == 0
+    assert show_plan(job, plan, topics_of(checked), Delivery.AUTO, continues=goes_on) == 0
     shown = capsys.readouterr().out
     assert f"orders  {topics.prefix}.orders           2" in shown
     assert "view orders (key string, value json, bad records: dead-letter to orders.bad)" in shown

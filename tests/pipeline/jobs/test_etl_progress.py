@@ -8,7 +8,7 @@ from odradek.pipeline.jobs.etl.failures import first_line, readable
 from odradek.pipeline.jobs.etl.job_file import parse_job
 from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary, SourceCount, batches_of
 from odradek.pipeline.sink.write_options import Delivery
-from odradek.tools.pipeline.etl_report import _Lines, progress_line, show_summary
+from odradek.tools.pipeline.etl_report import _ProgressLines, progress_line, show_summary
 from tests.pipeline.jobs.test_etl_file import BASE, EXAMPLE
 
 
@@ -93,12 +93,12 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = [100.0]
-    lines = _Lines(lambda: now[0])
+    lines = _ProgressLines(lambda: now[0])
     empty = EtlBatch(number=0, seconds=0, sources={}, written=0, behind=0)
     for number, second in enumerate((100, 101, 109, 111)):
         now[0] = second
-        lines.tell(empty)
-        lines.tell(batches_of([report(number)], after=-1)[0])
+        lines.add(empty)
+        lines.add(batches_of([report(number)], after=-1)[0])
     told = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in told] == ["batch 0", "batch 3"]
 
