@@ -1,4 +1,4 @@
-"""server.properties: the syntax, and every key typed, with its default."""
+"""The configuration: the syntax of server.properties, and every key with its type and default."""
 
 if __name__ != "odradek.config":
     raise ImportError("import odradek.config, not config")

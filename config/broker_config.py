@@ -1,8 +1,10 @@
-"""The broker's configuration: every key that odradek serves, typed, in one frozen object.
+"""The broker's configuration: every key that odradek uses, typed, in one immutable object.
 
-A key `log.segment.bytes` is the attribute `log_segment_bytes`. The fields are declared by theme in
-keys_*.py; here is what concerns several of them at once: older names, keys that overrule keys, and
-values that contradict each other. Kafka: KafkaConfig, AbstractKafkaConfig.
+The key `log.segment.bytes` is the attribute `log_segment_bytes`. The files keys_*.py declare the
+keys by subject. This file holds what concerns several keys at once: older names of a key, keys that
+override others, and combinations of values that are not allowed.
+
+Kafka: KafkaConfig, AbstractKafkaConfig.
 """
 
 from collections.abc import Mapping
@@ -39,25 +41,29 @@ from .topic_config import TopicConfig
 class BrokerConfig(
     NodeKeys, SocketKeys, LogKeys, GroupKeys, ConsumerGroupKeys, MetadataKeys, defer_build=False
 ):
-    """The configuration of a broker. Make it with `from_texts`, or by attribute names in Python."""
+    """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.
+
+    Raises ConfigError for a value, or a combination of values, that is not allowed.
+    """
 
     odradek_validate_records: Annotated[Literal["headers", "full"], ConfigType.STRING] = key(
-        "headers", "How deep a produced batch is checked: its header, or every record in it."
+        "headers", "What is checked of a produced batch: its header, or every record in it (full)."
     )
     odradek_min_free_bytes: Long = key(
         67_108_864,
-        "Free space of a log directory below which Produce is refused there; 0: until it is full.",
+        "Produce is refused in a log directory with less free space than this; 0: no limit.",
         ge=0,
     )
     written: Mapping[str, str] | None = Field(
-        default=None, description="What the user wrote, word for word, other keys too."
+        default=None, description="The user's keys and values as written, also unused keys."
     )
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> Self:
-        """The configuration of a file's keys and values; keys that are no fields are kept aside.
+        """Parse the keys and values of a file. Raises ConfigError.
 
-        `dynamic` is what was set while the broker ran: it overrules the file.
+        Keys that are not fields are only kept in `written`. `dynamic` are settings that were made
+        while the broker ran: they override the file.
         """
         written = _with_synonyms(texts)
         values = parse_all(SERVED_KEYS, {**written, **(dynamic or {})})
@@ -68,14 +74,14 @@ class BrokerConfig(
         except ValidationError as error:
             raise _first_cause(error) from None
 
-    def under(self, dynamic: Mapping[str, str]) -> Self:
-        """This configuration with `dynamic` set on the running broker. Raises ConfigError."""
+    def with_dynamic(self, dynamic: Mapping[str, str]) -> Self:
+        """This configuration overridden by settings of the running broker. Raises ConfigError."""
         return type(self).from_texts(self.texts, dynamic) if dynamic else self
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name in ("default_replication_factor", "offsets_topic_replication_factor"):
-            # One node has one replica of anything. `texts` still says what was written.
+            # A single node can hold one replica only. `texts` still has the value as written.
             object.__setattr__(self, name, min(getattr(self, name), 1))
         for check in (
             _check_node,
@@ -89,7 +95,7 @@ class BrokerConfig(
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Every key that the user set, as text: in a file, or as an argument in Python."""
+        """The keys that the user set, with their values as text: from a file, or from Python."""
         if self.written is not None:
             return self.written
         rendered = {
@@ -101,45 +107,48 @@ class BrokerConfig(
 
     @cached_property
     def data_directories(self) -> tuple[Path, ...]:
-        """log.dirs, or log.dir where that is not written."""
+        """log.dirs, or log.dir if log.dirs is not set."""
         return tuple(Path(text) for text in self.log_dirs or self.log_dir)
 
     @cached_property
     def cordoned_directories(self) -> frozenset[Path]:
-        """Those of the data directories that get no new partitions (KIP-1066), absolute."""
+        """The data directories that get no new partitions (KIP-1066), as absolute paths."""
         cordoned = {Path(text).absolute() for text in self.cordoned_log_dirs}
         directories = frozenset(path.absolute() for path in self.data_directories)
         return directories if "*" in self.cordoned_log_dirs else directories & cordoned
 
     @cached_property
     def metadata_directory(self) -> Path:
-        """Where __cluster_metadata-0 lies: one of its own, or the first data directory."""
+        """The directory of __cluster_metadata-0: metadata.log.dir, or the first data directory."""
         return Path(self.metadata_log_dir) if self.metadata_log_dir else self.data_directories[0]
 
     @cached_property
     def queued_bytes_limit(self) -> int | None:
-        """Most bytes of requests in memory; None: no limit. One request always has room."""
+        """The limit for bytes of requests in memory; None: no limit.
+
+        It is at least socket.request.max.bytes, so that the largest request fits.
+        """
         limit = self.queued_max_request_bytes
         return None if limit <= 0 else max(limit, self.socket_request_max_bytes)
 
     @cached_property
     def connection_limits(self) -> Mapping[str, int]:
-        """max.connections.per.ip.overrides: most connections from one host, by host."""
+        """max.connections.per.ip.overrides: the largest number of connections, by host."""
         return parse_limits_by_host(self.max_connections_per_ip_overrides)
 
     @cached_property
     def all_listeners(self) -> tuple[Listener, ...]:
-        """`listeners` as written, those of a controller included."""
+        """`listeners` as written, including a controller's."""
         return parse_listeners("listeners", self.listeners, self.security_protocols)
 
     @cached_property
     def open_listeners(self) -> tuple[Listener, ...]:
-        """The listeners that clients may connect to: all but the controller's."""
-        return tuple(item for item in self.all_listeners if not self._is_controllers(item))
+        """The listeners for clients: all except the controller's."""
+        return tuple(item for item in self.all_listeners if not self._is_of_controller(item))
 
     @cached_property
     def security_protocols(self) -> Mapping[str, SecurityProtocol]:
-        """What each listener name speaks."""
+        """The security protocol of each listener name."""
         written = "listener_security_protocol_map" in self.model_fields_set
         return protocols_by_listener(
             self.listener_security_protocol_map,
@@ -148,10 +157,11 @@ class BrokerConfig(
 
     @cached_property
     def advertised(self) -> Mapping[str, Listener]:
-        """What clients of each open listener are told, by listener name.
+        """The address that is sent to the clients of each open listener, by listener name.
 
-        Host None means: the address by which the client reached this broker. Port 0 means: the port
-        that the listener got. A listener that advertised.listeners does not name tells its own.
+        Host None stands for the address by which the client reached this broker, port 0 for the
+        port that the listener got. A listener without an entry in advertised.listeners advertises
+        its own address.
         """
         written = parse_listeners(
             "advertised.listeners",
@@ -160,24 +170,24 @@ class BrokerConfig(
             distinct_ports=False,
         )
         own = {item.name: item.without_wildcard() for item in self.open_listeners}
-        return own | {item.name: item for item in written if not self._is_controllers(item)}
+        return own | {item.name: item for item in written if not self._is_of_controller(item)}
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The configuration of a topic that is to get `overrides`; ConfigError if it may not."""
+        """The configuration of a topic that is given `overrides`. Raises ConfigError."""
         topic_config.check_names(overrides)
         config = self.stored_topic_config(overrides)
         topic_config.check_together(config)
         return config
 
     def stored_topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The configuration of a topic that has `overrides`; unknown names do not count."""
+        """The configuration of a topic that already has `overrides`; unknown names are ignored."""
         return topic_config.with_overrides(self._inherited_topic_config, overrides)
 
     @cached_property
     def _inherited_topic_config(self) -> TopicConfig:
         return topic_config.inherited_topic_config(self)
 
-    def _is_controllers(self, listener: Listener) -> bool:
+    def _is_of_controller(self, listener: Listener) -> bool:
         return listener.name in map(str.upper, self.controller_listener_names)
 
 
@@ -185,7 +195,7 @@ SERVED_KEYS = keys_of(BrokerConfig)
 
 
 def _with_synonyms(texts: Mapping[str, str]) -> dict[str, str]:
-    """Whoever writes only one of node.id and broker.id has written both."""
+    """node.id and broker.id mean the same: a file that sets only one sets both."""
     both = dict(texts)
     for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
         if name in texts:
@@ -229,7 +239,7 @@ def _check_connections(config: BrokerConfig) -> None:
     limits = config.connection_limits
     if config.max_connections_per_ip == 0 and not limits:
         raise invalid_value(
-            "max.connections.per.ip", 0, "may be 0 only beside max.connections.per.ip.overrides"
+            "max.connections.per.ip", 0, "may be 0 only with max.connections.per.ip.overrides"
         )
     limit = config.queued_max_request_bytes
     is_written = "queued_max_request_bytes" in config.model_fields_set
@@ -250,7 +260,7 @@ def _check_listeners(config: BrokerConfig) -> None:
         raise invalid_value(
             "listeners",
             ",".join(config.listeners),
-            "must name one besides controller.listener.names",
+            "must include one that is not in controller.listener.names",
         )
     for item in config.advertised.values():
         if item.name not in opened:

@@ -1,18 +1,18 @@
-"""Every key that a server.properties may have: odradek's fields and the rest of Kafka's.
+"""Every key that a server.properties may have: those that odradek uses, and the rest of Kafka's.
 
-The rest is read from its tables at first use: a start whose file names only keys that odradek
-serves does not need it.
+The rest is parsed from the tables in unused_*.py at first use. A start does not need it if its file
+has only keys that odradek uses.
 """
 
 from collections.abc import Mapping
 from functools import cache
 
-from . import other_groups, other_remote, other_security, other_server
+from . import unused_groups, unused_security, unused_server, unused_tiered_storage
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .key import Key, Value, field_name
 from .key_table import read_table
 
-# Keys that Kafka 4 no longer has: the prefix or name, and what became of it.
+# Keys that Kafka 4 no longer has: a name or a prefix (ends in "."), and why it was removed.
 REMOVED = {
     "zookeeper.": "removed with ZooKeeper",
     "inter.broker.protocol.version": "removed with ZooKeeper",
@@ -28,42 +28,42 @@ REMOVED = {
     "delegation.token.master.key": "replaced by delegation.token.secret.key",
     "offsets.commit.required.acks": "removed, commits are always acks=all",
     "leader.imbalance.per.broker.percentage": "removed",
-    "group.coordinator.new.enable": "removed, there is only the new one",
+    "group.coordinator.new.enable": "removed, the new group coordinator is the only one",
     "advertised.host.name": "replaced by advertised.listeners",
     "advertised.port": "replaced by advertised.listeners",
     "host.name": "replaced by listeners",
     "port": "replaced by listeners",
 }
 
-# Read by Kafka's StandardAuthorizer alone, so Kafka's own list of keys lacks them.
+# Read only by Kafka's StandardAuthorizer, so they are missing in Kafka's own list of keys.
 AUTHORIZER_KEYS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 
 
 @cache
-def other_keys() -> Mapping[str, Key]:
-    """The keys that Apache Kafka has and odradek does not use, by name."""
-    tables = (other_server, other_groups, other_remote, other_security)
+def unused_keys() -> Mapping[str, Key]:
+    """The keys that Apache Kafka has but odradek does not use, by name."""
+    tables = (unused_server, unused_groups, unused_tiered_storage, unused_security)
     return {name: key for module in tables for name, key in read_table(module.TABLE).items()}
 
 
 @cache
 def broker_keys() -> Mapping[str, Key]:
     """Every key of a broker, by name."""
-    return {**SERVED_KEYS, **other_keys()}
+    return {**SERVED_KEYS, **unused_keys()}
 
 
 def broker_value(config: BrokerConfig, name: str) -> Value:
-    """The value of any key that Kafka has; of those that odradek does not use, the file's."""
+    """The value of any of Kafka's keys. If odradek does not use the key: the value in the file."""
     if name in SERVED_KEYS:
         value: Value = getattr(config, field_name(name))
         return value
-    key = other_keys()[name]
+    key = unused_keys()[name]
     text = config.texts.get(name)
     return key.default if text is None else key.parse(text)
 
 
 def removal(name: str) -> str | None:
-    """What became of a key of an older Kafka; None when it is not one."""
+    """Why Kafka removed a key; None for a key that was never removed."""
     for removed, note in REMOVED.items():
         if name == removed or (removed.endswith(".") and name.startswith(removed)):
             return note
@@ -71,6 +71,6 @@ def removal(name: str) -> str | None:
 
 
 def without_listener(name: str) -> str:
-    """`listener.name.x.ssl.client.auth` -> `ssl.client.auth`; other names as they are."""
+    """`listener.name.x.ssl.client.auth` -> `ssl.client.auth`; other names are unchanged."""
     parts = name.split(".", 3)
     return parts[3] if parts[:2] == ["listener", "name"] and len(parts) == 4 else name

@@ -1,7 +1,8 @@
 """The configuration keys of a client metrics subscription (KIP-714).
 
-Kafka: ClientMetricsConfigs. A pattern of `match` is a Java regular expression; those that Python
-does not understand are refused.
+A pattern in `match` is a Java regular expression. Patterns that Python cannot compile are refused.
+
+Kafka: ClientMetricsConfigs.
 """
 
 import re
@@ -13,11 +14,11 @@ from .key_table import read_table
 
 CLIENT_METRICS_KEYS = read_table("""\
 metrics LIST ""
-    Prefixes of the metrics to be pushed; *: all.
+    Prefixes of the metrics to push; *: all.
 interval.ms INT 300000
-    How often they are to be pushed.
+    The interval between two pushes.
 match LIST ""
-    Which clients it is for, as NAME=PATTERN.
+    The clients that the subscription is for, as NAME=PATTERN.
 """)
 
 INTERVALS_MS = range(100, 3_600_001)
@@ -34,11 +35,11 @@ _MATCHABLE = frozenset(
 
 
 class InvalidSubscriptionError(ConfigError):
-    """A name or an interval that no subscription may have: Kafka calls the request invalid."""
+    """An unknown key or a wrong interval. Kafka answers INVALID_REQUEST, not INVALID_CONFIG."""
 
 
 def check_client_metrics(overrides: Mapping[str, str]) -> None:
-    """ConfigError unless a subscription may have these settings."""
+    """Raise ConfigError unless a subscription may have these settings."""
     for name in overrides:
         if name not in CLIENT_METRICS_KEYS:
             raise InvalidSubscriptionError(f"Unknown client metrics configuration: {name}")

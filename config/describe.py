@@ -1,9 +1,12 @@
-"""Configurations as DescribeConfigs and kafka-configs show them.
+"""Describes configurations in the form that DescribeConfigs and kafka-configs show.
 
-Every entry says where its value comes from, and lists all places that have a say ("synonyms"), the
-one that counts first: the topic, then, under each of the broker's names for the key, what is set on
-the broker while it runs, what its file says, and the default. Groups inherit from the broker in the
-same way; a client metrics subscription from nobody. Values are Kafka's texts, secrets are None.
+Each entry names the source of its value, and lists all sources that have a value ("synonyms"). The
+source that is used comes first. For a topic the order is: the topic; then, for each of the broker's
+names for the key, the dynamic settings of the broker, its file, and the default. Groups inherit
+from the broker in the same way. A client metrics subscription inherits nothing.
+
+Values are texts in Kafka's form. The values of secrets are None.
+
 Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms.
 """
 
@@ -16,7 +19,7 @@ from .broker_config import BrokerConfig
 from .broker_keys import broker_keys, without_listener
 from .client_metrics_config import CLIENT_METRICS_KEYS
 from .dynamic_keys import ONLY_DYNAMIC
-from .dynamic_settings import beyond_bounds, in_force, is_dynamic
+from .dynamic_settings import clamped_settings, effective_config, is_dynamic
 from .group_config import GROUP_KEYS, GROUP_SYNONYMS, group_values
 from .key import Key, Value, field_name, parse_all
 from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
@@ -36,7 +39,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place that has a value for an entry."""
+    """A source that has a value for an entry. `name` is the key's name at that source."""
 
     name: str
     value: str | None
@@ -44,7 +47,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key of a topic or of the broker. `type` is a ConfigType, or 0 for a key nobody knows."""
+    """One described key. `type` is a ConfigType, or 0 for an unknown key."""
 
     name: str
     value: str | None
@@ -58,7 +61,7 @@ class ConfigEntry(NamedTuple):
 
 Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
 
-# Broker keys that stand for each other, in the order in which they count.
+# Broker keys for the same setting; an earlier one overrides a later one.
 _GROUPS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -72,11 +75,11 @@ _BROKER_SYNONYMS = {name: group for group in _GROUPS for name in group} | {
 def describe_topic(
     broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
 ) -> Iterator[ConfigEntry]:
-    """Every key of a topic on which `overrides` are set.
+    """Describe every key of a topic on which `overrides` are set.
 
-    `dynamic` are the layers set on the running broker, DYNAMIC_BROKER first.
+    `dynamic` are the layers of settings made on the running broker, DYNAMIC_BROKER first.
     """
-    config = in_force(broker, merged(dynamic)).stored_topic_config(overrides)
+    config = effective_config(broker, merged(dynamic)).stored_topic_config(overrides)
     layers = (*dynamic, *_static_layers(broker))
     for name, key in TOPIC_KEYS.items():
         if key.internal and name not in overrides:
@@ -91,9 +94,9 @@ def describe_topic(
 def describe_group(
     broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
 ) -> Iterator[ConfigEntry]:
-    """Every key of a group on which `overrides` are set."""
+    """Describe every key of a group on which `overrides` are set."""
     settings = merged(dynamic)
-    values = group_values(broker, overrides, settings | beyond_bounds(broker, settings))
+    values = group_values(broker, overrides, settings | clamped_settings(broker, settings))
     layers = (*dynamic, *_static_layers(broker))
     for name, key in GROUP_KEYS.items():
         if name in GROUP_SYNONYMS:
@@ -105,7 +108,7 @@ def describe_group(
 
 
 def describe_client_metrics(overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Every key of a client metrics subscription on which `overrides` are set."""
+    """Describe every key of a client metrics subscription on which `overrides` are set."""
     values = parse_all(CLIENT_METRICS_KEYS, overrides)
     for name, key in CLIENT_METRICS_KEYS.items():
         is_set = name in overrides
@@ -114,13 +117,13 @@ def describe_client_metrics(overrides: Mapping[str, str]) -> Iterator[ConfigEntr
 
 
 def describe_broker(broker: BrokerConfig, dynamic: Layers = ()) -> Iterator[ConfigEntry]:
-    """Every key of the broker, and whatever else is set on it."""
+    """Describe every key of the broker, and unknown keys that are set on it."""
     layers = (*dynamic, *_static_layers(broker))
     written = merged(layers[:-1])
     keys = broker_keys()
     for name in written:
         if name not in keys:
-            yield _entry_of_no_table(name, written[name], layers)
+            yield _entry_without_table(name, written[name], layers)
     for name, key in keys.items():
         if key.internal and name not in written:
             continue
@@ -130,7 +133,7 @@ def describe_broker(broker: BrokerConfig, dynamic: Layers = ()) -> Iterator[Conf
 
 
 def merged(layers: Layers) -> dict[str, str]:
-    """What counts of each key, by name."""
+    """The value of each key, by name: that of the first layer that has one."""
     found: dict[str, str] = {}
     for _, texts in reversed(layers):
         found |= texts
@@ -148,10 +151,10 @@ def _default_texts() -> Mapping[str, str]:
 
 
 def _synonyms(name: str, is_sensitive: bool, layers: Layers) -> tuple[Synonym, ...]:
-    """What each layer says about a broker key.
+    """The sources that have a value for a broker key, the one that is used first.
 
-    As in Kafka, whatever comes before the first mention of the key by its own name is left out: a
-    file with only log.retention.hours shows no synonym for log.retention.ms.
+    As in Kafka, synonyms before the first one with the key's own name are left out. So a file with
+    only log.retention.hours gives no synonym for log.retention.ms.
     """
     base = without_listener(name)
     names = _BROKER_SYNONYMS.get(name) or ((name,) if base == name else (name, base))
@@ -191,10 +194,10 @@ def _own_entry(
     return _entry(key, text, synonyms, is_read_only=False)
 
 
-def _entry_of_no_table(name: str, text: str, layers: Layers) -> ConfigEntry:
-    """A key with a listener before it, one that no file may have, or one that nobody knows.
+def _entry_without_table(name: str, text: str, layers: Layers) -> ConfigEntry:
+    """A key with a listener prefix, a key that may only be set dynamically, or an unknown key.
 
-    Nobody knows what is in the last kind, so it is treated as a secret.
+    The value of an unknown key may be a secret, so it is hidden.
     """
     key = ONLY_DYNAMIC.get(name) or broker_keys().get(without_listener(name))
     if key is not None:

@@ -1,12 +1,14 @@
-"""Which broker keys Apache Kafka lets an admin change while it runs: they are not "read-only".
+"""The broker keys that Apache Kafka allows to change while a broker runs; the rest are read-only.
 
-Kafka: DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS; "per broker" keys need a broker's id, the others may
-also be set for all brokers at once. What a set of such settings must satisfy: dynamic_settings.py.
+A key in PER_BROKER can be set for one broker only. A key in CLUSTER_WIDE can also be set for all
+brokers at once. dynamic_settings.py checks such settings.
+
+Kafka: DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS.
 """
 
 from .key_table import read_table
 
-# Keys that no file may have, only a running broker. Kafka: QuotaConfig.brokerQuotaConfigs.
+# Keys that can be set on a running broker but not in a file. Kafka: QuotaConfig.brokerQuotaConfigs.
 ONLY_DYNAMIC = read_table("""\
 leader.replication.throttled.rate LONG 9223372036854775807 0..
     Bytes per second that throttled leaders send to followers.
@@ -126,7 +128,7 @@ PER_BROKER = frozenset(
         "ssl.truststore.type",
     ]
 )
-# Per broker, and only for one listener: as listener.name.NAME.KEY. Kafka: SslConfigs.
+# Per broker, and only with a listener prefix: listener.name.NAME.KEY. Kafka: SslConfigs.
 ONLY_PER_LISTENER = frozenset(
     [
         "ssl.key.password",
@@ -141,7 +143,7 @@ ONLY_PER_LISTENER = frozenset(
         "ssl.truststore.type",
     ]
 )
-# As listener.name.NAME.KEY they may be set for all brokers at once, unlike other listener keys.
+# With a listener prefix these may be set for all brokers at once, unlike other keys with a prefix.
 PER_LISTENER_OF_ALL = frozenset(
     ["max.connection.creation.rate", "max.connections", "num.network.threads"]
 )

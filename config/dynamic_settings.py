@@ -1,13 +1,17 @@
-"""What may be set on a running broker (KIP-226), and what a set of such settings must satisfy.
+"""Checks the settings that are made on a running broker (KIP-226).
 
-Settings lie in two layers: of one broker, and of all. A setting is refused when it is asked for
-(`check_settings`, then `check_change` on what would be in force); one that lies in the metadata log
-all the same, from another version of Kafka perhaps, is left out with one line (`usable_settings`),
-because a broker must start on any log.
+There are two layers of settings: for one broker, and for all brokers. A request with a setting that
+is not allowed is refused: `check_settings` checks its keys and values, `check_change` the resulting
+configuration. The metadata log may already contain a setting that is not allowed, for example from
+another version of Kafka. `usable_settings` leaves it out with one log line, because a broker must
+start on any log.
 
-A key that nobody knows may be set: in Kafka it is a plug-in's. Threads may at most be doubled or
-halved at a time, though odradek's do not depend on it: what is stored must be fit for Kafka too.
-Kafka: DynamicBrokerConfig (both), DynamicThreadPool, LogCleaner.validateReconfiguration.
+An unknown key may be set: in Kafka it may belong to a plug-in. A number of threads may at most be
+doubled or halved in one step, although odradek does not use it: the settings in the log must be
+valid for Kafka, too.
+
+Kafka: DynamicBrokerConfig (in core and in server), DynamicThreadPool,
+LogCleaner.validateReconfiguration.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +32,7 @@ from .protection import refuse_unserved_protection
 
 Texts = Mapping[str, str]
 
-# Listeners are opened at a start. Such a setting is kept for Apache Kafka, and not applied.
+# Listeners are opened only when the broker starts. A stored setting is kept, but not applied.
 OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
 
 _THREADS = (
@@ -54,7 +58,7 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
-# Bounded by keys of the file.
+# Their bounds are keys in the file.
 _INTERVALS = frozenset(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
 )
@@ -62,14 +66,14 @@ _INVALID = "Invalid dynamic configuration"
 
 
 def dynamic_key(name: str) -> Key | None:
-    """The key behind a name, with or without a listener before it; None for one nobody knows."""
+    """The key of a name with or without a listener prefix; None for an unknown key."""
     base = without_listener(name)
-    # The tables of the other keys are read only when a name asks for them.
+    # broker_keys() parses the tables of unused keys, so it comes last.
     return SERVED_KEYS.get(base) or ONLY_DYNAMIC.get(base) or broker_keys().get(base)
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a key may be changed on a running broker, on one or on all."""
+    """Whether a key may be changed while a broker runs."""
     return name in CLUSTER_WIDE or name in PER_BROKER
 
 
@@ -77,9 +81,9 @@ def is_dynamic(name: str) -> bool:
 
 
 class _Rule(NamedTuple):
-    """One thing that a layer may not hold: what to say, and whether a name is such a thing."""
+    """A rule for the names in a layer: which names it forbids, and the error message."""
 
-    says: str
+    message: str
     forbids: Callable[[str], bool]
 
 
@@ -104,7 +108,7 @@ _PER_BROKER = _Rule(
 
 
 def check_settings(settings: Texts, *, of_all_brokers: bool) -> None:
-    """ConfigError unless each of a layer's settings may be there and has a value of its type."""
+    """Raise ConfigError unless a layer may have these keys, and their values are valid."""
     _refuse(settings, _READ_ONLY)
     _refuse(settings, _PER_LISTENER)
     for name, text in settings.items():
@@ -116,7 +120,7 @@ def check_settings(settings: Texts, *, of_all_brokers: bool) -> None:
 def _refuse(settings: Texts, rule: _Rule) -> None:
     found = [name for name in settings if rule.forbids(name)]
     if found:
-        raise ConfigError(f"{rule.says}: [{', '.join(sorted(found))}]")
+        raise ConfigError(f"{rule.message}: [{', '.join(sorted(found))}]")
 
 
 def _check_value(name: str, text: str) -> None:
@@ -126,7 +130,7 @@ def _check_value(name: str, text: str) -> None:
 
 
 def usable_settings(settings: Texts, *, of_all_brokers: bool) -> tuple[dict[str, str], list[str]]:
-    """Those settings of a layer that may be there, and a line for each of the others."""
+    """The valid settings of a layer, and one error message for each of the others."""
     usable: dict[str, str] = {}
     problems = []
     for name, text in settings.items():
@@ -140,24 +144,25 @@ def usable_settings(settings: Texts, *, of_all_brokers: bool) -> tuple[dict[str,
 
 
 def shown(name: str, text: str) -> str:
-    """A setting's value for a log line; hidden where it is or may be a secret."""
+    """A setting's value for a log line; hidden if it is or may be a secret."""
     key = dynamic_key(name)
     return HIDDEN if key is None or key.is_sensitive else text
 
 
-# -- what is in force ------------------------------------------------------------------------------
+# -- the effective configuration -------------------------------------------------------------------
 
 
-def in_force(written: BrokerConfig, settings: Texts) -> BrokerConfig:
-    """The configuration under both layers together. Raises ConfigError."""
+def effective_config(written: BrokerConfig, settings: Texts) -> BrokerConfig:
+    """The file's configuration overridden by both layers together. Raises ConfigError."""
     usable = {name: text for name, text in settings.items() if name not in OPENED_AT_START}
-    return written.under(usable | beyond_bounds(written, usable))
+    return written.with_dynamic(usable | clamped_settings(written, usable))
 
 
-def beyond_bounds(written: BrokerConfig, settings: Texts) -> dict[str, str]:
-    """The settings beyond the bounds that the file sets them, each with the bound that counts.
+def clamped_settings(written: BrokerConfig, settings: Texts) -> dict[str, str]:
+    """The settings that are outside the bounds in the file, each with its nearest bound.
 
-    They were within when they were made; the file has changed since. Kafka: clampDynamicConfigs.
+    They were within the bounds when they were made; the file has changed since.
+    Kafka: clampDynamicConfigs.
     """
     texts = {**written.texts, **settings}
     nearest = {}
@@ -170,14 +175,15 @@ def beyond_bounds(written: BrokerConfig, settings: Texts) -> dict[str, str]:
 
 
 def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
-    """ConfigError unless a broker may go from the settings `now`, both layers together, to `then`.
+    """Raise ConfigError unless a broker's settings may change from `now` to `then`.
 
-    Kafka says no more than "Invalid dynamic configuration"; here the reason follows.
+    Both have the two layers merged. The message is Kafka's, "Invalid dynamic configuration",
+    followed by the reason.
     """
-    # What a log from elsewhere holds already is not in the way of another change.
+    # Only new settings are checked here: one that the log already has must not block other changes.
     added = {name: text for name, text in then.items() if now.get(name) != text}
     try:
-        new = in_force(written, then)
+        new = effective_config(written, then)
         refuse_unserved_protection(BrokerConfig.from_texts({**written.texts, **added}))
     except ConfigError as error:
         raise ConfigError(f"{_INVALID}: {error}") from None
@@ -186,7 +192,7 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         *_listeners_that_change(before, after),
         *_thread_jumps(before, after),
         *_too_small(before, after),
-        *_local_beyond_all(new),
+        *_local_retention_above_total(new),
         *_new_intervals(before, after),
         *_unknown_directories(new, after),
     ):
@@ -196,14 +202,15 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
 def _listeners_that_change(before: Texts, after: Texts) -> Iterator[ConfigError]:
     for name in sorted(OPENED_AT_START):
         if _value(name, before) != _value(name, after):
-            yield invalid_value(name, after.get(name, ""), "listeners are opened at a start only")
+            allowed = "listeners are only opened when the broker starts"
+            yield invalid_value(name, after.get(name, ""), allowed)
 
 
 def _thread_jumps(before: Texts, after: Texts) -> Iterator[ConfigError]:
     for name in _THREADS:
         old, new = _number(name, before), _number(name, after)
         if new != old and not max(1, old // 2) <= new <= old * 2:
-            allowed = f"must be from half to double the current value ({old}), and at least 1"
+            allowed = f"must be between half and double the current value ({old}), and at least 1"
             yield invalid_value(name, new, allowed)
 
 
@@ -217,23 +224,24 @@ def _new_intervals(before: Texts, after: Texts) -> Iterator[ConfigError]:
     for name in sorted(_INTERVALS):
         value, (least, most) = _number(name, after), _bounds_of(name, after)
         if value != _number(name, before) and not least <= value <= most:
-            yield invalid_value(name, value, f"must be from {least} to {most}, as the file says")
+            allowed = f"must be from {least} to {most}, the bounds in the configuration file"
+            yield invalid_value(name, value, allowed)
 
 
 def _bounds_of(interval: str, texts: Texts) -> tuple[int, int]:
-    """`group.x.assignment.interval.ms`: by `group.x.min.assignment.interval.ms`, and max."""
+    """The bounds of `group.x.assignment.interval.ms`: `group.x.min.…` and `group.x.max.…`."""
     head, rest = interval.split(".assignment.")
     return _number(f"{head}.min.assignment.{rest}", texts), _number(
         f"{head}.max.assignment.{rest}", texts
     )
 
 
-def _local_beyond_all(new: BrokerConfig) -> Iterator[ConfigError]:
+def _local_retention_above_total(new: BrokerConfig) -> Iterator[ConfigError]:
     inherited = new.stored_topic_config({})
     for name, local_field, field in _LOCAL_RETENTION:
-        local, whole = getattr(new, local_field), getattr(inherited, field)
-        if whole != -1 and (local == -1 or local > whole):
-            yield invalid_value(name, local, f"must not be more than what is kept at all ({whole})")
+        local, total = getattr(new, local_field), getattr(inherited, field)
+        if total != -1 and (local == -1 or local > total):
+            yield invalid_value(name, local, f"must not exceed the total retention ({total})")
 
 
 def _unknown_directories(new: BrokerConfig, after: Texts) -> Iterator[ConfigError]:

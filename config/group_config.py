@@ -1,8 +1,10 @@
-"""Every configuration key of a group, and the bounds that the broker sets them (KIP-848, KIP-1043).
+"""The configuration keys of a group, and their bounds (KIP-848, KIP-1043).
 
-A group's value is what was set on the group, else the broker's value under the broker's name of the
-key. Of these the assignment intervals may change while the broker runs. Kafka: GroupConfig, and
-GroupCoordinatorConfig and ShareGroupConfig for the bounds.
+A group's value is the one set on the group, else the broker's value of the key with the prefix
+`group.`. Of the broker's values only the assignment intervals can change while it runs. The bounds
+are broker keys, too: `group.consumer.min.…` and `group.consumer.max.…`.
+
+Kafka: GroupConfig; GroupCoordinatorConfig and ShareGroupConfig for the bounds.
 """
 
 import re
@@ -20,7 +22,7 @@ consumer.session.timeout.ms INT 45000 1..
 consumer.heartbeat.interval.ms INT 5000 1..
     Heartbeat interval of a consumer group's member.
 consumer.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a consumer group.
+    Minimum time between two assignments of a consumer group.
 share.session.timeout.ms INT 45000 1..
     Session timeout of a share group's member.
 share.heartbeat.interval.ms INT 5000 1..
@@ -28,33 +30,33 @@ share.heartbeat.interval.ms INT 5000 1..
 share.record.lock.duration.ms INT 30000 1000..
     How long a record delivered to a share group stays locked.
 share.delivery.count.limit INT 5 2..
-    How often a share group is delivered a record before it is given up.
+    How often a record is delivered to a share group before it is archived.
 share.partition.max.record.locks INT 2000 100..
-    Most records of a partition that a share group holds locked.
+    Maximum number of locked records of a share group in one partition.
 share.auto.offset.reset STRING latest
-    Where a share group begins: earliest, latest, or by_duration:PnDTnHnMn.nS before now.
+    The first offset of a share group: earliest, latest, or by_duration:PnDTnHnMn.nS before now.
 share.isolation.level STRING read_uncommitted read_committed|read_uncommitted
     Whether a share group sees records of aborted and open transactions.
 share.renew.acknowledge.enable BOOLEAN true
-    Whether a member of a share group may prolong its locks.
+    Whether a member of a share group may renew its locks.
 share.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a share group.
+    Minimum time between two assignments of a share group.
 streams.session.timeout.ms INT 45000 1..
     Session timeout of a streams group's member.
 streams.heartbeat.interval.ms INT 5000 1..
     Heartbeat interval of a streams group's member.
 streams.num.standby.replicas INT 0 0..
-    Standby tasks of a streams group.
+    Number of standby replicas of a streams group's tasks.
 streams.initial.rebalance.delay.ms INT 3000 0..
     How long a new streams group waits for more members.
 streams.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a streams group.
+    Minimum time between two assignments of a streams group.
 """)
 
 _WITHOUT_SYNONYM = frozenset(
     {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
 )
-# group key -> the broker's name of it
+# group key -> the broker key that it inherits from
 GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM}
 _INHERITED_WHILE_RUNNING = frozenset(
     name for name in GROUP_KEYS if name.endswith(".assignment.interval.ms")
@@ -85,10 +87,10 @@ _DURATION = re.compile(
 def group_values(
     broker: BrokerConfig, overrides: Mapping[str, str], settings: Mapping[str, str] = NO_SETTINGS
 ) -> dict[str, Value]:
-    """The value of each key for a group on which `overrides` are set; unknown names don't count.
+    """The value of each key for a group on which `overrides` are set; unknown names are ignored.
 
-    `settings` are those of the running broker: they come before its file. Raises ConfigError for a
-    value that is none of its key's.
+    `settings` are the dynamic settings of the broker: they override its file. Raises ConfigError
+    for an invalid value.
     """
     values = {name: _inherited(broker, settings, name) for name in GROUP_KEYS}
     return values | parse_all(GROUP_KEYS, overrides)
@@ -104,7 +106,7 @@ def _inherited(broker: BrokerConfig, settings: Mapping[str, str], name: str) -> 
 
 
 def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """ConfigError unless a group may have these overrides on this broker."""
+    """Raise ConfigError unless a group may have these overrides on this broker."""
     for name in overrides:
         if name not in GROUP_KEYS:
             raise ConfigError(f"Unknown group config name: {name}")
@@ -131,7 +133,7 @@ def _check_offset_reset(text: str) -> None:
 
 
 def _check_bounds(broker: BrokerConfig, name: str, value: int) -> None:
-    """`consumer.x` lies from `group.consumer.min.x` to `group.consumer.max.x`."""
+    """`consumer.x` must be from `group.consumer.min.x` to `group.consumer.max.x`."""
     kind, _, rest = name.partition(".")
     least = f"group.{kind}.min.{rest}"
     if value < _int(broker_value(broker, least)):

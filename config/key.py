@@ -1,12 +1,14 @@
-"""What one configuration key is: its name, type, default, what it allows, and one line of help.
+"""Defines a configuration key: its name, type, default, allowed values, and one line of help.
 
-A key that odradek serves is a field of a pydantic model (`log.segment.bytes`: `log_segment_bytes`),
-and its `Key` is read off the field by `keys_of`. A key that Apache Kafka has and odradek does not
-use is a row of an other_*.py table: known by name, checked, described, and warned about. When it
-becomes useful, it moves to a model.
+A key that odradek uses is a field of a pydantic model (`log.segment.bytes` is `log_segment_bytes`),
+and `keys_of` makes its `Key` from the field. A key that Kafka has but odradek does not use is a row
+of a table in unused_*.py. Such a key is checked and described, and a warning says that it has no
+effect. When odradek begins to use a key, it moves from the table to a model.
 
-Values are written as text, and the text follows Java's rules, not Python's or pydantic's: `1_000`
-is not an integer, `TRUE` is true, a list is cut at commas, and blanks around a value do not count.
+Values are written as text. The text follows Java's rules, not Python's or pydantic's: `1_000` is
+not an integer, `TRUE` is true, a list is separated by commas, and whitespace around a value is
+ignored.
+
 Kafka: org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range, ValidList).
 """
 
@@ -53,19 +55,23 @@ OptionalText = Annotated[str | None, ConfigType.STRING]
 Csv = Annotated[tuple[str, ...], ConfigType.LIST]
 OptionalCsv = Annotated[tuple[str, ...] | None, ConfigType.LIST]
 
-# In an annotation with choices: they may be written in any case, and are kept in lower case.
+# For an annotation with choices: the value may be written in any case; it becomes lower case.
 ANY_CASE = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 _COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
-_JAVA_BLANKS = "".join(map(chr, range(33)))  # what String.trim() takes off
+_JAVA_BLANKS = "".join(map(chr, range(33)))  # the characters that String.trim() removes
 _REPLICAS = re.compile(r"\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*|")
 
 
 class Key(NamedTuple):
-    """One key. `ge`, `le` bound a number; `one_of` a text, or each item of a list."""
+    """One key.
+
+    A number must be at least `ge` and at most `le`. A text, or each item of a list, must be one of
+    `one_of`. `internal` keys are not shown unless they are set.
+    """
 
     name: str
     type: ConfigType
@@ -80,11 +86,11 @@ class Key(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the value must never leave the process."""
+        """Whether the value is a secret: it must not be logged or sent to clients."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The value of a text; ConfigError when it has none or is not allowed."""
+        """Parse a text. Raises ConfigError if it is not a valid value of this key."""
         text = text.strip(_JAVA_BLANKS)
         try:
             value = _parse(self.type, text)
@@ -95,7 +101,7 @@ class Key(NamedTuple):
         return value
 
     def render(self, value: Value) -> str | None:
-        """A value in the text form that Kafka reports; None for a null."""
+        """A value as the text that Kafka reports; None for null."""
         match value:
             case bool():
                 return "true" if value else "false"
@@ -140,7 +146,7 @@ class Key(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """What a value must be, as the end of a sentence that begins with the key."""
+        """A description of the valid values, to follow the key in a message: "must be …"."""
         if self.name.endswith(".replication.throttled.replicas"):
             return "must be * or a list of partition:broker"
         choice = ", ".join(map(str, self.one_of))
@@ -178,13 +184,13 @@ def _parse(type_: ConfigType, text: str) -> Value:
                 raise ValueError
             return float(text.rstrip("dDfF"))
         case ConfigType.LIST:
-            # Kafka drops what is there twice, and keeps the first.
+            # As in Kafka, duplicates are dropped.
             return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
     return text
 
 
 def _java_double(value: float) -> str:
-    """As Double.toString writes it: 0.5, but 1.0E-4 and 1.7976931348623157E308."""
+    """Double.toString: 0.5, but 1.0E-4 and 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = f"{value!r}".partition("e")
@@ -196,7 +202,7 @@ def _java_double(value: float) -> str:
 
 
 class KeyModel(BaseModel):
-    """Base of the models whose fields are keys. Only the leaves build their validator."""
+    """The base of models whose fields are keys. Only final models build their validator."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -210,7 +216,7 @@ def key(
     not_empty: bool = False,
     internal: bool = False,
 ) -> Any:
-    """A field of a KeyModel; the field's annotation gives the type and the choices."""
+    """Declare a field of a KeyModel. The type and the choices come from the field's annotation."""
     return Field(
         default=default,
         description=doc,
@@ -222,12 +228,12 @@ def key(
 
 
 def field_name(key_name: str) -> str:
-    """`log.segment.bytes` -> `log_segment_bytes` (no key of Kafka's has an underscore)."""
+    """`log.segment.bytes` -> `log_segment_bytes`. No key of Kafka's has an underscore."""
     return key_name.replace(".", "_")
 
 
 def keys_of(model: type[BaseModel]) -> dict[str, Key]:
-    """The keys that are fields of a model, by name, in the order they are declared."""
+    """The keys declared in a model, by name, in the order of declaration."""
     found = {}
     for name, info in model.model_fields.items():
         types = [item for item in info.metadata if isinstance(item, ConfigType)]
@@ -267,5 +273,5 @@ def _choices(annotation: object) -> tuple[str | int, ...]:
 
 
 def parse_all(keys: Mapping[str, Key], texts: Mapping[str, str]) -> dict[str, Value]:
-    """The values of those texts whose key is among `keys`, by key name."""
+    """Parse the texts whose name is in `keys`, by name. Raises ConfigError."""
     return {name: keys[name].parse(text) for name, text in texts.items() if name in keys}

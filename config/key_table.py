@@ -1,11 +1,13 @@
-"""A text form for keys that are only known, not used: two lines each instead of eight.
+"""Parses a compact text form of keys, for keys that odradek does not use.
+
+A key takes two lines instead of the eight of a declaration:
 
     group.share.max.size INT 200 1..1000
-        Most members of one share group.
+        Maximum number of members of one share group.
 
-Name, type, default (`null` for none, `""` for an empty text or list), then in any order: a range
-(both ends may be open), the choices as `a|b`, and the words any-case, not-empty, internal. The
-indented line is the help.
+The first line has the name, the type and the default (`null` for none, `""` for an empty text or
+list). Then follow, in any order: a range (both ends are optional), the choices as `a|b`, and the
+words any-case, not-empty and internal. The indented line is the help.
 """
 
 import re

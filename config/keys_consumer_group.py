@@ -1,4 +1,4 @@
-"""Keys of the groups that the coordinator assigns itself (KIP-848), and how they hang together."""
+"""Keys of consumer groups with the consumer protocol (KIP-848), and checks that they agree."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ MigrationPolicy = Annotated[
 ]
 
 ASSIGNORS = ("uniform", "range")
-# Kafka takes its own by their classes' names too.
+# Kafka also accepts the class names of its own assignors.
 _ASSIGNOR_CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -26,7 +26,7 @@ class ConsumerGroupKeys(KeyModel):
     """Kafka: GroupCoordinatorConfig."""
 
     group_coordinator_rebalance_protocols: Protocols = key(
-        ("classic", "consumer", "streams"), "Which group protocols are served.", not_empty=True
+        ("classic", "consumer", "streams"), "The group protocols that are served.", not_empty=True
     )
     group_consumer_session_timeout_ms: Int = key(
         45_000, "Session timeout of a consumer group's member.", ge=1
@@ -46,15 +46,17 @@ class ConsumerGroupKeys(KeyModel):
     group_consumer_max_heartbeat_interval_ms: Int = key(
         15_000, "Upper bound of a consumer group's heartbeat interval.", ge=1
     )
-    group_consumer_max_size: Int = key(INT_MAX, "Most members of one consumer group.", ge=1)
+    group_consumer_max_size: Int = key(
+        INT_MAX, "Maximum number of members of one consumer group.", ge=1
+    )
     group_consumer_assignors: Csv = key(
-        ASSIGNORS, "Assignors on the broker's side, the default one first.", not_empty=True
+        ASSIGNORS, "The server-side assignors, the default one first.", not_empty=True
     )
     group_consumer_migration_policy: MigrationPolicy = key(
-        "bidirectional", "Which moves between classic and consumer protocol a group may make."
+        "bidirectional", "Whether a group may change between the classic and consumer protocol."
     )
     group_consumer_assignment_interval_ms: Int = key(
-        1_000, "Least time between two assignments of a consumer group.", ge=0
+        1_000, "Minimum time between two assignments of a consumer group.", ge=0
     )
     group_consumer_min_assignment_interval_ms: Int = key(
         0, "Lower bound of a consumer group's assignment interval.", ge=0
@@ -63,34 +65,35 @@ class ConsumerGroupKeys(KeyModel):
         15_000, "Upper bound of a consumer group's assignment interval.", ge=0
     )
     group_consumer_regex_refresh_interval_ms: Int = key(
-        600_000, "How often subscriptions by pattern are resolved again.", ge=10_000, internal=True
+        600_000, "How often subscribed patterns are resolved again.", ge=10_000, internal=True
     )
 
 
 def assignor_name(text: str) -> str:
-    """The name of an assignor that is written by name or by class; others as they are."""
+    """The name of an assignor that is given by name or by class; other texts are unchanged."""
     return _ASSIGNOR_CLASSES.get(text, text)
 
 
 def check_assignors(names: tuple[str, ...]) -> None:
-    """ConfigError unless all of them are served."""
+    """Raise ConfigError unless odradek has all of these assignors."""
     for name in names:
         if assignor_name(name) not in ASSIGNORS:
-            allowed = f"must be {' or '.join(ASSIGNORS)}: classes of your own cannot be loaded"
+            allowed = f"must be {' or '.join(ASSIGNORS)}: other Java classes cannot be loaded"
             raise invalid_value("group.consumer.assignors", name, allowed)
 
 
 def check_protocols(names: tuple[str, ...]) -> None:
-    """ConfigError unless the classic protocol is among them."""
+    """Raise ConfigError unless the classic protocol is among them."""
     if "classic" not in names:
         name = "group.coordinator.rebalance.protocols"
         raise invalid_value(name, ",".join(names), "the classic protocol cannot be switched off")
 
 
 def check_intervals(kind: str, number: Callable[[str], int]) -> None:
-    """ConfigError unless the keys of a kind of group (consumer, share, streams) agree.
+    """Raise ConfigError unless each value of a kind of group is within its bounds.
 
-    `number` gives the value of a broker's key.
+    The kind is consumer, share or streams. `number` returns the value of a broker key. The session
+    timeout must also be longer than the heartbeat interval.
     """
     for problem in _disagreements(kind, number):
         raise problem

@@ -1,4 +1,4 @@
-"""Keys of consumer groups and of the topic that keeps their offsets."""
+"""Keys of classic groups, committed offsets and the topic __consumer_offsets."""
 
 from .key import INT_MAX, Int, KeyModel, Long, Short, key
 
@@ -15,19 +15,19 @@ class GroupKeys(KeyModel):
     group_max_session_timeout_ms: Int = key(
         1_800_000, "The longest session timeout a member may ask for."
     )
-    group_max_size: Int = key(INT_MAX, "Most members of one group.", ge=1)
-    offset_metadata_max_bytes: Int = key(4_096, "Longest text that may go with a committed offset.")
+    group_max_size: Int = key(INT_MAX, "Maximum number of members of one group.", ge=1)
+    offset_metadata_max_bytes: Int = key(4_096, "Maximum size of a committed offset's metadata.")
     offsets_retention_minutes: Int = key(
         10_080, "How long an empty group's committed offsets are kept.", ge=1
     )
     offsets_retention_check_interval_ms: Long = key(
-        600_000, "How often committed offsets are looked at for expiry.", ge=1
+        600_000, "How often committed offsets are checked for expiry.", ge=1
     )
     offsets_topic_num_partitions: Int = key(
-        50, "Partitions of __consumer_offsets, fixed when it is created.", ge=1
+        50, "Number of partitions of __consumer_offsets; cannot change later.", ge=1
     )
     offsets_topic_replication_factor: Short = key(
-        3, "Replicas of __consumer_offsets (one node: 1).", ge=1
+        3, "Number of replicas of __consumer_offsets (on one node: 1).", ge=1
     )
     offsets_topic_segment_bytes: Int = key(
         104_857_600, "segment.bytes of __consumer_offsets.", ge=1

@@ -1,4 +1,4 @@
-"""Keys of the logs: where they lie, and the defaults that topics inherit (see topic_config)."""
+"""Keys of the logs: their directories, and the values that topics inherit (see topic_config)."""
 
 import sys
 from typing import Annotated, Literal
@@ -30,35 +30,35 @@ class LogKeys(KeyModel):
     """Kafka: ServerLogConfigs, LogConfig.SERVER_CONFIG_DEF, CleanerConfig, ServerConfigs."""
 
     log_dir: Csv = key(
-        ("/tmp/kafka-logs",), "The data directory, where log.dirs is not written.", not_empty=True
+        ("/tmp/kafka-logs",), "The data directory; used if log.dirs is not set.", not_empty=True
     )
     log_dirs: OptionalCsv = key(None, "The data directories.", not_empty=True)
     log_segment_bytes: Int = key(
         1_073_741_824, "A segment is rolled before it grows beyond this.", ge=1_048_576
     )
     log_roll_ms: OptionalLong = key(None, "A segment is rolled when its first record is this old.")
-    log_roll_hours: Int = key(
-        168, "log.roll.ms in hours; counts where log.roll.ms is not written.", ge=1
-    )
+    log_roll_hours: Int = key(168, "log.roll.ms in hours; used if log.roll.ms is not set.", ge=1)
     log_roll_jitter_ms: OptionalLong = key(
-        None, "Most that is taken off log.roll.ms at random, per segment."
+        None, "Maximum random time that is subtracted from log.roll.ms, per segment."
     )
     log_roll_jitter_hours: Int = key(
-        0, "log.roll.jitter.ms in hours; counts where that is not written.", ge=0
+        0, "log.roll.jitter.ms in hours; used if log.roll.jitter.ms is not set.", ge=0
     )
     log_retention_ms: OptionalLong = key(
         None, "Segments are deleted when their newest record is this old; -1: never."
     )
     log_retention_minutes: OptionalInt = key(
-        None, "log.retention.ms in minutes; counts where that is not written."
+        None, "log.retention.ms in minutes; used if log.retention.ms is not set."
     )
     log_retention_hours: Int = key(
-        168, "log.retention.ms in hours; counts where neither of the two is written."
+        168, "log.retention.ms in hours; used if neither ms nor minutes is set."
     )
     log_retention_bytes: Long = key(
         -1, "Oldest segments are deleted while a partition is larger; -1: never."
     )
-    log_retention_check_interval_ms: Long = key(300_000, "How often retention is looked at.", ge=1)
+    log_retention_check_interval_ms: Long = key(
+        300_000, "How often the retention rules are applied.", ge=1
+    )
     log_cleanup_policy: CleanupPolicies = key(
         ("delete",), "What happens to old records: delete, compact, both, or neither."
     )
@@ -92,53 +92,51 @@ class LogKeys(KeyModel):
     )
     log_preallocate: Bool = key(False, "Whether a new segment file gets its full size at once.")
     log_initial_task_delay_ms: Long = key(
-        30_000, "Wait before the first round of the log's background tasks.", ge=0, internal=True
+        30_000, "Delay before the first run of the logs' background tasks.", ge=0, internal=True
     )
     min_insync_replicas: Int = key(
-        1, "Replicas that acks=all needs; never more than a partition has.", ge=1
+        1, "Number of replicas that acks=all needs; capped by those of the partition.", ge=1
     )
     unclean_leader_election_enable: Bool = key(
-        False, "Whether a replica outside the ISR may lead when none inside is left."
+        False, "Whether a replica outside the ISR may become leader when the ISR is empty."
     )
     message_max_bytes: Int = key(1_048_588, "The largest record batch that is accepted.", ge=0)
     compression_type: CompressionName = key(
-        "producer", "Codec that batches are stored with; producer: as they came."
+        "producer", "Codec that batches are stored with; producer: the producer's."
     )
     compression_gzip_level: GzipLevel = key(
-        -1, "Level where compression.type is gzip; -1: zlib's own default."
+        -1, "Level if compression.type is gzip; -1: zlib's default."
     )
-    compression_lz4_level: Int = key(9, "Level where compression.type is lz4.", ge=1, le=17)
-    compression_zstd_level: Int = key(
-        3, "Level where compression.type is zstd.", ge=-131_072, le=22
-    )
+    compression_lz4_level: Int = key(9, "Level if compression.type is lz4.", ge=1, le=17)
+    compression_zstd_level: Int = key(3, "Level if compression.type is zstd.", ge=-131_072, le=22)
     log_message_timestamp_type: TimestampType = key(
-        "CreateTime", "Whose clock stamps records: the producer's or the broker's."
+        "CreateTime", "Who sets the timestamp: the producer, or the broker (LogAppendTime)."
     )
     log_message_timestamp_before_max_ms: Long = key(
-        LONG_MAX, "How far a record's timestamp may lie in the past.", ge=0
+        LONG_MAX, "How far a record's timestamp may be in the past.", ge=0
     )
     log_message_timestamp_after_max_ms: Long = key(
-        3_600_000, "How far a record's timestamp may lie in the future.", ge=0
+        3_600_000, "How far a record's timestamp may be in the future.", ge=0
     )
     log_cleaner_enable: Bool = key(True, "Whether compaction runs.")
     log_cleaner_threads: Int = key(
-        1, "Most logs that are compacted at once; never more than the processors less one.", ge=0
+        1, "How many logs are compacted at once; at most the number of processors less one.", ge=0
     )
     log_cleaner_io_max_bytes_per_second: Double = key(
-        sys.float_info.max, "Most bytes per second that compaction reads and writes."
+        sys.float_info.max, "Maximum bytes per second that compaction reads and writes."
     )
     log_cleaner_dedupe_buffer_size: Long = key(
-        134_217_728, "Memory for the keys of a compaction, of all that run at once together."
+        134_217_728, "Memory for the tables of keys of all running compactions together."
     )
     log_cleaner_io_buffer_size: Int = key(
-        524_288, "Memory for the input and output of a compaction, of all together.", ge=0
+        524_288, "Memory for input and output of all running compactions together.", ge=0
     )
     log_cleaner_io_buffer_load_factor: Double = key(
-        0.9, "How full the table of keys may get, from 0 to 1."
+        0.9, "How full a table of keys may get, from 0 to 1."
     )
     log_cleaner_backoff_ms: Long = key(15_000, "Pause when no log is due for compaction.", ge=0)
     log_cleaner_min_cleanable_ratio: Double = key(
-        0.5, "A compacted log is cleaned when this share of it is not yet clean.", ge=0, le=1
+        0.5, "A compacted log is cleaned when this share of its bytes is not clean.", ge=0, le=1
     )
     log_cleaner_delete_retention_ms: Long = key(
         86_400_000, "How long compaction keeps tombstones.", ge=0

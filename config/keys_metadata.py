@@ -1,4 +1,4 @@
-"""Keys of the cluster's metadata log: its segments, its snapshots, and how long they stay."""
+"""Keys of the metadata log: its segments, its snapshots, and their retention."""
 
 from .key import Int, KeyModel, Long, OptionalInt, key
 
@@ -10,7 +10,7 @@ class MetadataKeys(KeyModel):
         20_971_520, "Bytes of metadata log after which a snapshot is written.", ge=1
     )
     metadata_log_max_snapshot_interval_ms: Long = key(
-        3_600_000, "Time after which a metadata snapshot is written; 0: never by time.", ge=0
+        3_600_000, "Time after which a metadata snapshot is written; 0: size alone decides.", ge=0
     )
     metadata_log_segment_bytes: Int = key(
         1_073_741_824, "A segment of the metadata log is rolled at this size.", ge=8_388_608
@@ -19,10 +19,10 @@ class MetadataKeys(KeyModel):
         604_800_000, "A segment of the metadata log is rolled at this age."
     )
     metadata_max_retention_bytes: Long = key(
-        104_857_600, "Size beyond which old metadata segments and snapshots go; -1: never."
+        104_857_600, "Old metadata segments and snapshots are deleted above this size; -1: never."
     )
     metadata_max_retention_ms: Long = key(
-        604_800_000, "Age beyond which old metadata segments and snapshots go; -1: never."
+        604_800_000, "Metadata segments and snapshots are deleted at this age; -1: never."
     )
     internal_metadata_log_segment_bytes: OptionalInt = key(
         None, "metadata.log.segment.bytes without its lower bound, for tests.", internal=True

@@ -1,4 +1,4 @@
-"""Keys of sockets, listeners, connections and the memory that requests may take."""
+"""Keys of sockets, listeners and connections, and of the memory for requests."""
 
 from typing import Annotated, Literal
 
@@ -14,15 +14,17 @@ class SocketKeys(KeyModel):
 
     listeners: Csv = key(
         ("PLAINTEXT://:9092",),
-        "Where to listen, as NAME://host:port; an empty host is every interface.",
+        "Addresses to listen on, as NAME://host:port; an empty host means every interface.",
         not_empty=True,
     )
     advertised_listeners: OptionalCsv = key(
-        None, "What clients are told, as NAME://host:port; unset: see `listeners`.", not_empty=True
+        None,
+        "Addresses sent to clients, as NAME://host:port; default: `listeners`.",
+        not_empty=True,
     )
     listener_security_protocol_map: Text = key(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Which security protocol each listener name speaks, as NAME:PROTOCOL.",
+        "The security protocol of each listener name, as NAME:PROTOCOL.",
     )
     inter_broker_listener_name: OptionalText = key(
         None, "The listener that other brokers would use; must be among `listeners`."
@@ -31,23 +33,23 @@ class SocketKeys(KeyModel):
         "PLAINTEXT", "Selects the inter-broker listener by its protocol."
     )
     socket_send_buffer_bytes: Int = key(
-        102_400, "SO_SNDBUF of a client's socket; -1 leaves the system's choice."
+        102_400, "SO_SNDBUF of a client's socket; -1: the system's default."
     )
     socket_receive_buffer_bytes: Int = key(
-        102_400, "SO_RCVBUF of a client's socket; -1 leaves the system's choice."
+        102_400, "SO_RCVBUF of a client's socket; -1: the system's default."
     )
-    socket_request_max_bytes: Int = key(
-        104_857_600, "The longest request frame that is read.", ge=1
-    )
+    socket_request_max_bytes: Int = key(104_857_600, "Maximum size of a request.", ge=1)
     socket_listen_backlog_size: Int = key(50, "How many connections may wait to be accepted.", ge=1)
-    max_connections: Int = key(INT_MAX, "Most connections at once.", ge=0)
-    max_connections_per_ip: Int = key(INT_MAX, "Most connections at once from one address.", ge=0)
+    max_connections: Int = key(INT_MAX, "Maximum number of connections.", ge=0)
+    max_connections_per_ip: Int = key(
+        INT_MAX, "Maximum number of connections from one address.", ge=0
+    )
     max_connections_per_ip_overrides: Text = key(
         "", "Exceptions to max.connections.per.ip, as host:count."
     )
     connections_max_idle_ms: Long = key(
-        600_000, "A connection that is silent for longer is closed; negative: never."
+        600_000, "A connection that is idle for longer is closed; negative: never."
     )
     queued_max_request_bytes: Long = key(
-        256 << 20, "Bytes of requests held in memory, half-read ones included; -1: no limit."
+        256 << 20, "Maximum bytes of requests in memory, also partly received ones; -1: no limit."
     )

@@ -1,9 +1,11 @@
-"""Listeners: `NAME://host:port` and what each name speaks.
+"""Parses listeners (`NAME://host:port`) and the map from names to security protocols.
 
-An empty host is every interface; an IPv6 address stands in brackets. Names are compared in upper
-case. Two listeners may share a port only when one of them has an IPv4 and the other an IPv6
-address; port 0 (any free one) does not count. Kafka: SocketServerConfigs.listenerListToEndPoints,
-AbstractKafkaConfig.validate and effectiveListenerSecurityProtocolMap, Csv.parseCsvMap.
+An empty host means every interface. An IPv6 address is written in brackets. Names are converted to
+upper case. Two listeners may share a port only if one has an IPv4 and the other an IPv6 address.
+Port 0 means any free port, so several listeners may have it.
+
+Kafka: SocketServerConfigs.listenerListToEndPoints, AbstractKafkaConfig.validate and
+effectiveListenerSecurityProtocolMap, Csv.parseCsvMap.
 """
 
 import re
@@ -14,7 +16,7 @@ from typing import NamedTuple
 from .errors import invalid_value
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-_ADVICE = "must be NAME://host:port"
+_FORMAT = "must be NAME://host:port"
 _MAP = "listener.security.protocol.map"
 _LIMITS = "max.connections.per.ip.overrides"
 
@@ -29,7 +31,7 @@ class SecurityProtocol(StrEnum):
 
 
 class Listener(NamedTuple):
-    """One endpoint. Host None is every interface (to listen), or unknown (to advertise)."""
+    """One endpoint. Host None means every interface (to listen on) or unknown (to advertise)."""
 
     name: str
     host: str | None
@@ -41,7 +43,7 @@ class Listener(NamedTuple):
         return f"{self.name}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def without_wildcard(self) -> "Listener":
-        """The same with host None where the host is no address that one could connect to."""
+        """This listener with host None if the host is a wildcard, which nobody can connect to."""
         return self._replace(host=None) if self.host in ("0.0.0.0", "::") else self
 
 
@@ -52,7 +54,7 @@ def parse_listeners(
     *,
     distinct_ports: bool = True,
 ) -> tuple[Listener, ...]:
-    """The listeners of a list; ConfigError names the entry that is malformed or a duplicate."""
+    """Parse a list of listeners. Raises ConfigError for a malformed or duplicate entry."""
     listeners = tuple(_parse_listener(key, entry, protocols) for entry in entries)
     names = [item.name for item in listeners]
     for item in listeners:
@@ -66,10 +68,10 @@ def parse_listeners(
 def _parse_listener(key: str, entry: str, protocols: Mapping[str, SecurityProtocol]) -> Listener:
     match = _ENDPOINT.fullmatch(entry)
     if match is None or not match[1].strip():
-        raise invalid_value(key, entry, _ADVICE)
+        raise invalid_value(key, entry, _FORMAT)
     name, host, port = match[1].upper(), match[2], int(match[3])
     if not 0 <= port <= 65535:
-        raise invalid_value(key, entry, f"{_ADVICE}, with a port from 0 to 65535")
+        raise invalid_value(key, entry, f"{_FORMAT}, with a port from 0 to 65535")
     if name not in protocols:
         raise invalid_value(key, entry, f"the name must be one of {_MAP}: {', '.join(protocols)}")
     return Listener(name, host or None, port, protocols[name])
@@ -77,9 +79,9 @@ def _parse_listener(key: str, entry: str, protocols: Mapping[str, SecurityProtoc
 
 def _check_ports(key: str, listeners: Sequence[Listener]) -> None:
     for item in listeners:
-        sharers = [other for other in listeners if other.port == item.port != 0]
-        versions = sorted(_ip_version(other.host) for other in sharers)
-        if len(sharers) > 1 and versions != [4, 6]:
+        same_port = [other for other in listeners if other.port == item.port != 0]
+        versions = sorted(_ip_version(other.host) for other in same_port)
+        if len(same_port) > 1 and versions != [4, 6]:
             raise invalid_value(
                 key,
                 str(item),
@@ -88,7 +90,7 @@ def _check_ports(key: str, listeners: Sequence[Listener]) -> None:
 
 
 def _ip_version(host: str | None) -> int:
-    """4, 6, or 0 for what is no IP address."""
+    """4, 6, or 0 for a host name."""
     if host is None:
         return 0
     if ":" in host:
@@ -99,9 +101,10 @@ def _ip_version(host: str | None) -> int:
 def protocols_by_listener(
     text: str, *, names_that_default_to_plaintext: Iterable[str] = ()
 ) -> dict[str, SecurityProtocol]:
-    """What each listener name speaks, by the map that the user or Kafka wrote.
+    """Parse the map from listener names to security protocols. Raises ConfigError.
 
-    Where the user wrote no map, a controller's listener needs no entry: it is PLAINTEXT.
+    The names in `names_that_default_to_plaintext` need no entry. Without a map from the user these
+    are the controller's listeners.
     """
     defaults = dict.fromkeys(map(str.upper, names_that_default_to_plaintext), "PLAINTEXT")
     pairs = {name.upper(): protocol.upper() for name, protocol in _pairs(_MAP, text)}
@@ -113,7 +116,7 @@ def protocols_by_listener(
 
 
 def parse_limits_by_host(text: str) -> dict[str, int]:
-    """The connection limits of max.connections.per.ip.overrides, by host."""
+    """Parse max.connections.per.ip.overrides to limits by host. Raises ConfigError."""
     limits = {}
     for host, count in _pairs(_LIMITS, text):
         if not host or not count.isdecimal():
@@ -123,7 +126,7 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
 
 
 def _pairs(key: str, text: str) -> list[tuple[str, str]]:
-    """`a:1, b:c:2` -> [(a, 1), (b:c, 2)]; the last colon of an entry is the one that divides."""
+    """`a:1, b:c:2` -> [(a, 1), (b:c, 2)]: an entry is split at its last colon."""
     pairs = []
     for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
         name, colon, value = entry.rpartition(":")

@@ -1,9 +1,11 @@
-"""From a server.properties and the command line to a BrokerConfig, with what to warn about.
+"""Loads a BrokerConfig from a server.properties and the command line, and collects warnings.
 
-A bad value is refused in one line. A key that Kafka has and odradek does not use is checked, then
-ignored with one warning for all of them; a key that nobody has is most likely a slip, so it gets a
-warning with the nearest name. A controller's keys are accepted in silence, so that the file of a
-KRaft node runs here as it is.
+- A bad value raises ConfigError with a message of one line.
+- Keys that Kafka has but odradek does not use are checked and then ignored. One warning names all
+  of them.
+- An unknown key is most likely a typing error. Its warning suggests the most similar key.
+- The keys of a controller are accepted without a warning, so that the file of a KRaft node can be
+  used unchanged.
 """
 
 import difflib
@@ -11,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import broker_keys, other_group_bounds
+from . import broker_keys, unused_group_bounds
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
 from .properties import parse_properties
@@ -19,7 +21,7 @@ from .protection import refuse_unserved_protection
 
 __all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config"]
 
-# What the shipped server.properties says, for a start without a file.
+# The content of the shipped server.properties, for a start without a file.
 SHIPPED: Mapping[str, str] = {
     "node.id": "0",
     "listeners": "PLAINTEXT://localhost:9092",
@@ -27,7 +29,7 @@ SHIPPED: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
-# One node cannot have more than one replica of anything.
+# A single node can hold one replica only, so these are 1 whatever the file says.
 _REPLICA_COUNTS = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
@@ -37,21 +39,22 @@ _REPLICA_COUNTS = (
     "share.coordinator.state.topic.min.isr",
 )
 
-# Other software's keys in a Kafka file, handed to plug-ins by their prefix.
+# Prefixes of keys that Kafka passes to plug-ins.
 _PLUGIN_PREFIXES = ("confluent.", "rsm.config.", "rlmm.config.", "config.providers.")
 
 
 class LoadedConfig(NamedTuple):
-    """A configuration, and one line for each thing that the user should know about it."""
+    """A configuration, and warnings for the user, one line each."""
 
     config: BrokerConfig
     warnings: tuple[str, ...]
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> LoadedConfig:
-    """The configuration of `file` (None: as shipped) under `overrides`, each `key=value`.
+    """Load `file` (None: the shipped defaults), overridden by `overrides`, each `key=value`.
 
-    ConfigError, whose text is one line, when it cannot be read, used, or must not be ignored.
+    Raises ConfigError if the file cannot be read, a value is invalid, or a key asks for protection
+    that odradek does not have.
     """
     warnings = []
     texts = dict(SHIPPED)
@@ -63,12 +66,12 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
                 f"{file} is read as Latin-1, as Kafka reads it; write other characters as \\uXXXX"
             )
     texts |= dict(map(_split_override, overrides))
-    others = [name for name in texts if name not in SERVED_KEYS]
+    unused = [name for name in texts if name not in SERVED_KEYS]
     config = BrokerConfig.from_texts(texts)
-    _check_others(texts, others)
-    other_group_bounds.check(config, others)
+    _check_unused(texts, unused)
+    unused_group_bounds.check(config, unused)
     refuse_unserved_protection(config)
-    warnings += [*_warn_of_replica_counts(texts), *_warn_of_others(others)]
+    warnings += [*_replica_count_warnings(texts), *_unused_key_warnings(unused)]
     return LoadedConfig(config, tuple(warnings))
 
 
@@ -86,30 +89,30 @@ def _split_override(override: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _check_others(texts: Mapping[str, str], others: Sequence[str]) -> None:
-    """Refuse what Kafka would refuse in keys that are not used, and values left to be filled in."""
-    for name in others:
-        known = broker_keys.other_keys().get(name)
+def _check_unused(texts: Mapping[str, str], unused: Sequence[str]) -> None:
+    """Raise ConfigError for values that Kafka would refuse, and for `${…}` placeholders."""
+    for name in unused:
+        known = broker_keys.unused_keys().get(name)
         if known is not None:
             known.parse(texts[name])
     if "config.providers" in texts:
         for name, text in texts.items():
             if "${" in text:
                 raise ConfigError(
-                    f"{name}: config.providers are not served, so ${{...}} cannot be filled in;"
-                    " allowed is only the value itself"
+                    f"{name}: config.providers are not served, so ${{...}} cannot be resolved;"
+                    " write the value itself"
                 )
 
 
-def _warn_of_replica_counts(texts: Mapping[str, str]) -> Iterator[str]:
+def _replica_count_warnings(texts: Mapping[str, str]) -> Iterator[str]:
     for name in _REPLICA_COUNTS:
         if name in texts and texts[name].strip() != "1":
-            yield f"{name}={texts[name]}: one node has one replica, so 1 is used"
+            yield f"{name}={texts[name]}: a single node has one replica, so 1 is used"
 
 
-def _warn_of_others(others: Sequence[str]) -> Iterator[str]:
+def _unused_key_warnings(unused: Sequence[str]) -> Iterator[str]:
     ignored = []
-    for name in others:
+    for name in unused:
         base = broker_keys.without_listener(name)
         note = broker_keys.removal(name)
         if name.startswith("controller.") or name in _REPLICA_COUNTS:
@@ -119,9 +122,9 @@ def _warn_of_others(others: Sequence[str]) -> Iterator[str]:
         elif _is_known(base) or name.startswith(_PLUGIN_PREFIXES):
             ignored.append(name)
         else:
-            yield f"{name} is ignored: nobody knows this key{_nearest(name)}"
+            yield f"{name} is ignored: unknown key{_nearest(name)}"
     if ignored:
-        yield f"ignored, odradek does not use: {', '.join(ignored)}"
+        yield f"ignored because odradek does not use them: {', '.join(ignored)}"
 
 
 def _is_known(base: str) -> bool:

@@ -1,15 +1,16 @@
-r"""The syntax of Java's .properties files: `key=value`, as java.util.Properties reads and writes.
+r"""Reads and writes Java's .properties files (`key=value`), as java.util.Properties does.
 
-A line is a comment when its first character is # or !. The key ends at the first =, : or blank
-that has no backslash before it; blanks around the separator do not count, blanks at the end of a
-value do. A backslash at the end of a line continues it, without the blanks that the next begins
-with. \t \n \r \f are what they look like, \uXXXX is a UTF-16 unit, and any other character after a
-backslash is itself. A key that is there twice has its last value.
+- A line is a comment if its first character is # or !.
+- The key ends at the first =, : or blank without a backslash before it. Blanks around the separator
+  are ignored, blanks at the end of a value are part of it.
+- A backslash at the end of a line joins it with the next line, without that line's leading blanks.
+- \t \n \r \f are the usual control characters, \uXXXX is a UTF-16 code unit. Any other character
+  after a backslash stands for itself.
+- If a key occurs twice, the last value is used.
 
-Kafka hands its files to Properties.load(InputStream), which takes each byte for one Latin-1
-character, UTF-8 or not. So does this: a directory name with an umlaut must mean the same directory
-to both. Whoever wants other characters writes them as \uXXXX, which is what `render_properties`
-does too.
+Kafka reads its files with Properties.load(InputStream), which decodes them as Latin-1, also if they
+are UTF-8. This module does the same, so that a directory name with an umlaut means the same
+directory to both. Other characters must be written as \uXXXX; `render_properties` does so.
 """
 
 import re
@@ -21,7 +22,7 @@ ENCODING = "latin-1"
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_LAST_LINE_END = re.compile(r"(?:\r|(?<!\r)\n)\Z")  # so that Java sees a final backslash
+_LAST_LINE_END = re.compile(r"(?:\r|(?<!\r)\n)\Z")  # removed first, as Java reads a final backslash
 _ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.DOTALL)
 _PLAIN_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*\\?)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
@@ -29,7 +30,7 @@ _TO_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """The keys and values of a file's bytes; ConfigError for a broken \\u escape."""
+    """Parse the bytes of a file. Raises ConfigError for a malformed \\u escape."""
     pairs = {}
     for line in _logical_lines(data.decode(ENCODING)):
         match = _KEY.match(line)
@@ -40,7 +41,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines with their continuations joined; no comments, no blank lines."""
+    """The lines with their continuations joined, without comments and blank lines."""
     pending = ""
     continues = False
     for line in _LINE_END.split(_LAST_LINE_END.sub("", text)):
@@ -79,12 +80,12 @@ def _unescape(text: str, where: str) -> str:
         return chr(int(code[1:], 16))
 
     units = _ESCAPE.sub(replacement, text)
-    # two halves of a surrogate pair become the one character that they are in Java
+    # In Java the two halves of a surrogate pair are one character.
     return units.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def render_properties(pairs: Mapping[str, str], comments: tuple[str, ...] = ()) -> bytes:
-    """The bytes of a file, one `key=value` line each in the order given, comments first."""
+    """The bytes of a file: the comments, then one `key=value` line for each pair, in order."""
     lines = [f"#{comment}" for comment in comments]
     lines += [f"{_escape(name, True)}={_escape(value, False)}" for name, value in pairs.items()]
     return "".join(f"{line}\n" for line in lines).encode(ENCODING)

@@ -1,10 +1,11 @@
-"""Keys by which a user protects a broker, and odradek's refusal to run as if they were not there.
+"""Refuses configurations that ask for access control, which odradek does not have yet.
 
-Ignoring such a key with a warning would open to everyone what the user has locked. So the start is
-refused: for an authorizer, for a listener that is not PLAINTEXT, for anything about SASL (whoever
-writes it means clients to log in), and for client certificates. Not refused: ssl.* keys beside
-PLAINTEXT listeners only (a key store protects nothing by itself), and a controller's listener,
-which is never opened.
+If such a key were ignored with a warning, a broker that its user wants to protect would be open to
+everyone. So the broker does not start with an authorizer, with a listener that is not PLAINTEXT,
+with any SASL key (it means that clients must log in), or with client certificates.
+
+These are accepted: ssl.* keys if all listeners are PLAINTEXT, because a key store alone protects
+nothing; and any controller's listener, because it is never opened.
 """
 
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from .listeners import SecurityProtocol
 
 
 def refuse_unserved_protection(config: BrokerConfig) -> None:
-    """ConfigError for the first key that asks for protection which odradek cannot give."""
+    """Raise ConfigError for the first key that asks for access control."""
     for name, value, lack in _unserved(config):
         raise ConfigError(
             f"{name}={value}: {lack}, so this broker would be open to everyone;"
-            " allowed is only to leave it out"
+            " remove the key to start without protection"
         )
 
 

@@ -1,9 +1,10 @@
-"""Every configuration key of a topic, and how a topic inherits from its broker.
+"""The configuration keys of a topic, and how a topic inherits values from its broker.
 
-A topic's value is, in this order: what was set on the topic, what the broker's file says under the
-broker's name of the key, Kafka's default. Some broker keys are several (log.retention.ms before
-.minutes before .hours), the first one that has a value counts. Kafka: LogConfig, TopicConfig,
-ServerTopicConfigSynonyms, KafkaConfig.extractLogConfigMap.
+A topic's value is the first of these that exists: the value set on the topic, the value of the
+corresponding broker key, Kafka's default. Some settings have several broker keys: log.retention.ms
+overrides log.retention.minutes, which overrides log.retention.hours.
+
+Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms, KafkaConfig.extractLogConfigMap.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class TopicConfig(KeyModel, defer_build=False):
         604_800_000, "The active segment is rolled when its first record is this old.", ge=1
     )
     segment_jitter_ms: Long = key(
-        0, "Most that is taken off segment.ms at random, per segment.", ge=0
+        0, "Maximum random time that is subtracted from segment.ms, per segment.", ge=0
     )
     segment_index_bytes: Int = key(
         10_485_760, "Size an index is preallocated to; a full index rolls the segment.", ge=4
@@ -63,42 +64,40 @@ class TopicConfig(KeyModel, defer_build=False):
         60_000, "A deleted file keeps its name plus .deleted for this long.", ge=0
     )
     min_cleanable_dirty_ratio: Double = key(
-        0.5, "The log is cleaned when this share of it is not yet clean.", ge=0, le=1
+        0.5, "The log is cleaned when this share of its bytes is not clean.", ge=0, le=1
     )
     cleanup_policy: CleanupPolicies = key(
         ("delete",), "What happens to old records: delete, compact, both, or neither."
     )
     unclean_leader_election_enable: Bool = key(
-        False, "Whether a replica outside the ISR may lead when none inside is left."
+        False, "Whether a replica outside the ISR may become leader when the ISR is empty."
     )
     min_insync_replicas: Int = key(
-        1, "Replicas that acks=all needs; never more than the partition has.", ge=1
+        1, "Number of replicas that acks=all needs; capped by those of the partition.", ge=1
     )
     compression_type: CompressionName = key(
-        "producer", "Codec that batches are stored with; producer: as they came."
+        "producer", "Codec that batches are stored with; producer: the producer's."
     )
     compression_gzip_level: GzipLevel = key(
-        -1, "Level where compression.type is gzip; -1: zlib's own default."
+        -1, "Level if compression.type is gzip; -1: zlib's default."
     )
-    compression_lz4_level: Int = key(9, "Level where compression.type is lz4.", ge=1, le=17)
-    compression_zstd_level: Int = key(
-        3, "Level where compression.type is zstd.", ge=-131_072, le=22
-    )
+    compression_lz4_level: Int = key(9, "Level if compression.type is lz4.", ge=1, le=17)
+    compression_zstd_level: Int = key(3, "Level if compression.type is zstd.", ge=-131_072, le=22)
     preallocate: Bool = key(False, "Whether a new segment file gets its full size at once.")
     message_timestamp_type: TimestampType = key(
-        "CreateTime", "Whose clock stamps records: the producer's or the broker's."
+        "CreateTime", "Who sets the timestamp: the producer, or the broker (LogAppendTime)."
     )
     message_timestamp_before_max_ms: Long = key(
-        LONG_MAX, "How far a record's timestamp may lie in the past.", ge=0
+        LONG_MAX, "How far a record's timestamp may be in the past.", ge=0
     )
     message_timestamp_after_max_ms: Long = key(
-        3_600_000, "How far a record's timestamp may lie in the future.", ge=0
+        3_600_000, "How far a record's timestamp may be in the future.", ge=0
     )
     leader_replication_throttled_replicas: Csv = key(
-        (), "Replicas throttled where they lead, as partition:broker, or *."
+        (), "Replicas that are throttled as leaders, as partition:broker, or *."
     )
     follower_replication_throttled_replicas: Csv = key(
-        (), "Replicas throttled where they follow, as partition:broker, or *."
+        (), "Replicas that are throttled as followers, as partition:broker, or *."
     )
     remote_storage_enable: Bool = key(
         False, "Whether segments are copied to remote storage: not served."
@@ -111,7 +110,7 @@ class TopicConfig(KeyModel, defer_build=False):
     )
     remote_log_copy_disable: Bool = key(False, "Whether copying to remote storage has stopped.")
     remote_log_delete_on_disable: Bool = key(
-        False, "Whether switching remote storage off deletes what lies there."
+        False, "Whether disabling remote storage deletes the segments in it."
     )
     internal_segment_bytes: OptionalInt = key(
         None, "segment.bytes without its lower bound, for tests.", internal=True
@@ -129,16 +128,20 @@ class TopicConfig(KeyModel, defer_build=False):
 
     @property
     def segment_size_bytes(self) -> int:
-        """The size at which a segment is rolled; tests may set it lower than users may."""
+        """The size at which a segment is rolled; internal.segment.bytes is for tests only."""
         return (
             self.segment_bytes
             if self.internal_segment_bytes is None
-            else (self.internal_segment_bytes)
+            else self.internal_segment_bytes
         )
 
     @property
     def max_segment_ms(self) -> int:
-        """The age at which a segment is rolled: a compacted log must not hold records back."""
+        """The age at which a segment is rolled.
+
+        A compacted log rolls after max.compaction.lag.ms at the latest, because records in the
+        active segment are not compacted.
+        """
         if self.compact:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
@@ -148,7 +151,7 @@ TOPIC_KEYS = keys_of(TopicConfig)
 
 _HOUR_MS = 3_600_000
 
-# topic key -> the broker keys it inherits from, first one first, and what turns them into its unit
+# topic key -> the broker keys that it inherits from, in order, each with a factor for its unit
 BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "segment.bytes": (("log.segment.bytes", 1),),
     "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", _HOUR_MS)),
@@ -186,7 +189,7 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 def inherited_topic_config(broker: LogKeys) -> TopicConfig:
-    """The configuration of a topic on which nothing was set."""
+    """The configuration of a topic without settings of its own."""
     values: dict[str, Any] = {
         field_name(name): _inherited(broker, synonyms) for name, synonyms in BROKER_SYNONYMS.items()
     }
@@ -203,9 +206,9 @@ def _inherited(broker: LogKeys, synonyms: tuple[tuple[str, int], ...]) -> Any:
 
 
 def with_overrides(inherited: TopicConfig, overrides: Mapping[str, str]) -> TopicConfig:
-    """The configuration of a topic on which `overrides` were set at some time and stored.
+    """The configuration of a topic with stored `overrides`.
 
-    Names that nobody knows are left alone: the directory may come from a newer Kafka.
+    Unknown names are ignored: the data directory may come from a newer Kafka.
     """
     if not overrides:
         return inherited
@@ -214,14 +217,14 @@ def with_overrides(inherited: TopicConfig, overrides: Mapping[str, str]) -> Topi
 
 
 def check_names(overrides: Mapping[str, str]) -> None:
-    """ConfigError for the first name that is no topic key, in the words that tools look for."""
+    """Raise ConfigError for the first name that is not a topic key, in Kafka's words."""
     for name in overrides:
         if name not in TOPIC_KEYS:
             raise ConfigError(f"Unknown topic config name: {name}")
 
 
 def check_together(config: TopicConfig) -> None:
-    """ConfigError where values that are allowed alone contradict each other."""
+    """Raise ConfigError if values that are valid one by one contradict each other."""
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low > high:
         raise ConfigError(

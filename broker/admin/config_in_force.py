@@ -17,10 +17,10 @@ from odradek.config.broker_config import SERVED_KEYS
 from odradek.config.describe import ConfigSource, Layers, merged
 from odradek.config.dynamic_settings import (
     OPENED_AT_START,
-    beyond_bounds,
     check_change,
     check_settings,
-    in_force,
+    clamped_settings,
+    effective_config,
     shown,
     usable_settings,
 )
@@ -61,12 +61,12 @@ class ConfigInForce:
         if layers == self.layers:
             return
         try:
-            current = in_force(self.written, merged(layers))
+            current = effective_config(self.written, merged(layers))
         except ConfigError as error:
             logger.error("settings of the broker are not applied: %s", error)
             return
         self._report(current, merged(self.layers), merged(layers))
-        for name, bound in beyond_bounds(self.written, merged(layers)).items():
+        for name, bound in clamped_settings(self.written, merged(layers)).items():
             logger.warning("%s is beyond the bounds of the file, so %s counts", name, bound)
         self.layers, self.current = layers, current
         for tell in tuple(self.on_change):

@@ -115,5 +115,5 @@ def test_what_is_set_on_the_running_broker_comes_before_its_file() -> None:
         if entry.name in ("retention.ms", "log.retention.ms"):
             assert (entry.value, entry.source) == ("7", ConfigSource.DYNAMIC_BROKER)
             assert [synonym.value for synonym in entry.synonyms][:3] == ["7", "6", "5"]
-    assert broker.under({"log.retention.ms": "7"}).topic_config({}).retention_ms == 7
-    assert broker.under({"log.retention.ms": "7"}).texts == broker.texts
+    assert broker.with_dynamic({"log.retention.ms": "7"}).topic_config({}).retention_ms == 7
+    assert broker.with_dynamic({"log.retention.ms": "7"}).texts == broker.texts

@@ -6,7 +6,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import (
     check_change,
     check_settings,
-    in_force,
+    effective_config,
     shown,
     usable_settings,
 )
@@ -100,11 +100,11 @@ def test_a_change_that_is_refused(now: dict[str, str], then: dict[str, str]) -> 
 
 
 def test_settings_come_before_the_file_and_listeners_stay_the_files() -> None:
-    config = in_force(FILE, {"message.max.bytes": "7", "listeners": "PLAINTEXT://:1"})
+    config = effective_config(FILE, {"message.max.bytes": "7", "listeners": "PLAINTEXT://:1"})
     assert config.message_max_bytes == 7
     assert config.listeners == FILE.listeners
     assert config.texts == FILE.texts
-    assert in_force(config, {}).message_max_bytes == 7
+    assert effective_config(config, {}).message_max_bytes == 7
 
 
 def test_a_secret_is_not_shown() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.dynamic_settings import beyond_bounds, check_change, in_force
+from odradek.config.dynamic_settings import check_change, clamped_settings, effective_config
 from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 
@@ -122,7 +122,7 @@ FILE = BrokerConfig.from_texts(
 def test_an_assignment_interval_set_while_it_runs_counts() -> None:
     settings = {"group.consumer.assignment.interval.ms": "5"}
     check_change(FILE, {}, settings)
-    assert in_force(FILE, settings).group_consumer_assignment_interval_ms == 5
+    assert effective_config(FILE, settings).group_consumer_assignment_interval_ms == 5
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_a_bound_counts_instead_of_a_setting_that_is_beyond_it_by_now() -> None:
         "group.streams.assignment.interval.ms": "1",
         "message.max.bytes": "7",
     }
-    assert beyond_bounds(FILE, settings) == {
+    assert clamped_settings(FILE, settings) == {
         "group.consumer.assignment.interval.ms": "2000",
         "group.share.assignment.interval.ms": "500",
     }
-    config = in_force(FILE, settings)
+    config = effective_config(FILE, settings)
     assert (config.group_consumer_assignment_interval_ms, config.message_max_bytes) == (2_000, 7)

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.config.broker_config import SERVED_KEYS
-from odradek.config.broker_keys import broker_keys, other_keys
+from odradek.config.broker_keys import broker_keys, unused_keys
 from odradek.config.errors import ConfigError
 from odradek.config.key import ConfigType, Key
 from odradek.config.key_table import read_table
@@ -163,4 +163,4 @@ def test_every_key_has_one_line_of_help() -> None:
 
 
 def test_no_key_is_both_used_and_unused() -> None:
-    assert not SERVED_KEYS.keys() & other_keys().keys()
+    assert not SERVED_KEYS.keys() & unused_keys().keys()

@@ -116,7 +116,7 @@ def test_a_controllers_listener_may_speak_what_it_likes() -> None:
 
 
 def test_a_file_with_only_a_controllers_listener_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"besides controller.listener.names"):
+    with pytest.raises(ConfigError, match=r"not in controller.listener.names"):
         broker(listeners="CONTROLLER://:9093", controller_listener_names="CONTROLLER")
 
 

@@ -63,12 +63,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_config(tmp_path / "none.properties")
 
 
-def test_kafkas_other_keys_get_one_warning_together(load: Load) -> None:
+def test_kafkas_unused_keys_get_one_warning_together(load: Load) -> None:
     loaded = load(
         "num.io.threads=8", "ssl.keystore.location=/x", "super.users=User:a", "rsm.config.a=1"
     )
     assert loaded.warnings == (
-        "ignored, odradek does not use: "
+        "ignored because odradek does not use them: "
         "num.io.threads, ssl.keystore.location, super.users, rsm.config.a",
     )
 
@@ -80,9 +80,9 @@ def test_a_bad_value_of_another_key_is_refused_as_kafka_refuses_it(load: Load) -
 
 def test_a_key_nobody_has_gets_a_warning_with_the_nearest_name(load: Load) -> None:
     assert load("log.retension.ms=5").warnings == (
-        "log.retension.ms is ignored: nobody knows this key; did you mean log.retention.ms?",
+        "log.retension.ms is ignored: unknown key; did you mean log.retention.ms?",
     )
-    assert load("xyzzy=5").warnings == ("xyzzy is ignored: nobody knows this key",)
+    assert load("xyzzy=5").warnings == ("xyzzy is ignored: unknown key",)
 
 
 def test_a_key_of_an_older_kafka_gets_a_warning_that_says_so(load: Load) -> None:
@@ -113,7 +113,7 @@ def test_the_file_of_a_kraft_node_runs_as_it_is(load: Load) -> None:
         "share.coordinator.state.topic.replication.factor=1",
     )
     assert [str(item) for item in loaded.config.open_listeners] == ["PLAINTEXT://:9092"]
-    assert loaded.warnings == ("ignored, odradek does not use: num.network.threads",)
+    assert loaded.warnings == ("ignored because odradek does not use them: num.network.threads",)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_replica_counts_are_clamped_with_a_warning_where_they_were_written(
 ) -> None:
     assert load().warnings == ()
     assert load(f"{name}=1").warnings == ()
-    assert load(f"{name}=3").warnings == (f"{name}=3: one node has one replica, so 1 is used",)
+    assert load(f"{name}=3").warnings == (f"{name}=3: a single node has one replica, so 1 is used",)
 
 
 @pytest.mark.parametrize(

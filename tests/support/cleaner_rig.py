@@ -171,7 +171,7 @@ class CleanerRig:
     def alter(self, **texts: str) -> None:
         """The broker's settings change."""
         changes = {name.replace("_", "."): value for name, value in texts.items()}
-        self.config = self.config.under(changes)
+        self.config = self.config.with_dynamic(changes)
         self.cleaner.update_config(self.config)
 
     def log(self, topic: str = "t", partition: int = 0, **overrides: str) -> PartitionLog:

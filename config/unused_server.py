@@ -1,6 +1,6 @@
-"""Kafka's keys for threads, peers, quorums, quotas and metrics, not used here.
+"""Kafka's keys for threads, other brokers, quorums, quotas and metrics. odradek does not use them.
 
-The form is explained in key_table.py.
+key_table.py explains the form of the table.
 """
 
 TABLE = """\
@@ -15,27 +15,27 @@ num.replica.alter.log.dirs.threads INT null
 queued.max.requests INT 500 1..
     Requests that may wait for a handler thread.
 max.connection.creation.rate INT 2147483647 0..
-    Most new connections per second.
+    Maximum number of new connections per second.
 connection.failed.authentication.delay.ms INT 100 0..
-    How long a failed authentication keeps its connection waiting.
+    How long a connection is kept open after a failed authentication.
 request.timeout.ms INT 30000
-    How long this broker waits for another's answer.
+    How long this broker waits for another broker's response.
 socket.connection.setup.timeout.ms LONG 10000
-    How long this broker first waits for a connection to another.
+    Initial timeout of a connection to another broker.
 socket.connection.setup.timeout.max.ms LONG 30000
-    How long that wait may grow with each failure.
+    Maximum to which that timeout grows with each failure.
 early.start.listeners LIST null
     Listeners opened before the authorizer is ready.
 config.providers LIST ""
-    Classes that fill in ${provider:path:key} in values.
+    Classes that resolve ${provider:path:key} in values.
 controlled.shutdown.enable BOOLEAN true
-    Whether leadership moves away before a broker stops.
+    Whether a broker hands over its leaderships before it stops.
 create.topic.policy.class.name CLASS null
-    Java class that may veto the creation of a topic.
+    Java class that may refuse the creation of a topic.
 alter.config.policy.class.name CLASS null
-    Java class that may veto a change of configuration.
+    Java class that may refuse a change of configuration.
 log.dir.failure.timeout.ms LONG 30000 1..
-    How long a failed directory may stay unreported to the controller.
+    How long the report of a failed directory to the controller may take.
 unstable.api.versions.enable BOOLEAN false internal
     Whether unfinished API versions are served.
 unstable.feature.versions.enable BOOLEAN false internal
@@ -47,11 +47,11 @@ broker.heartbeat.interval.ms INT 2000
 broker.session.timeout.ms INT 9000
     A broker without heartbeats for this long is fenced.
 server.max.startup.time.ms LONG 9223372036854775807 0.. internal
-    Longest time a start may take.
+    Maximum time of a start.
 sasl.mechanism.controller.protocol STRING GSSAPI
-    SASL mechanism towards the controllers.
+    SASL mechanism for connections to the controllers.
 controller.performance.sample.period.ms LONG 60000 100.. internal
-    How often the controller logs its own speed.
+    How often the controller logs its own performance.
 controller.performance.always.log.threshold.ms LONG 2000 0.. internal
     Controller events slower than this are logged.
 metadata.max.idle.interval.ms INT 500 0..
@@ -59,69 +59,69 @@ metadata.max.idle.interval.ms INT 500 0..
 controller.quorum.voters LIST ""
     The controllers of a static quorum, as id@host:port.
 controller.quorum.bootstrap.servers LIST ""
-    Where a dynamic controller quorum is found, as host:port.
+    Addresses of a dynamic controller quorum, as host:port.
 controller.quorum.election.timeout.ms INT 1000 0..
     Time without a leader after which a controller calls an election.
 controller.quorum.fetch.timeout.ms INT 2000 0..
-    Time without a fetch after which a leader or follower gives up.
+    Time without a fetch after which a leader resigns or a follower becomes a candidate.
 controller.quorum.election.backoff.max.ms INT 1000 0..
-    Longest pause between elections.
+    Maximum delay between elections.
 controller.quorum.append.linger.ms INT 25 0..
-    How long the quorum's leader gathers writes before it syncs.
+    How long the quorum's leader collects writes before an fsync.
 controller.quorum.request.timeout.ms INT 2000 0..
     How long a quorum request may take.
 controller.quorum.retry.backoff.ms INT 20 0..
-    Pause before a quorum request is tried again.
+    Delay before a quorum request is retried.
 controller.quorum.auto.join.enable BOOLEAN false
     Whether a controller joins the quorum by itself.
 controller.quorum.fetch.snapshot.max.bytes INT 1048576 1..
-    Most bytes of one FetchSnapshot.
+    Maximum bytes of one FetchSnapshot response.
 controller.quorum.fetch.max.bytes INT 1048576 1..
-    Most bytes of one fetch between controllers.
+    Maximum bytes of one fetch between controllers.
 controller.socket.timeout.ms INT 30000
     Socket timeout between controller and brokers.
 replica.lag.time.max.ms LONG 30000
-    A follower behind for this long leaves the ISR.
+    A follower that lags for this long is removed from the ISR.
 replica.socket.timeout.ms INT 30000
     Socket timeout of a follower's requests.
 replica.socket.receive.buffer.bytes INT 65536
     SO_RCVBUF of a follower's sockets.
 replica.fetch.max.bytes INT 1048576 0..
-    Bytes a follower asks for, per partition.
+    Bytes that a follower requests per partition.
 replica.fetch.wait.max.ms INT 500
-    Longest wait of a follower's fetch.
+    Maximum wait of a follower's fetch.
 replica.fetch.backoff.ms INT 1000 0..
-    Pause of a follower after an error.
+    Delay of a follower after an error.
 replica.fetch.min.bytes INT 1
-    Fewest bytes a follower's fetch waits for.
+    Minimum bytes that a follower's fetch waits for.
 replica.fetch.response.max.bytes INT 10485760 0..
-    Most bytes of one answer to a follower.
+    Maximum bytes of one response to a follower.
 num.replica.fetchers INT 1 1..
     Fetcher threads per source broker.
 fetch.purgatory.purge.interval.requests INT 1000
-    Requests between two purges of waiting fetches.
+    Number of requests between two purges of waiting fetches.
 producer.purgatory.purge.interval.requests INT 1000
-    Requests between two purges of waiting produces.
+    Number of requests between two purges of waiting produces.
 delete.records.purgatory.purge.interval.requests INT 1
-    Requests between two purges of waiting record deletions.
+    Number of requests between two purges of waiting record deletions.
 auto.leader.rebalance.enable BOOLEAN true
-    Whether leadership moves back to preferred replicas.
+    Whether leadership is moved back to preferred replicas.
 leader.imbalance.check.interval.seconds LONG 300 1..
     How often leadership balance is checked.
 unclean.leader.election.interval.ms LONG 300000 1.. internal
-    How often leaderless partitions are looked at.
+    How often partitions without a leader are checked.
 replica.selector.class STRING null
-    Java class that picks the replica a consumer reads from.
+    Java class that selects the replica a consumer reads from.
 follower.fetch.last.tiered.offset.enable BOOLEAN false
     Whether an empty follower starts at the last tiered offset.
 quota.window.num INT 11 1..
-    Samples kept for client quotas.
+    Number of samples for client quotas.
 replication.quota.window.num INT 11 1..
-    Samples kept for replication quotas.
+    Number of samples for replication quotas.
 alter.log.dirs.replication.quota.window.num INT 11 1..
-    Samples kept for quotas on moves between directories.
+    Number of samples for quotas on moves between directories.
 controller.quota.window.num INT 11 1..
-    Samples kept for quotas on changes of metadata.
+    Number of samples for quotas on metadata changes.
 quota.window.size.seconds INT 1 1..
     Length of a sample of client quotas.
 replication.quota.window.size.seconds INT 1 1..
@@ -129,21 +129,21 @@ replication.quota.window.size.seconds INT 1 1..
 alter.log.dirs.replication.quota.window.size.seconds INT 1 1..
     Length of a sample of quotas on moves between directories.
 controller.quota.window.size.seconds INT 1 1..
-    Length of a sample of quotas on changes of metadata.
+    Length of a sample of quotas on metadata changes.
 client.quota.callback.class CLASS null
     Java class that decides client quotas.
 metrics.num.samples INT 2 1..
-    Samples kept per metric.
+    Number of samples per metric.
 metrics.sample.window.ms LONG 30000 1..
     Length of a metric's sample.
 metric.reporters LIST org.apache.kafka.common.metrics.JmxReporter
-    Java classes that are told of metrics.
+    Java classes that receive metrics.
 metrics.recording.level STRING INFO
     Which metrics are recorded: INFO, DEBUG or TRACE.
 kafka.metrics.reporters LIST ""
-    Java classes that are told of the older metrics.
+    Java classes that receive the metrics of the older library.
 kafka.metrics.polling.interval.secs INT 10 1..
     How often those classes poll.
 telemetry.max.bytes INT 1048576 1..
-    Largest push of a client's own metrics.
+    Maximum size of one push of a client's metrics.
 """

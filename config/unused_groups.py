@@ -1,21 +1,21 @@
-"""Kafka's keys for share and streams groups and for transactions, not used yet.
+"""Kafka's keys for share and streams groups and for transactions. odradek does not use them yet.
 
-The form is explained in key_table.py.
+key_table.py explains the form of the table.
 """
 
 TABLE = """\
 group.coordinator.threads INT 4 1..
     Threads of the group coordinator.
 group.coordinator.background.threads INT 2 1..
-    Threads for the group coordinator's slow work.
+    Threads for the group coordinator's background work.
 group.coordinator.append.linger.ms INT -1 -1..
-    How long coordinator writes are gathered; -1: adaptive.
+    How long coordinator writes are collected into one append; -1: adaptive.
 group.coordinator.cached.buffer.max.bytes INT 1048588 524288..
-    Largest buffer the group coordinator keeps for reuse.
+    Maximum size of a buffer that the group coordinator keeps for reuse.
 offsets.load.buffer.size INT 5242880 1..
-    Read size when __consumer_offsets is loaded.
+    Bytes of one read when __consumer_offsets is loaded.
 offsets.commit.timeout.ms INT 5000 1..
-    How long an offset commit may take to be written.
+    How long the write of an offset commit may take.
 group.streams.session.timeout.ms INT 45000 1..
     Session timeout of a streams group's member.
 group.streams.min.session.timeout.ms INT 45000 1..
@@ -29,15 +29,15 @@ group.streams.min.heartbeat.interval.ms INT 5000 1..
 group.streams.max.heartbeat.interval.ms INT 15000 1..
     Upper bound of a streams group's heartbeat interval.
 group.streams.max.size INT 2147483647 1..
-    Most members of one streams group.
+    Maximum number of members of one streams group.
 group.streams.num.standby.replicas INT 0 0..
-    Standby tasks of a streams group.
+    Number of standby replicas of a streams group's tasks.
 group.streams.max.standby.replicas INT 2 0..
-    Upper bound of a streams group's standby tasks.
+    Upper bound of a streams group's number of standby replicas.
 group.streams.initial.rebalance.delay.ms INT 3000 0..
     How long a new streams group waits for more members.
 group.streams.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a streams group.
+    Minimum time between two assignments of a streams group.
 group.streams.min.assignment.interval.ms INT 0 0..
     Lower bound of a streams group's assignment interval.
 group.streams.max.assignment.interval.ms INT 15000 0..
@@ -55,19 +55,19 @@ group.share.min.heartbeat.interval.ms INT 5000 1..
 group.share.max.heartbeat.interval.ms INT 15000 1..
     Upper bound of a share group's heartbeat interval.
 group.share.max.size INT 200 1..1000
-    Most members of one share group.
+    Maximum number of members of one share group.
 group.share.assignors LIST simple not-empty
     The share groups' assignor.
 group.share.assignment.interval.ms INT 1000 0..
-    Least time between two assignments of a share group.
+    Minimum time between two assignments of a share group.
 group.share.min.assignment.interval.ms INT 0 0..
     Lower bound of a share group's assignment interval.
 group.share.max.assignment.interval.ms INT 15000 0..
     Upper bound of a share group's assignment interval.
 group.share.initialize.retry.interval.ms INT 30000 1.. internal
-    Pause before a share partition's setup is tried again.
+    Delay before the initialization of a share partition is retried.
 group.share.delivery.count.limit INT 5 2..10
-    How often a record is delivered before it is given up.
+    How often a record is delivered before it is archived.
 group.share.min.delivery.count.limit INT 2 2..5
     Lower bound of the delivery count limit.
 group.share.max.delivery.count.limit INT 10 5..25
@@ -79,38 +79,38 @@ group.share.min.record.lock.duration.ms INT 15000 1000..30000
 group.share.max.record.lock.duration.ms INT 60000 30000..3600000
     Upper bound of the lock duration.
 group.share.partition.max.record.locks INT 2000 100..10000
-    Most records locked at once in a share partition.
+    Maximum number of locked records in a share partition.
 group.share.min.partition.max.record.locks INT 100 100..2000
     Lower bound of the number of locked records.
 group.share.max.partition.max.record.locks INT 4000 2000..10000
     Upper bound of the number of locked records.
 group.share.max.share.sessions INT 2000 1..
-    Most share sessions at once.
+    Maximum number of share sessions.
 group.share.persister.class.name STRING \
     org.apache.kafka.server.share.persister.DefaultStatePersister internal
-    Java class that keeps the share groups' state.
+    Java class that stores the share groups' state.
 share.fetch.purgatory.purge.interval.requests INT 1000
-    Requests between two purges of waiting share fetches.
+    Number of requests between two purges of waiting share fetches.
 share.coordinator.threads INT 1 1..
     Threads of the share coordinator.
 share.coordinator.load.buffer.size INT 5242880 1..
-    Read size when __share_group_state is loaded.
+    Bytes of one read when __share_group_state is loaded.
 share.coordinator.append.linger.ms INT -1 -1..
-    How long share coordinator writes are gathered; -1: adaptive.
+    How long share coordinator writes are collected into one append; -1: adaptive.
 share.coordinator.write.timeout.ms INT 5000 1..
     How long a share state write may take.
 share.coordinator.cached.buffer.max.bytes INT 1048588 524288..
-    Largest buffer the share coordinator keeps for reuse.
+    Maximum size of a buffer that the share coordinator keeps for reuse.
 share.coordinator.snapshot.update.records.per.snapshot INT 500 0..500
-    Updates between two snapshots of a share partition.
+    Number of updates between two snapshots of a share partition.
 share.coordinator.cold.partition.snapshot.interval.ms INT 300000 1.. internal
-    How often quiet share partitions are snapshotted.
+    How often a snapshot of an inactive share partition is written.
 share.coordinator.state.topic.num.partitions INT 50 1..
-    Partitions of __share_group_state.
+    Number of partitions of __share_group_state.
 share.coordinator.state.topic.replication.factor SHORT 3 1..
-    Replicas of __share_group_state (one node: 1).
+    Number of replicas of __share_group_state (on one node: 1).
 share.coordinator.state.topic.min.isr SHORT 2 1..
-    min.insync.replicas of __share_group_state (one node: 1).
+    min.insync.replicas of __share_group_state (on one node: 1).
 share.coordinator.state.topic.segment.bytes INT 104857600 1..
     segment.bytes of __share_group_state.
 share.coordinator.state.topic.compression.codec INT 0
@@ -118,29 +118,29 @@ share.coordinator.state.topic.compression.codec INT 0
 share.coordinator.state.topic.prune.interval.ms INT 300000 1.. internal
     How often __share_group_state is pruned.
 transaction.state.log.num.partitions INT 50 1..
-    Partitions of __transaction_state.
+    Number of partitions of __transaction_state.
 transaction.state.log.replication.factor SHORT 3 1..
-    Replicas of __transaction_state (one node: 1).
+    Number of replicas of __transaction_state (on one node: 1).
 transaction.state.log.min.isr INT 2 1..
-    min.insync.replicas of __transaction_state (one node: 1).
+    min.insync.replicas of __transaction_state (on one node: 1).
 transaction.state.log.segment.bytes INT 104857600 1..
     segment.bytes of __transaction_state.
 transaction.state.log.load.buffer.size INT 5242880 1..
-    Read size when __transaction_state is loaded.
+    Bytes of one read when __transaction_state is loaded.
 transaction.max.timeout.ms INT 900000 1..
-    Longest transaction timeout a producer may ask for.
+    Maximum transaction timeout that a producer may request.
 transaction.partition.verification.enable BOOLEAN true
-    Whether a transactional write is checked against its transaction.
+    Whether a transactional write is refused if its partition is not in the transaction.
 transaction.abort.timed.out.transaction.cleanup.interval.ms INT 10000 1..
-    How often transactions are looked at for timeout.
+    How often transactions are checked for timeout.
 transaction.remove.expired.transaction.cleanup.interval.ms INT 3600000 1..
-    How often transactional ids are looked at for expiry.
+    How often transactional ids are checked for expiry.
 transaction.two.phase.commit.enable BOOLEAN false
-    Whether a foreign coordinator may hold transactions open.
+    Whether an external coordinator may keep transactions open (two-phase commit).
 transactional.id.expiration.ms INT 604800000 1..
     Time after which an unused transactional id is forgotten.
 add.partitions.to.txn.retry.backoff.ms INT 20 1..
-    Pause before adding a partition to a transaction again.
+    Delay before adding a partition to a transaction is retried.
 add.partitions.to.txn.retry.backoff.max.ms INT 100 0..
-    Longest time that adding a partition is tried.
+    How long adding a partition to a transaction is retried.
 """

@@ -1,7 +1,8 @@
-"""How the keys of share and streams groups hang together, though odradek does not use them yet.
+"""Checks that the keys of share and streams groups agree. odradek does not use them yet.
 
-A file that Apache Kafka would not start with is refused here too. Kafka: GroupCoordinatorConfig,
-ShareGroupConfig.
+A file with which Apache Kafka would not start is refused here, too.
+
+Kafka: GroupCoordinatorConfig, ShareGroupConfig.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from .broker_keys import broker_value
 from .errors import ConfigError, invalid_value
 from .keys_consumer_group import check_intervals
 
-# key -> least, most
+# key -> the keys of its lower and upper bound
 _SHARE_LIMITS = {
     f"group.share.{name}": (f"group.share.min.{name}", f"group.share.max.{name}")
     for name in ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
@@ -19,7 +20,11 @@ _SHARE_LIMITS = {
 
 
 def check(config: BrokerConfig, written: Sequence[str]) -> None:
-    """ConfigError unless the keys of each kind of which some are `written` agree."""
+    """Raise ConfigError if the keys of share or streams groups contradict each other.
+
+    The keys of a kind of group are checked only if the file has one of them: `written` are its
+    unused keys.
+    """
 
     def number(name: str) -> int:
         value = broker_value(config, name)
@@ -39,7 +44,7 @@ def _check_assignors(config: BrokerConfig) -> None:
     name = "group.share.assignors"
     names = broker_value(config, name)
     if names != ("simple",):
-        raise invalid_value(name, config.texts[name], "must be simple, the only one there is")
+        raise invalid_value(name, config.texts[name], "must be simple, the only assignor")
 
 
 def _share_problems(number: Callable[[str], int]) -> Iterator[ConfigError]:
