@@ -1,16 +1,16 @@
-"""What a log holds, whatever its format: a v2 batch, or a message of magic 0 or 1.
+"""Reads batches of any format in a log: a v2 batch, or a message of magic 0 or 1.
 
-A log that is old enough begins with messages of the formats before Kafka 0.11 (message_set.py), and
-goes on with v2 batches, at times within one segment. To a log a message is a small batch: it has an
-offset, a size, a largest timestamp and a checksum. As a BatchHeader it is
+An old log begins with messages of the formats before Kafka 0.11 (message_set.py) and continues with
+v2 batches, sometimes in the same segment. A log treats such a message as a small batch: it has an
+offset, a size, a largest timestamp and a checksum. Its fields in a BatchHeader are
 
-    base offset = last offset   the message's; of a wrapper that of the last message in it
+    base offset = last offset   the message's offset; for a wrapper, that of its last message
     leader epoch, producer      none (-1)
     attributes                  codec and LogAppendTime: the same bits as in v2
-    timestamps                  the message's or the wrapper's; -1 with magic 0
-    record count                1; of a wrapper -1, for only its inside tells
+    timestamps                  those of the message or the wrapper; -1 with magic 0
+    record count                1; for a wrapper -1, because only its content has the number
 
-Where a wrapper begins only its inside tells too: `first_offset`.
+The first offset of a wrapper is also found only in its content: see `first_offset`.
 
 Kafka: LegacyFileChannelRecordBatch, AbstractLegacyRecordBatch.
 """
@@ -38,17 +38,17 @@ from .message_set import MAGIC_V0, MAGIC_V1, SMALLEST_SIZES, LegacyRecord
 from .record import Record, read_records
 
 UNKNOWN_COUNT = -1
-LONGEST_MESSAGE_HEAD = 26  # up to the timestamp of magic 1
-SMALLEST_MESSAGE_BYTES = 26  # of magic 0, with offset and size
+LONGEST_MESSAGE_HEAD = 26  # of magic 1, up to and including the timestamp
+SMALLEST_MESSAGE_BYTES = 26  # of magic 0, including offset and size
 
 _HEAD = struct.Struct(">qiIbB")
 _TIMESTAMP = struct.Struct(">q")
 
 
 def read_any_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch or message at `position`. Raises CorruptRecordError: there is none.
+    """The header of the batch or message at `position`. Raises CorruptRecordError.
 
-    Of a v2 batch nothing but the magic is checked.
+    Nothing but the magic is checked in a v2 batch.
     """
     if len(data) - position > MAGIC_POSITION and data[position + MAGIC_POSITION] == MAGIC_V2:
         return read_header(data, position)
@@ -56,10 +56,10 @@ def read_any_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def read_message_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The head of a message of magic 0 or 1 as a batch's. Raises CorruptRecordError."""
+    """The head of a message of magic 0 or 1, as a BatchHeader. Raises CorruptRecordError."""
     left = len(data) - position
     if left < _HEAD.size:
-        raise CorruptRecordError(f"{left} bytes at byte {position} hold no message")
+        raise CorruptRecordError(f"{left} bytes at byte {position} are too few for a message")
     offset, size, crc, magic, attributes = _HEAD.unpack_from(data, position)
     if magic not in (MAGIC_V0, MAGIC_V1):
         raise CorruptRecordError(f"no batch has magic {magic}")
@@ -68,7 +68,7 @@ def read_message_header(data: Buffer, position: int = 0) -> BatchHeader:
     timestamp_ms = NO_TIMESTAMP
     if magic == MAGIC_V1:
         if left < LONGEST_MESSAGE_HEAD:
-            raise CorruptRecordError(f"{left} bytes at byte {position} hold no message")
+            raise CorruptRecordError(f"{left} bytes at byte {position} are too few for a message")
         (timestamp_ms,) = _TIMESTAMP.unpack_from(data, position + _HEAD.size)
         attributes &= COMPRESSION_MASK | LOG_APPEND_TIME_BIT
     else:
@@ -91,9 +91,9 @@ def read_message_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def read_any_records(batch: Buffer, header: BatchHeader) -> Iterator[Record]:
-    """The records of one whole batch or message whose checksum is known to be right.
+    """The records of one complete batch or message whose checksum has been verified.
 
-    Raises CorruptRecordError: when it is called, or on the way for a record.
+    Raises CorruptRecordError, when it is called or while iterating.
     """
     if header.magic == MAGIC_V2:
         return read_records(batch, header=header)
@@ -101,7 +101,7 @@ def read_any_records(batch: Buffer, header: BatchHeader) -> Iterator[Record]:
 
 
 def first_offset(batch: Buffer, header: BatchHeader) -> int:
-    """The offset of the first record; a wrapper is opened for it. Raises CorruptRecordError."""
+    """The offset of the first record. A wrapper is decompressed. Raises CorruptRecordError."""
     if header.record_count != UNKNOWN_COUNT or header.magic == MAGIC_V2:
         return header.base_offset
     return next(read_any_records(batch, header)).offset

@@ -1,10 +1,13 @@
-"""Kafka's API keys. On the wire: never renumber. Kafka: o.a.k.common.protocol.ApiKeys."""
+"""Kafka's API keys. On the wire: never renumber.
+
+Kafka: org.apache.kafka.common.protocol.ApiKeys.
+"""
 
 from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every request there is; those that Kafka 4 removed (4-7) are left out."""
+    """All requests of Kafka 4.3. Kafka 4 removed the keys 4 to 7."""
 
     PRODUCE = 0
     FETCH = 1

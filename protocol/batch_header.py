@@ -1,17 +1,17 @@
-"""The header of a v2 record batch: 61 bytes, their flags, their checksum.
+"""The header of a v2 record batch: its 61 bytes, its flags and its checksum.
 
 On disk and on the wire: never renumber.
 
     at  size  field                     written by
      0     8  base offset               the broker
-     8     4  batch length              the producer; counts the bytes behind this field
+     8     4  batch length              the producer; the number of bytes after this field
     12     4  partition leader epoch    the broker
-    16     1  magic                     the producer: 2 (this byte lies here in every format)
-    17     4  CRC-32C                   the producer; covers everything from 21 on
+    16     1  magic                     the producer: 2 (at this position in every format)
+    17     4  CRC-32C                   the producer; covers all bytes from 21 on
     21     2  attributes                the producer (see below)
     23     4  last offset delta         the producer
-    27     8  base timestamp            the producer; the delete horizon where bit 6 is set
-    35     8  max timestamp             the producer; the broker for LogAppendTime
+    27     8  base timestamp            the producer; the delete horizon if bit 6 is set
+    35     8  max timestamp             the producer; the broker if LogAppendTime
     43     8  producer id               the producer; -1: not idempotent
     51     2  producer epoch            the producer
     53     4  base sequence             the producer
@@ -20,9 +20,9 @@ On disk and on the wire: never renumber.
 
     attributes: bits 0-2 compression, 3 LogAppendTime, 4 transactional, 5 control, 6 delete horizon
 
-The two fields that the broker stamps on every append lie outside the checksum, so that the batch a
-producer sent is stored as it came: `batch_prefix` makes the first 16 bytes anew, the rest is the
-client's. Only LogAppendTime touches checked bytes (`stamp_log_append_time`).
+The two fields that the broker sets on every append are not covered by the checksum. So the broker
+replaces only the first 16 bytes (`batch_prefix`) and stores the rest as the producer sent it. Only
+LogAppendTime changes bytes that the checksum covers (`stamp_log_append_time`).
 
 Kafka: org.apache.kafka.common.record.internal.DefaultRecordBatch.
 """
@@ -35,11 +35,11 @@ from crc32c import crc32c
 from .compression import Buffer, CompressionType
 
 HEADER_BYTES = 61
-LOG_OVERHEAD = 12  # base offset and batch length: what the length does not count
+LOG_OVERHEAD = 12  # base offset and batch length, which the length does not include
 PREFIX_BYTES = 16  # base offset, batch length, partition leader epoch
 MAGIC_POSITION = 16
 CRC_POSITION = 17
-CHECKED_POSITION = 21  # the checksum covers everything from here on
+CHECKED_POSITION = 21  # the checksum covers all bytes from here on
 MAX_TIMESTAMP_POSITION = 35
 MAGIC_V2 = 2
 
@@ -64,7 +64,7 @@ _INT64 = struct.Struct(">q")
 
 
 class CorruptRecordError(ValueError):
-    """Bytes that claim to be records and are not; the message names what is wrong, and where."""
+    """Bytes are not valid records. The message says what is wrong, and where."""
 
 
 class TooManyRecordsError(CorruptRecordError):
@@ -72,7 +72,7 @@ class TooManyRecordsError(CorruptRecordError):
 
 
 class BatchHeader(NamedTuple):
-    """The header's fields, as they are stored."""
+    """The fields of the header, as stored."""
 
     base_offset: int
     batch_length: int
@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, header included."""
+        """The size of the whole batch, including the header."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """Raises CorruptRecordError for the three ids that name no codec."""
+        """The codec. Raises CorruptRecordError for the ids 5 to 7, which no codec has."""
         try:
             return CompressionType(self.attributes & COMPRESSION_MASK)
         except ValueError:
@@ -113,7 +113,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression_id(self) -> int:
-        """0 to 7; `compression` knows 0 to 4."""
+        """The codec's id, 0 to 7. Only 0 to 4 are codecs."""
         return self.attributes & COMPRESSION_MASK
 
     @property
@@ -130,19 +130,19 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Then the base timestamp is the time after which the cleaner drops tombstones."""
+        """If so, the base timestamp is the time after which the cleaner removes tombstones."""
         return self.attributes & DELETE_HORIZON_BIT != 0
 
     @property
     def last_sequence(self) -> int:
-        """-1 without sequences; after 2**31-1 comes 0."""
+        """The last record's sequence number, wrapped from 2**31-1 to 0; -1 without sequences."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """`sequence` moved on by `increment`, wrapped from 2**31-1 to 0."""
+    """`sequence` plus `increment`, wrapped from 2**31-1 to 0."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
@@ -152,43 +152,44 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The batch header at `position`, unchecked: of older formats only the magic has a meaning.
+    """The batch header at `position`. Its fields are not checked.
 
-    Raises CorruptRecordError when fewer than 61 bytes are there.
+    If the magic is not 2, no other field has a meaning. Raises CorruptRecordError if fewer than 61
+    bytes are left.
     """
     try:
         return BatchHeader._make(HEADER.unpack_from(data, position))
     except struct.error:
         left = len(data) - position
         raise CorruptRecordError(
-            f"a batch header has {HEADER_BYTES} bytes, {left} are left at byte {position}"
+            f"a batch header has {HEADER_BYTES} bytes, but {left} are left at byte {position}"
         ) from None
 
 
 def pack_header(header: BatchHeader) -> bytes:
-    """The 61 bytes of `header`, with the CRC it carries."""
+    """The 61 bytes of `header`, with its CRC unchanged."""
     return HEADER.pack(*header)
 
 
 def batch_crc(batch: Buffer) -> int:
-    """The CRC-32C of one whole batch (header and records, nothing behind them), computed."""
+    """Compute the CRC-32C of exactly one batch, header and records."""
     return crc32c(memoryview(batch)[CHECKED_POSITION:])
 
 
 def check_crc(batch: Buffer, header: BatchHeader) -> None:
-    """Raises CorruptRecordError when the bytes of one whole batch are not what was checksummed."""
+    """Raise CorruptRecordError if the bytes of one batch do not match the CRC in its header."""
     computed = batch_crc(batch)
     if computed != header.crc:
         raise CorruptRecordError(f"stored CRC {header.crc:#010x}, computed {computed:#010x}")
 
 
 def batch_prefix(base_offset: int, batch_length: int, partition_leader_epoch: int) -> bytes:
-    """The 16 bytes that the broker writes in front of what the producer sent from byte 16 on."""
+    """The first 16 bytes, which the broker writes; the producer's bytes from 16 on follow them."""
     return _PREFIX.pack(base_offset, batch_length, partition_leader_epoch)
 
 
 def stamp_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
-    """Give one whole batch the broker's time, in place: attribute bit, max timestamp, CRC."""
+    """Set LogAppendTime in one batch, in place: the attribute bit, the max timestamp, the CRC."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, CHECKED_POSITION)
     _ATTRIBUTES.pack_into(batch, CHECKED_POSITION, attributes | LOG_APPEND_TIME_BIT)
     _INT64.pack_into(batch, MAX_TIMESTAMP_POSITION, timestamp_ms)
@@ -196,5 +197,5 @@ def stamp_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> N
 
 
 def stamp_crc(batch: bytearray | memoryview) -> None:
-    """Compute the checksum of one whole batch and store it."""
+    """Compute the CRC of one batch and store it in its header."""
     _CRC.pack_into(batch, CRC_POSITION, batch_crc(batch))

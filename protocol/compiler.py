@@ -1,14 +1,16 @@
-"""Makes, from a message's declaration, the readers and the writer of one version.
+"""Compiles the declaration of a message into the readers and the writer of one version.
 
-They are generated Python source, made at first use: runs of fixed-size fields become one `struct`
-call, nothing is decided per field at run time, and versions cost nothing.
+They are generated as Python source at first use. Neighbouring fields of fixed size become one
+`struct` call. Versions are resolved when the source is generated, so they cost nothing at run time.
 
-There are two readers. The quick one (quick_reader_source.py) is for good messages of ordinary size.
-Where it stumbles, the careful one (reader_source.py) reads from the start: it trusts no length, for
-slices and counts are held against the bytes that are left, and it alone says what is wrong. It does
-no bookkeeping for that. The traceback says which line of the generated source it was in, the source
-which field that line reads, and the frame's `p` at which byte: the good case pays nothing for the
-clear error of the bad one.
+There are two readers. The quick one (quick_reader_source.py) is for valid messages of ordinary
+size. If it fails, the careful one (reader_source.py) reads the message again from the start. It
+trusts no length: it compares each length and count with the bytes that are left. Only the careful
+reader makes error messages.
+
+For these messages nothing is recorded while reading. The traceback gives the line of the generated
+source, the generator knows which field that line reads, and the variable `p` in the frame is the
+position. So a valid message pays nothing for good error messages.
 """
 
 import struct
@@ -25,15 +27,15 @@ from .source import Source
 READ_ERRORS = (IndexError, struct.error, ValueError)
 WRITE_ERRORS = (EncodeError, struct.error, TypeError, ValueError, AttributeError)
 
-# Large records, and what was written between them.
+# The parts of an encoded message: large records, and the bytes between them.
 Pieces = list[bytearray | memoryview | bytes]
 
 
 class Codec:
-    """The readers and the writer of one version of one message, each compiled at first use."""
+    """The two readers and the writer of one version of a message, each compiled at first use."""
 
     __slots__ = (
-        "_lends_records",
+        "_borrows_records",
         "_message",
         "_quick_read",
         "_read",
@@ -50,29 +52,29 @@ class Codec:
         self._message = message
         self._reader: Source | None = None
         self._writer: Source | None = None
-        self._lends_records = carries_records(message)
+        self._borrows_records = carries_records(message)
         self._quick_read: Callable[..., tuple[Message, int]] = self._compile_quick_reader
         self._read: Callable[..., tuple[Message, int]] = self._compile_reader
         self._write: Callable[..., None] = self._compile_writer
 
     def decode(self, data: bytes | memoryview, position: int = 0) -> tuple[Any, int]:
-        """The message at `position` of `data`, and the position behind it.
+        """Read the message at `position`; returns it and the position after it.
 
-        Raises DecodeError that names message, version, field and byte.
+        Raises DecodeError, which names message, version, field and byte.
         """
         try:
             return self._quick_read(data, position)
         except READ_ERRORS:
-            pass  # the careful reader says what is wrong, or reads what is only out of the ordinary
+            pass  # the careful reader reads unusual messages, and makes the error for bad ones
         try:
             return self._read(data, position)
         except READ_ERRORS as error:
             raise DecodeError(self._explain_read(error)) from None
 
     def write(self, message: Message, out: bytearray, splices: Splices | None) -> None:
-        """Append the message to `out`; records in files are left out, and noted in `splices`.
+        """Append the message to `out`. Records in files are not copied but listed in `splices`.
 
-        Raises EncodeError, which names message, version and field; `out` is then of no use.
+        Raises EncodeError, which names message, version and field. `out` is then incomplete.
         """
         try:
             self._write(message, out, splices, None)
@@ -80,9 +82,9 @@ class Codec:
             raise EncodeError(self._explain_write(error)) from error
 
     def encode(self, message: Message) -> bytes | bytearray:
-        """The message's bytes. Raises EncodeError; records in files cannot be written so."""
+        """The message's bytes. Raises EncodeError, also for a message with records in files."""
         out = bytearray()
-        pieces: Pieces | None = [] if self._lends_records else None
+        pieces: Pieces | None = [] if self._borrows_records else None
         try:
             self._write(message, out, None, pieces)
         except WRITE_ERRORS as error:
@@ -90,15 +92,15 @@ class Codec:
         return out if pieces is None else b"".join(pieces)
 
     def quick_reader_source(self) -> str:
-        """The generated quick reader, to look at."""
+        """The source of the quick reader, for debugging."""
         return QuickReaderSource(self._message, self.version).text
 
     def reader_source(self) -> str:
-        """The generated reader, to look at."""
+        """The source of the careful reader, for debugging."""
         return ReaderSource(self._message, self.version).text
 
     def writer_source(self) -> str:
-        """The generated writer, to look at."""
+        """The source of the writer, for debugging."""
         return QuickWriterSource(self._message, self.version).text
 
     def _compile_quick_reader(self, *arguments: Any) -> tuple[Message, int]:
@@ -126,7 +128,7 @@ class Codec:
         return f"{self.name} v{self.version}: {place}: {reason}"
 
     def _explain_write(self, error: Exception) -> str:
-        if self._writer is None:  # it did not even compile
+        if self._writer is None:  # the writer could not be compiled
             return f"{self.name} v{self.version}: {error}"
         failure = self._writer.failure(error.__traceback__)
         return f"{self.name} v{self.version}: field {failure.path}: {error}"

@@ -1,24 +1,27 @@
-"""Between message sets (magic 0 and 1) and v2 batches, as brokers convert them for old clients.
+"""Converts between message sets (magic 0 and 1) and v2 batches, for old clients.
 
-Up, on Produce v0-2. What a client sent becomes one v2 batch with offsets from 0 on, no producer id,
-and the codec it had; the log stamps LogAppendTime afterwards. Kafka's rules, which are kept:
+**Up-conversion**, for Produce v0-2. A message set becomes one v2 batch with offsets from 0, no
+producer id, and the same codec. The log sets LogAppendTime later. The rules are Kafka's:
 
-    uncompressed messages, however many, become one batch
-    a wrapper must be alone in its set; another message beside it is INVALID_RECORD
-    all messages have the magic of the first, those in a wrapper included: INVALID_RECORD
-    a checksum that is wrong, without or within: CORRUPT_MESSAGE
-    a wrapper in a wrapper, an empty one, zstd or an unknown codec: INVALID_RECORD
-    LogAppendTime from a client, where the topic has that or the message no time: INVALID_TIMESTAMP
-    a last message that is cut off is trimmed
+- All uncompressed messages of a set become one batch.
+- A wrapper must be the only message of its set, else INVALID_RECORD.
+- All messages must have the magic of the first, also those in a wrapper, else INVALID_RECORD.
+- A wrong checksum, outside or inside a wrapper, is CORRUPT_MESSAGE.
+- A wrapper in a wrapper, an empty wrapper, zstd and an unknown codec are INVALID_RECORD.
+- LogAppendTime set by a client is INVALID_TIMESTAMP, if the topic has LogAppendTime or the message
+  has no timestamp.
+- An incomplete last message is dropped.
 
-Down, on Fetch v0-3. Batches become messages with the offsets they have; what old formats have no
-place for is lost: headers, producers, and with magic 0 the times. Control batches are left out, and
-transactional records stay, aborted ones too. A batch of a low enough magic stays as it is. zstd is
-refused with UNSUPPORTED_COMPRESSION_TYPE, unless something lies before it: then the client gets
-that, and the error when it asks for the rest. Checksums are checked, which Kafka leaves out: the
-new ones would hide what happened to the old bytes.
+**Down-conversion**, for Fetch v0-3. Batches become messages with the same offsets. What old formats
+cannot store is lost: headers, producers, and with magic 0 the timestamps. Control batches are left
+out. Transactional records are kept, also aborted ones. A batch whose magic is low enough is not
+converted. A zstd batch is refused with UNSUPPORTED_COMPRESSION_TYPE. If batches precede it, the
+client gets those, and the error when it asks for the rest.
 
-Kafka: LogValidator (4.3 still has the way up); RecordsUtil and LazyDownConversionRecords (3.9).
+Checksums are verified before conversion, which Kafka does not do. The converted messages get new
+checksums, which would hide that the old bytes were damaged.
+
+Kafka: LogValidator (4.3 still converts up); RecordsUtil and LazyDownConversionRecords (3.9).
 """
 
 import struct
@@ -43,12 +46,12 @@ from .message_set import SMALLEST_SIZES, InvalidRecordError, LegacyRecord
 from .record import MAX_INT64, Record, read_records
 from .record_batch import build_batch
 
-MAX_INPUT_BYTES = 128 << 10  # what Kafka converts down in one step
+MAX_INPUT_BYTES = 128 << 10  # Kafka's limit for one step of down-conversion
 
 _OFFSET = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
 _SIZE_POSITION = 8
-_ATTRIBUTES_POSITIONS = (17, 17, 22)  # by magic: the byte that names the codec
+_ATTRIBUTES_POSITIONS = (17, 17, 22)  # by magic: the byte with the codec's id
 
 
 def convert_up(
@@ -60,13 +63,13 @@ def convert_up(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     max_messages: int = NO_LIMIT,
 ) -> bytearray:
-    """One v2 batch of a produced message set; empty when no whole message is in it.
+    """Convert a produced message set to one v2 batch; empty if the set has no complete message.
 
-    `compression` is that of the topic, None keeps the producer's. `log_append_time`: the topic has
-    it. `max_message_bytes` bounds each message as it came; the batch is the log's to measure.
-    `max_bytes` and `max_messages` are those of `read_message_set`.
+    `compression` is the topic's codec; None keeps the producer's. `log_append_time`: whether the
+    topic uses LogAppendTime. `max_message_bytes` limits each message as sent; the log checks the
+    size of the batch. `max_bytes` and `max_messages` are those of `read_message_set`.
     Raises ApiError with INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE, and
-    CorruptRecordError where bytes are broken (CORRUPT_MESSAGE); its kind TooManyRecordsError.
+    CorruptRecordError for damaged bytes (CORRUPT_MESSAGE); its kind TooManyRecordsError.
     """
     try:
         codec = _checked_codec(data, max_message_bytes, max_messages)
@@ -84,14 +87,14 @@ def convert_up(
 def _checked_codec(
     data: Buffer, max_message_bytes: int | None, max_messages: int
 ) -> CompressionType | None:
-    """The set's codec, when its outer messages are sound and go together; None of an empty set."""
+    """Check the outer messages of a set; returns their codec, or None for an empty set."""
     codec, magics = None, set()
     alone = True
     for entry in read_entries(data, max_messages=max_messages):
         if max_message_bytes is not None and entry.size_bytes > max_message_bytes:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a message of {entry.size_bytes} bytes is over {max_message_bytes}",
+                f"a message of {entry.size_bytes} bytes is larger than {max_message_bytes}",
             )
         check_entry_crc(data, entry)
         magics.add(entry.magic)
@@ -108,7 +111,7 @@ def _as_v2(records: Iterable[LegacyRecord], *, log_append_time: bool) -> Iterato
     for index, record in enumerate(records):
         timestamp_ms = record.timestamp_ms
         if timestamp_ms < NO_TIMESTAMP:
-            raise _invalid_time(f"record {index}: {timestamp_ms} is no timestamp")
+            raise _invalid_time(f"record {index}: {timestamp_ms} is not a timestamp")
         if record.is_log_append_time and (log_append_time or timestamp_ms == NO_TIMESTAMP):
             raise _invalid_time(f"record {index}: a producer may not set LogAppendTime")
         yield Record(record.key, record.value, timestamp_ms)
@@ -127,14 +130,15 @@ def convert_down(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     max_records: int = NO_LIMIT,
 ) -> bytes:
-    """Stored batches of any magic as a message set of magic 0 or 1, without a last one cut off.
+    """Convert stored batches of any magic to a message set of magic 0 or 1.
 
-    Records before `first_offset` are left out where their batch is not compressed: versions of
-    librdkafka rely on it. Reading ends before the batch with which more than `max_input_bytes`
-    would have been read, but not before there is a message. Empty when no batch holds any record.
-    `max_bytes` is what one batch may unpack to, `max_records` what all v2 batches may hold.
-    Raises ApiError with UNSUPPORTED_COMPRESSION_TYPE, CorruptRecordError; its kind
-    TooManyRecordsError where the first batch with a message is above one of these.
+    An incomplete last batch is ignored. Records before `first_offset` are left out of uncompressed
+    batches, because some versions of librdkafka rely on it. The conversion stops before the batch
+    that would exceed `max_input_bytes`, but never before the first message. The result is empty if
+    no batch has a record. `max_bytes` limits the unpacked size of one batch, `max_records` the
+    records of all v2 batches.
+    Raises ApiError with UNSUPPORTED_COMPRESSION_TYPE, and CorruptRecordError; its kind
+    TooManyRecordsError if the first batch with a message exceeds a limit.
     """
     view = memoryview(batches)
     out = bytearray()
@@ -161,7 +165,7 @@ def _record_count(batch: memoryview) -> int:
 
 
 def _split(view: memoryview) -> Iterator[memoryview]:
-    """Each whole batch, or message of an older magic."""
+    """The complete batches and messages of any magic, one by one."""
     position = 0
     while len(view) - position > MAGIC_POSITION:
         (size,) = _SIZE.unpack_from(view, position + _SIZE_POSITION)
@@ -225,9 +229,9 @@ def _rebuilt(
 
 
 def _kept(records: Iterable[Record], first_offset: int) -> Iterator[Record]:
-    """Those from `first_offset` on; a time that only v2 can have becomes none.
+    """The records from `first_offset` on. Timestamps below -1, which only v2 allows, become -1.
 
-    The offsets are those of a producer's own bytes, which may not have been read until now.
+    The offsets are checked here: they are a producer's bytes, which nobody may have parsed before.
     """
     last_offset = -1
     for index, record in enumerate(records):

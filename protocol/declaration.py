@@ -1,4 +1,4 @@
-"""What a declaration says, taken apart: the fields of a struct, in the order of the wire."""
+"""Reads the declaration of a struct: its fields, in the order in which they are encoded."""
 
 import types
 from collections.abc import Iterator
@@ -27,7 +27,8 @@ class ListOf(NamedTuple):
 
 Wire = WireType | type[Struct] | ListOf
 
-MANY = 3  # so many items make it worth to remember how the first one ended
+# Arrays with at least this many items reuse the end of their first item: see `split_tail`.
+REUSE_FROM = 3
 
 
 class Field(NamedTuple):
@@ -39,20 +40,20 @@ class Field(NamedTuple):
     nullable: VersionRange
     tag: Tag | None
     is_ignorable: bool
-    default: object  # msgspec.NODEFAULT where the declaration has none
+    default: object  # msgspec.NODEFAULT without a default
 
     def tag_in(self, version: int) -> int | None:
-        """The tag number under which the field travels in `version`, if it does."""
+        """The field's tag number in `version`; None if it is not a tagged field there."""
         return self.tag.number if self.tag and version in self.tag.versions else None
 
     @property
     def may_be_null(self) -> bool:
-        """Whether it may be, in some version."""
+        """Whether some version allows null."""
         return self.nullable != NO_VERSIONS
 
     @property
     def fixed(self) -> WireType | None:
-        """The wire type, where its size is known beforehand."""
+        """The wire type if it has a fixed size, else None."""
         return self.wire if isinstance(self.wire, WireType) and self.wire.size else None
 
 
@@ -62,32 +63,32 @@ def fields_of(declared: type[Struct]) -> tuple[Field, ...]:
     annotations: dict[str, Any] = {}
     for base in reversed(declared.__mro__):
         annotations |= getattr(base, "__annotations__", {})
-    # msgspec knows its own structs; to type checkers ours are not (see schema.Struct).
+    # At run time these are msgspec structs; type checkers do not know it (see schema.Struct).
     made: tuple[msgspec.structs.FieldInfo, ...] = msgspec.structs.fields(declared)  # type: ignore[arg-type]
     return tuple(_field(item, annotations[item.name]) for item in made)
 
 
 def _field(made: msgspec.structs.FieldInfo, annotation: Any) -> Field:
     _, metadata, is_optional = _unfold(annotation)
-    said = {type(item): item for item in metadata}
+    markers = {type(item): item for item in metadata}
     nullable = NO_VERSIONS
     if is_optional:
-        first = said[NullSince].version if NullSince in said else 0
+        first = markers[NullSince].version if NullSince in markers else 0
         nullable = VersionRange(first, ALL_VERSIONS.highest)
-    is_fresh = made.default_factory is not msgspec.NODEFAULT
+    has_factory = made.default_factory is not msgspec.NODEFAULT
     return Field(
         name=made.name,
         wire=_wire_type(annotation),
-        versions=said.get(VersionRange, ALL_VERSIONS),
+        versions=markers.get(VersionRange, ALL_VERSIONS),
         nullable=nullable,
-        tag=said.get(Tag),
-        is_ignorable=Ignorable in said,
-        default=made.default_factory() if is_fresh else made.default,
+        tag=markers.get(Tag),
+        is_ignorable=Ignorable in markers,
+        default=made.default_factory() if has_factory else made.default,
     )
 
 
 def _unfold(annotation: Any) -> tuple[Any, list[Any], bool]:
-    """The bare type, the metadata, and whether None is allowed."""
+    """Split an annotation into the bare type, the metadata, and whether None is allowed."""
     metadata: list[Any] = []
     is_optional = False
     while True:
@@ -98,7 +99,7 @@ def _unfold(annotation: Any) -> tuple[Any, list[Any], bool]:
         elif origin in (Union, types.UnionType) and type(None) in get_args(annotation):
             is_optional = True
             rest = [member for member in get_args(annotation) if member is not type(None)]
-            annotation = rest[0] if len(rest) == 1 else Union[tuple(rest)]  # noqa: UP007 # made at run time
+            annotation = rest[0] if len(rest) == 1 else Union[tuple(rest)]  # noqa: UP007 - a tuple made at run time
         else:
             return annotation, metadata, is_optional
 
@@ -115,22 +116,22 @@ def _wire_type(annotation: Any) -> Wire:
         return ListOf(item)
     if isinstance(bare, type) and issubclass(bare, Struct):
         return bare
-    raise TypeError(f"{annotation} names no wire type")
+    raise TypeError(f"{annotation} has no wire type")
 
 
-# The fields that a version has, each with the tag under which it travels, if it does.
-Present = list[tuple[Field, int | None]]
+# The fields of a version, each with its tag number, or None if it is not tagged.
+PresentFields = list[tuple[Field, int | None]]
 
 
 def present_fields(declared: type[Struct], version: int) -> Iterator[tuple[Field, int | None]]:
-    """The fields that `version` has, with the tag under which each travels."""
+    """The fields of `version`, each with its tag number or None."""
     for field in fields_of(declared):
         if version in field.versions:
             yield field, field.tag_in(version)
 
 
 def cut_fields(declared: type[Struct], version: int) -> tuple[Field, ...]:
-    """The fields that `version` does not have, or of which it lacks a part."""
+    """The fields that `version` cannot carry, or not completely."""
     return tuple(
         field
         for field in fields_of(declared)
@@ -143,25 +144,28 @@ def _lacks_a_part(wire: Wire, version: int) -> bool:
     return not isinstance(item, WireType) and bool(cut_fields(item, version))
 
 
-def parted(present: Present, version: int) -> tuple[list[Field], Present]:
-    """The fields of an item in an array, and those at its end that are often as in the first item.
+def split_tail(present: PresentFields, version: int) -> tuple[list[Field], PresentFields]:
+    """Split the fields of an array's item into a head, and a tail that often repeats.
 
-    These are lists of numbers, what may be null, error codes, flags, and then all tagged fields.
-    There are none where not one of them is of variable size, or where a value could not be shared.
+    In many arrays the items end with the same values: the replicas of a topic's partitions, an
+    empty error message, no tagged fields. The quick reader and writer handle such a tail only once,
+    for the first item. The tail consists of lists of numbers, nullable fields, error codes and
+    flags, and then all tagged fields. It is empty if all its fields have a fixed size, because
+    then it saves nothing, or if a value is mutable and so cannot be shared.
     """
     untagged = [field for field, tag in present if tag is None]
-    tagged: Present = [(field, tag) for field, tag in present if tag is not None]
+    tagged: PresentFields = [(field, tag) for field, tag in present if tag is not None]
     start = len(untagged)
-    while start and _is_habitual(untagged[start - 1], version):
+    while start and _often_repeats(untagged[start - 1], version):
         start -= 1
     while start < len(untagged) and untagged[start].fixed:
-        start += 1  # it is read and written at once with those before it
+        start += 1  # one `struct` call handles it together with the fixed fields before it
     if start == len(untagged) or not all(_is_immutable(field.wire) for field, _ in tagged):
         return untagged, []
     return untagged[:start], [*((field, None) for field in untagged[start:]), *tagged]
 
 
-def _is_habitual(field: Field, version: int) -> bool:
+def _often_repeats(field: Field, version: int) -> bool:
     if isinstance(field.wire, ListOf):
         return isinstance(field.wire.item, WireType)
     if field.fixed:
@@ -177,7 +181,7 @@ def _is_immutable(wire: Wire) -> bool:
 
 
 def carries_records(wire: Wire) -> bool:
-    """Whether records lie in it: bytes that are borrowed, not copied."""
+    """Whether it contains records, which are borrowed from the buffer and not copied."""
     if isinstance(wire, ListOf):
         return carries_records(wire.item)
     if isinstance(wire, WireType):
@@ -186,7 +190,7 @@ def carries_records(wire: Wire) -> bool:
 
 
 def smallest_size(wire: Wire, version: int, *, is_flexible: bool) -> int:
-    """The fewest bytes a value takes: what a count may promise is held against it."""
+    """The smallest encoded size of a value, to check whether a count can be true."""
     if isinstance(wire, ListOf):
         return 1 if is_flexible else 4
     if isinstance(wire, WireType):
@@ -195,6 +199,10 @@ def smallest_size(wire: Wire, version: int, *, is_flexible: bool) -> int:
     for field, tag in present_fields(wire, version):
         if tag is not None:
             continue
-        is_flag = isinstance(field.wire, type) and version in field.nullable  # null: one byte
-        total += 1 if is_flag else smallest_size(field.wire, version, is_flexible=is_flexible)
+        is_nullable_struct = isinstance(field.wire, type) and version in field.nullable
+        total += (
+            1  # the byte that says null
+            if is_nullable_struct
+            else smallest_size(field.wire, version, is_flexible=is_flexible)
+        )
     return max(total, 1)

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the one exception that carries them.
+"""Kafka's error codes, and the exception for them.
 
 On the wire: never renumber. Kafka: org.apache.kafka.common.protocol.Errors.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.3, by Kafka's names."""
+    """Every error code of Kafka 4.3, with Kafka's name."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -147,9 +147,11 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """A refusal that the client is told of: raised where the fault is known, answered once per API.
+    """An error that is returned to the client as an error code.
 
-    `message` names what is wrong and the values; it reaches the client where the response has room.
+    It is raised where the error is detected, and converted to a response in one place per API.
+    `message` says what is wrong, with the values. The client gets it if the response has a field
+    for it.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:

@@ -1,8 +1,10 @@
-"""Frames: four bytes of length before every request and response, and what is no frame at all.
+"""Checks frames: every request and response is preceded by its length in four bytes.
 
-A length that cannot be is found before a byte of the frame is kept. It is most often not a broken
-Kafka client but somebody who speaks another protocol: "GET " read as a length is 1.2 GB. So the log
-line says what it was. Kafka: org.apache.kafka.common.network.NetworkReceive.
+An impossible length is refused before any byte of the frame is stored. It rarely comes from a
+broken Kafka client, and most often from a client of another protocol: "GET " read as a length is
+1.2 GB. So `describe_foreign_bytes` recognizes other protocols, for the log line.
+
+Kafka: org.apache.kafka.common.network.NetworkReceive.
 """
 
 LENGTH_BYTES = 4
@@ -29,7 +31,7 @@ _SSL2_CLIENT_HELLO = 0x01
 
 
 class FrameError(Exception):
-    """A length prefix that no frame can have."""
+    """The length prefix is not one that a frame may have."""
 
 
 def check_frame_size(size_bytes: int, max_bytes: int) -> None:
@@ -43,9 +45,9 @@ def check_frame_size(size_bytes: int, max_bytes: int) -> None:
 
 
 def describe_foreign_bytes(first: bytes) -> str | None:
-    """What a connection that begins with these bytes speaks, if it is known not to be Kafka.
+    """The protocol of a connection that begins with these bytes; None if it is not recognized.
 
-    `first` begins with the length prefix; sixteen bytes are enough. Used for a log line only.
+    `first` includes the length prefix; sixteen bytes are enough. Used for a log line only.
     """
     kind = _foreign_protocol(first)
     return f"that was {kind}" if kind else None
@@ -64,7 +66,7 @@ def _foreign_protocol(first: bytes) -> str | None:
 
 
 def _tls(first: bytes) -> str | None:
-    """A TLS record by its type and version 3.x, or the hello of SSL 2, which some still send."""
+    """Recognize a TLS record by its type and version 3.x, or an SSL 2 hello (still in use)."""
     if len(first) < LENGTH_BYTES:
         return None
     if first[0] == _TLS_HANDSHAKE and first[1] == 3:

@@ -1,4 +1,4 @@
-"""What stands before every request and response: who asks what, and which answer belongs to it.
+"""The headers of requests and responses.
 
     request v1                           request v2        response v0           response v1
     api_key            int16             as v1, then       correlation_id int32  as v0, then
@@ -6,11 +6,12 @@
     correlation_id     int32
     client_id          nullable string (always with a 16-bit length, so that any broker can read it)
 
-Which header belongs to a request follows from its API key and version: v2 from the first flexible
-version on. So the headers of requests that we do not serve can be read too, which is needed to name
-them in the log, and to answer ApiVersions in a version that is yet to come. Its response always has
-header v0: a client reads it before it knows what we speak (KIP-511). Version 0 of the removed
-ControlledShutdown is the one request whose header (v0) ends before the client id.
+The API key and version of a request determine its header: v2 from the first flexible version on. So
+the headers of requests that the broker does not serve can be read, too. This is needed to name them
+in the log, and to answer ApiVersions in an unknown future version. The response to ApiVersions
+always has header v0, because a client reads it before it knows which versions the broker supports
+(KIP-511). One request has header v0, without a client id: version 0 of the removed
+ControlledShutdown.
 
 Kafka: org.apache.kafka.common.requests.RequestHeader, the generated ApiMessageType.
 """
@@ -23,13 +24,13 @@ from .api_keys import ApiKey
 from .primitives import skip_tags
 from .schema import DecodeError
 
-CONTROLLED_SHUTDOWN = 7  # as an API it is gone
+CONTROLLED_SHUTDOWN = 7  # the key of a removed API
 
 _NEVER = 0x7FFF
-# The first flexible version of each API, on the wire: never renumber. Not asked of the message
-# classes, because it is needed for APIs whose classes are not loaded.
+# The first flexible version of each API. On the wire: never renumber. This is not read from the
+# message classes, because it is needed also for APIs whose classes are not loaded.
 _FIRST_FLEXIBLE = {
-    **dict.fromkeys(range(45, 95), 0),  # all newer ones but these:
+    **dict.fromkeys(range(45, 95), 0),  # the following lines override some of these
     **dict.fromkeys([27, 44, 48, 49, 53, 54], 1),
     **dict.fromkeys([21, 22, 29, 30, 31, *range(33, 44)], 2),
     **dict.fromkeys([10, 16, 18, 24, 25, 26, 28], 3),
@@ -48,7 +49,7 @@ _FIXED = struct.Struct(">hhih")
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
-    """The header of a request. A null client id is an empty one, as in Kafka."""
+    """The header of a request. A null client id becomes an empty one, as in Kafka."""
 
     api_key: int
     api_version: int
@@ -57,14 +58,14 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 def has_flexible_response_header(api_key: ApiKey, is_flexible: bool) -> bool:
-    """Whether tagged fields end the response's header, when they end the response itself."""
+    """Whether the header of a response ends with tagged fields."""
     return is_flexible and api_key is not ApiKey.API_VERSIONS
 
 
 def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHeader, int]:
-    """The header at `position`, and the position of the request's own fields.
+    """Read the header at `position`; returns it and the position of the request's own fields.
 
-    Of an API that nobody knows, what follows the client id is left unread. Raises DecodeError.
+    For an unknown API nothing after the client id is read. Raises DecodeError.
     """
     limit = len(data)
     try:
@@ -83,7 +84,7 @@ def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHea
         elif api_key == CONTROLLED_SHUTDOWN and api_version == 0:
             client_id, end = "", position + 8
     except (struct.error, IndexError):
-        raise DecodeError(f"request of {limit - position} bytes: its header is cut") from None
+        raise DecodeError(f"request of {limit - position} bytes: its header is cut off") from None
     except ValueError as error:
         raise DecodeError(f"request of {limit - position} bytes: header: {error}") from None
     return RequestHeader(api_key, api_version, correlation_id, client_id), end

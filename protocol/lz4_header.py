@@ -1,15 +1,16 @@
-"""The header checksum of LZ4 frames, as the oldest Kafka clients got it wrong (KAFKA-3160).
+"""Corrects the header checksum of LZ4 frames from the oldest Kafka clients (KAFKA-3160).
 
     at  size  field
      0     4  frame magic 0x184D2204, little-endian
-     4     1  flags: bit 3 says that a content size is there; Kafka knows no dictionary id (bit 0)
+     4     1  flags: bit 3 for a content size; Kafka never has a dictionary id (bit 0)
      5     1  block size
      6   0/8  content size
-     .     1  header checksum: the second byte of the XXH32 of all since byte 4
+     .     1  header checksum: the second byte of the XXH32 of all bytes from 4 on
 
-Until 0.10 Kafka took the frame magic into the sum. Its successors write that wrong sum in messages
-of magic 0, because old clients expect it, and the right one in all others; in magic 0 they read
-frames with any sum. Our decoder refuses a wrong one, so it is given a frame that was put right.
+Before 0.10, Kafka included the frame magic in the checksum, which is wrong. Later versions write
+the wrong checksum in messages of magic 0, because old clients expect it, and the right one in all
+others. When they read magic 0 they accept any checksum. The LZ4 library used here refuses a wrong
+one, so it is given a corrected frame.
 
 Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream, Lz4BlockInputStream.
 """
@@ -24,24 +25,24 @@ _DESCRIPTOR_BYTES = 2  # flags and block size
 _CONTENT_SIZE_BYTES = 8
 _CONTENT_SIZE_FLAG = 0x08
 _DICTIONARY_FLAG = 0x01
-# XXH32's constants, and its word.
+# The constants of XXH32, and its words.
 _P1, _P2, _P3, _P4, _P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 _WORD = struct.Struct("<I")
 _MASK = 0xFFFFFFFF
 
 
 def with_old_checksum(frame: Buffer) -> bytes:
-    """The frame as messages of magic 0 carry it: its header summed from the frame magic on."""
+    """The frame with the wrong checksum that messages of magic 0 have."""
     return _with_checksum(frame, summed_from=0)
 
 
 def with_right_checksum(frame: Buffer) -> bytes:
-    """The frame as every decoder reads it; bytes that are no frame come back as they are."""
+    """The frame with the right checksum. Bytes that are not an LZ4 frame are returned unchanged."""
     return _with_checksum(frame, summed_from=_FLAGS_POSITION)
 
 
 def _with_checksum(frame: Buffer, *, summed_from: int) -> bytes:
-    fixed = bytearray(frame)  # a copy: one byte changes, and the buffer is someone else's
+    fixed = bytearray(frame)  # a copy, because one byte changes and the buffer is borrowed
     position = _checksum_position(fixed)
     if position is not None:
         fixed[position] = _short_xxh32(bytes(fixed[summed_from:position])) >> 8 & 0xFF
@@ -49,7 +50,7 @@ def _with_checksum(frame: Buffer, *, summed_from: int) -> bytes:
 
 
 def _checksum_position(frame: bytearray) -> int | None:
-    """None when this is no LZ4 frame that Kafka reads, or one that ends inside its header."""
+    """The position of the checksum; None if this is not an LZ4 frame, or its header is cut off."""
     if not frame.startswith(_FRAME_MAGIC) or len(frame) <= _FLAGS_POSITION:
         return None
     flags = frame[_FLAGS_POSITION]
@@ -61,7 +62,7 @@ def _checksum_position(frame: bytearray) -> int | None:
 
 
 def _short_xxh32(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes; from there on it would start otherwise."""
+    """XXH32 with seed 0, for fewer than 16 bytes only; for more the algorithm differs."""
     words = len(data) & ~3
     acc = _P5 + len(data)
     for (word,) in _WORD.iter_unpack(data[:words]):

@@ -1,27 +1,29 @@
-"""The messages of a message set: how Kafka kept records before 0.11 (magic 0, and 1 since 0.10).
+"""Reads message sets, Kafka's record format before 0.11: magic 0, and magic 1 since 0.10.
 
 On disk and on the wire: never renumber.
 
     at  size  field
      0     8  offset
-     8     4  size            counts the bytes behind this field
-    12     4  CRC-32          covers everything from 16 on
-    16     1  magic           0 or 1 (this byte lies here in every format)
+     8     4  size            the number of bytes after this field
+    12     4  CRC-32          covers all bytes from 16 on
+    16     1  magic           0 or 1 (at this position in every format)
     17     1  attributes      bits 0-2 compression; with magic 1 bit 3: LogAppendTime
     18     8  timestamp       with magic 1 only; -1: none
      .     4  key size        negative: null; then the key
      .     4  value size      negative: null; then the value
 
-A set is such messages behind each other, without a frame: in an answer to a Fetch the last may be
-cut off. To compress is to put a whole set into the value of one message, its wrapper, once:
+A set is a sequence of such messages without a frame. In a Fetch response the last one may be cut
+off. Compression puts a whole set into the value of one message, the wrapper. It is not nested:
 
-    magic 0   the messages inside carry their own offsets
-    magic 1   they are numbered from 0, and the wrapper carries the offset of the last (KIP-31).
-              Some versions of librdkafka send a wrapper with 0: then they count as they are.
-              A wrapper with LogAppendTime gives its time to all that is in it (KIP-32)
+    magic 0   the messages inside have their own offsets
+    magic 1   the messages inside have the offsets 0, 1, 2, …, and the wrapper has the offset of the
+              last one (KIP-31). Some versions of librdkafka send a wrapper with offset 0; then the
+              inner offsets are used unchanged.
+              The timestamp of a wrapper with LogAppendTime applies to all messages inside (KIP-32).
 
-Neither zstd nor another magic inside is allowed. LZ4 of magic 0 has its quirk: lz4_header.py.
-Nothing is trusted: errors name the message and the byte at which it begins.
+zstd is not allowed, and the messages inside must have the magic of the wrapper. LZ4 with magic 0
+has a wrong checksum: see lz4_header.py. All fields are checked; errors name the message and the
+byte at which it begins.
 
 Kafka: LegacyRecord, AbstractLegacyRecordBatch, ByteBufferLogInputStream.
 """
@@ -55,9 +57,9 @@ from .record import MAX_INT64, MIN_INT64
 MAGIC_V0 = 0
 MAGIC_V1 = 1
 
-# What the size must count at least: CRC, magic, attributes, timestamp, key size, value size.
+# By magic, the smallest size field: CRC, magic, attributes, timestamp, key size, value size.
 SMALLEST_SIZES = (14, 22)
-LARGEST_SIZE = 0x7FFFFFFF - LOG_OVERHEAD  # a message has less than 2 GiB in all
+LARGEST_SIZE = 0x7FFFFFFF - LOG_OVERHEAD  # a whole message is smaller than 2 GiB
 _CONTENT_POSITIONS = (18, 26)
 _HEAD = struct.Struct(">qiIBB")
 _SIZE = struct.Struct(">i")
@@ -66,11 +68,11 @@ _SIZE_POSITION = 8
 
 
 class InvalidRecordError(CorruptRecordError):
-    """Sound bytes that say what a message set may not. Kafka: InvalidRecordException."""
+    """The bytes are intact but not allowed in a message set. Kafka: InvalidRecordException."""
 
 
 class LegacyRecord(NamedTuple):
-    """One record of a message set, with the offset and the time that a reader gives it."""
+    """One record of a message set, with its final offset and timestamp."""
 
     key: bytes | None
     value: bytes | None
@@ -81,12 +83,12 @@ class LegacyRecord(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The head of one message of a set: a record by itself, or the wrapper of several."""
+    """The head of one message of a set: a single record, or a wrapper."""
 
-    number: int  # in its set, from 0 on
+    number: int  # in its set, from 0
     position: int
     offset: int
-    size_bytes: int  # all of it, with offset and size
+    size_bytes: int  # of the whole message, including offset and size
     crc: int
     magic: int
     attributes: int
@@ -98,7 +100,7 @@ class Entry(NamedTuple):
 
     @property
     def compression(self) -> CompressionType:
-        """Raises InvalidRecordError for zstd, and for the three ids that name no codec."""
+        """The codec. Raises InvalidRecordError for zstd and for the unknown ids 5 to 7."""
         codec = self.attributes & COMPRESSION_MASK
         if codec > CompressionType.LZ4:
             raise InvalidRecordError(
@@ -113,9 +115,10 @@ class Entry(NamedTuple):
 
 
 class MessageSet:
-    """The bytes of one set, the outer one or that of a wrapper; `place` begins its errors.
+    """The bytes of one set: an outer set, or the content of a wrapper.
 
-    Where it has more than `max_messages` its walks end with TooManyRecordsError.
+    `place` is the beginning of its error messages. Its walks raise TooManyRecordsError when there are
+    more than `max_messages`.
     """
 
     __slots__ = ("_data", "_max_messages", "_place")
@@ -137,7 +140,7 @@ class MessageSet:
             raise self._corrupt(number, position, "it is cut off")
 
     def _entry(self, number: int, position: int) -> Entry | None:
-        """None where the bytes end before or inside it."""
+        """The head of the message at `position`; None if the bytes end before the message does."""
         data = self._data
         left = len(data) - position
         if left < LOG_OVERHEAD:
@@ -164,7 +167,7 @@ class MessageSet:
         if magic > MAGIC_V2:
             raise self._corrupt(number, position, f"magic {magic} is not known")
         if magic == MAGIC_V2:
-            raise self._invalid(number, position, "a batch of magic 2 is no message")
+            raise self._invalid(number, position, "a batch of magic 2 is not a message")
         if size < SMALLEST_SIZES[magic]:
             raise self._corrupt(number, position, f"size {size} is too small for magic {magic}")
 
@@ -187,7 +190,7 @@ class MessageSet:
         )
 
     def _content(self, entry: Entry) -> tuple[Buffer | None, Buffer | None]:
-        """Key and value. Bytes behind the value are left alone, as Kafka does."""
+        """Key and value. Bytes after the value are ignored, as in Kafka."""
         position = entry.position + _CONTENT_POSITIONS[entry.magic]
         key, position = self._delimited(entry, position)
         value, _ = self._delimited(entry, position)
@@ -225,7 +228,7 @@ class MessageSet:
         return MessageSet(inside, place, self._max_messages)
 
     def base_offset(self, wrapper: Entry, *, whole: bool) -> int:
-        """What the offsets inside are counted from; for that all must be walked."""
+        """The number to add to the offsets inside. All messages inside are read for it."""
         last = None
         for entry in self.entries(whole=whole):
             last = entry

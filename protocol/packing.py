@@ -1,33 +1,33 @@
-"""`struct` objects, each made once for all messages."""
+"""Caches `struct.Struct` objects for the generated readers and writers."""
 
 import struct
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
-FEW = 17  # arrays of fewer numbers have their `struct` at hand
-ARRAY_SIZES_KEPT = 64
+SHORT_ARRAY = 17  # for arrays of numbers shorter than this the structs are made in advance
+_CACHED_SIZES = 64
 
 
 @cache
 def struct_of(codes: str) -> struct.Struct:
-    """The big-endian `struct` of some codes."""
+    """The big-endian struct of these format codes."""
     return struct.Struct(">" + codes)
 
 
 @cache
-def few_unpackers(code: str) -> tuple[Callable[..., tuple[Any, ...]], ...]:
-    """What unpacks 0, 1, 2, ... numbers from a position."""
-    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
+def short_unpackers(code: str) -> tuple[Callable[..., tuple[Any, ...]], ...]:
+    """Functions that unpack 0, 1, 2, … numbers, indexed by their count."""
+    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(SHORT_ARRAY))
 
 
 @cache
-def few_packers(length: str, code: str) -> tuple[Callable[..., bytes], ...]:
-    """What packs a length, and 0, 1, 2, ... numbers."""
-    return tuple(struct.Struct(f">{length}{count}{code}").pack for count in range(FEW))
+def short_packers(length: str, code: str) -> tuple[Callable[..., bytes], ...]:
+    """Functions that pack a length and 0, 1, 2, … numbers, indexed by the numbers' count."""
+    return tuple(struct.Struct(f">{length}{count}{code}").pack for count in range(SHORT_ARRAY))
 
 
-@lru_cache(maxsize=ARRAY_SIZES_KEPT)
+@lru_cache(maxsize=_CACHED_SIZES)
 def array_of(count: int, code: str) -> struct.Struct:
-    """The `struct` of an array of any size; a stranger may choose it, so not all are kept."""
+    """The struct of an array of any size. The cache is bounded, because a client chooses sizes."""
     return struct.Struct(f">{count}{code}")

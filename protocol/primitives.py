@@ -1,8 +1,10 @@
-"""The wire's primitives that are not plain `struct` formats: varints, tags, and 16-byte ids.
+"""Primitives that are not plain `struct` formats: varints, tagged fields, and UUIDs.
 
-Kafka's varints are LEB128, least significant group first. Unsigned ones carry lengths and tags (at
-most 5 bytes); the signed ones inside records are zigzag-encoded, `varint` for 32 bits (5 bytes) and
-`varlong` for 64 (10 bytes). Kafka: org.apache.kafka.common.utils.ByteUtils.
+Kafka's varints are LEB128, least significant group first. Lengths and tags are unsigned varints of
+at most 5 bytes. The signed ones inside records are zigzag-encoded: `varint` for 32 bits (at most 5
+bytes) and `varlong` for 64 bits (at most 10 bytes).
+
+Kafka: org.apache.kafka.common.utils.ByteUtils.
 """
 
 import base64
@@ -14,7 +16,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 ZERO_UUID = bytes(16)
-# Kafka keeps the first ids for itself: 0.0 is "none", 0.1 the topic id of __cluster_metadata.
+# Kafka reserves the first ids: (0, 0) means none, (0, 1) is the topic id of __cluster_metadata.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 MAX_VARINT_BYTES = 5
@@ -25,12 +27,12 @@ _three_bytes = struct.Struct("3B").pack
 
 
 def uvarint_rest(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint whose first byte, with its continuation bit, was `first`.
+    """Read the rest of an unsigned varint whose first byte, with its continuation bit, is `first`.
 
-    Returns the value (below 2**32) and the position behind it.
-    Raises ValueError when it is longer than 5 bytes, IndexError when the data ends inside it.
+    Returns the value (below 2**32) and the position after it.
+    Raises ValueError if it is longer than 5 bytes, IndexError if the data ends inside it.
     """
-    # Written out: this is how the length of every batch of records is read.
+    # Unrolled for speed: the length of every batch of records is read here.
     byte = data[position]
     value = first & 0x7F | (byte & 0x7F) << 7
     if byte < 0x80:
@@ -48,7 +50,7 @@ def uvarint_rest(data: bytes | memoryview, position: int, first: int) -> tuple[i
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The unsigned varint at `position`, and the position behind it."""
+    """The unsigned varint at `position`, and the position after it."""
     first = data[position]
     if first < 0x80:
         return first, position + 1
@@ -56,14 +58,14 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def too_long(what: str, size: int, left: int) -> ValueError:
-    """The error for a length or a count that promises more than the data holds."""
+    """The error for a length or a count that is larger than the data."""
     return ValueError(f"{what} of {size} does not fit the {left} bytes that are left")
 
 
 def skip_tags(data: bytes | memoryview, position: int, limit: int) -> int:
-    """Pass over a section of tagged fields that nobody here knows; returns the position behind it.
+    """Skip a section of unknown tagged fields; returns the position after it.
 
-    Raises ValueError when it does not end before `limit`, or IndexError.
+    Raises ValueError or IndexError if it does not end before `limit`.
     """
     count, position = read_uvarint(data, position)
     if count * 2 > limit - position:
@@ -78,13 +80,13 @@ def skip_tags(data: bytes | memoryview, position: int, limit: int) -> int:
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The zigzag varint (32 bits) at `position`, and the position behind it."""
+    """The zigzag varint (32 bits) at `position`, and the position after it."""
     raw, position = read_uvarint(data, position)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The zigzag varlong (64 bits) at `position`, and the position behind it."""
+    """The zigzag varlong (64 bits) at `position`, and the position after it."""
     raw = 0
     for shift in range(0, 7 * MAX_VARLONG_BYTES, 7):
         byte = data[position]
@@ -98,7 +100,7 @@ def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def write_uvarint(out: bytearray, value: int) -> None:
     """Append `value` (not negative) as an unsigned varint."""
-    if 0x3FFF < value < 0x200000:  # as long as a batch of records is
+    if 0x3FFF < value < 0x200000:  # three bytes: the usual length of a batch of records
         out += _three_bytes(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
         return
     while value > 0x7F:
@@ -108,8 +110,8 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append `value` as a zigzag varint; as a varlong these are the same bytes."""
-    if 0 <= value < 0x40:  # most are that small, and another call costs more than this
+    """Append `value` as a zigzag varint. A varlong has the same bytes."""
+    if 0 <= value < 0x40:  # most values are small; a call would cost more than these branches
         out.append(value << 1)
     elif 0 <= value < 0x2000:
         out.append(value << 1 & 0x7F | 0x80)
@@ -119,14 +121,14 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def uvarint_size(value: int) -> int:
-    """How many bytes `write_uvarint` appends."""
+    """The number of bytes that `write_uvarint` appends."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
 def random_uuid() -> bytes:
-    """A random (version 4) id, as Kafka's Uuid.randomUuid: reserved ones and a leading dash never.
+    """A random (version 4) UUID, as Kafka's Uuid.randomUuid: not reserved, no leading dash.
 
-    The dash is left out because the text form is used on command lines.
+    Its text form is used on command lines, where a leading dash would begin an option.
     """
     while True:
         raw = bytearray(os.urandom(16))
@@ -137,14 +139,14 @@ def random_uuid() -> bytes:
 
 
 def random_uuid_with_dashes() -> str:
-    """A random (version 4) id as Java's UUID prints it; `uuid.uuid4` takes three times as long."""
+    """A random (version 4) UUID as Java prints it. `uuid.uuid4` takes three times as long."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def uuid_text(value: bytes) -> str:
-    """The 22 characters of URL-safe base64 by which Kafka prints an id."""
+    """The 22 characters of URL-safe base64 with which Kafka prints a UUID."""
     return base64.urlsafe_b64encode(value)[:22].decode("ascii")
 
 
@@ -155,5 +157,5 @@ def uuid_from_text(text: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(f"{text!r} is not a base64 id: {error}") from None
     if len(value) != len(ZERO_UUID):
-        raise ValueError(f"{text!r} holds {len(value)} bytes, not 16")
+        raise ValueError(f"{text!r} is {len(value)} bytes long, not 16")
     return value

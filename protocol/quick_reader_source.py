@@ -1,28 +1,30 @@
-"""Writes the source of the quick reader: the one that reads a good message of ordinary size.
+"""Generates the source of the quick reader, for valid messages of ordinary size.
 
-It reads `bytes`, not a view, because slices of bytes are what strings are made from (but where a
-message lends its records, it reads a view), and it leaves out what only a bad message needs. What
-it stumbles over (an IndexError, text that is no UTF-8), the careful reader (reader_source.py) reads
-once more, to replace the text or to say what is wrong.
+It reads `bytes`, because strings are decoded from slices of bytes. Only a message with records is
+read from a memoryview, so that the records need not be copied.
 
-What it may leave out, it leaves out because something later fails for certain:
+It has no code for invalid messages. If it fails (with an IndexError, or for text that is not
+UTF-8), the careful reader (reader_source.py) reads the message again and replaces the text or
+reports the error. Two checks are left out because a later step fails for certain:
 
-- A slice is not held against the end. A slice of bytes that reaches beyond it is short, but `p` is
-  then behind the end too, never comes back, and is looked at before the message is returned.
-- A length of zero in more bytes than one is no null here, but something to stumble over.
+- The end of a slice is not compared with the end of the data. A slice that reaches beyond the end
+  is too short, but then `p` is also beyond the end. `p` never decreases, and it is checked before
+  the message is returned.
+- A length of zero that takes more than one byte is not recognized as null. It raises IndexError,
+  and the careful reader accepts it.
 
-Items of an array often end alike: the replicas of a topic's partitions, an empty error message, no
-tagged fields. Where such fields stand at the end of a struct, the bytes of the first item's are
-kept, and an item that ends with the same bytes gets the same values: the reader is a function of
-the bytes, so equal bytes are equal values, and as many of them are read.
+In an array, the last fields of all items often have the same values (see
+declaration.split_tail). The bytes of the first item's last fields are kept. If an item ends with
+the same bytes, it gets the same values without being parsed: equal bytes decode to equal values
+and have the same length.
 """
 
-from .declaration import MANY, Field, ListOf, carries_records, parted, present_fields
+from .declaration import REUSE_FROM, Field, ListOf, carries_records, present_fields, split_tail
 from .reader_source import ReaderSource
 from .schema import Message, Struct
 from .source import first, local, mangled
 
-ORDINARY_BYTES = 2**20  # longer data is not copied, but read where it lies
+ORDINARY_BYTES = 2**20  # longer data is left to the careful reader, which does not copy it
 
 
 class QuickReaderSource(ReaderSource):
@@ -47,7 +49,7 @@ class QuickReaderSource(ReaderSource):
         self.emit(1, "if p > limit: raise IndexError")
 
     def _sized(self, depth: int, field: Field, path: str) -> None:
-        """What is most often there comes first: nothing, an empty array, a short value."""
+        """Test the most frequent cases first: null, an empty array, a short value."""
         if not self._is_flexible:
             super()._sized(depth, field, path)
             return
@@ -66,7 +68,7 @@ class QuickReaderSource(ReaderSource):
         self._value(depth, field, path)
 
     def _check_end(self, depth: int, length: str) -> None:
-        """Done once, at the end."""
+        """Emit nothing: `_end` checks once for all slices."""
 
     def _copied(self, part: str) -> str:
         return super()._copied(part) if self._is_view else f"b[{part}]"
@@ -76,20 +78,20 @@ class QuickReaderSource(ReaderSource):
 
     def _structs(self, depth: int, item: type[Struct], target: str, path: str) -> None:
         present = list(present_fields(item, self._version))
-        head, tail = parted(present, self._version)
+        head, tail = split_tail(present, self._version)
         if not tail:
             super()._structs(depth, item, target, path)
             return
         learn, size, end = (f"{word}_{mangled(path)}" for word in ("learn", "size", "tail"))
         start = f"start_{mangled(path)}"
-        self.emit(depth, f"{target} = []", f"{learn} = n >= {MANY}", f"{size} = 0")
+        self.emit(depth, f"{target} = []", f"{learn} = n >= {REUSE_FROM}", f"{size} = 0")
         self.emit(depth, "for _ in range(n):")
         depth += 1
         self._run(depth, self._untagged(depth, head, path), path)
         self.emit(depth, f"if {size} and b[p:p + {size}] == {end}:")
         self.emit(depth + 1, f"p += {size}")
         for field, _ in tail:
-            self.emit(depth + 1, f"{local(path, field)} = {_again(path, field)}")
+            self.emit(depth + 1, f"{local(path, field)} = {_reused_value(path, field)}")
         self.emit(depth, "else:")
         self.emit(depth + 1, f"{start} = p")
         self._fields(depth + 1, tail, path)
@@ -100,8 +102,8 @@ class QuickReaderSource(ReaderSource):
         self.emit(depth, f"{target}.append({self._made(item, present, path)})")
 
 
-def _again(path: str, field: Field) -> str:
-    """The value of the first item once more; a list is a new one for each."""
+def _reused_value(path: str, field: Field) -> str:
+    """The expression that reuses the first item's value; a list is copied for each item."""
     known = first(path, field)
     if not isinstance(field.wire, ListOf):
         return known

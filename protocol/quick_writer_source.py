@@ -1,13 +1,13 @@
-"""Writes the source of the writer with its two shortcuts, for what a broker most often says.
+"""Generates the source of the writer with two shortcuts for frequent responses.
 
-- A struct whose lists are empty, its other fields null or default, is one `struct` call: so is
-  most often the answer for a partition.
-- Items of an array often end alike: the replicas of a topic's partitions, a commit's metadata. What
-  the end of the first item has become is kept, and appended for each item that ends with equal
-  values.
+- A struct whose lists are empty, and whose other fields are null or have their default, is written
+  with one `struct` call. Most responses for a partition are like this.
+- In an array, the last fields of all items often have the same values: the replicas of a topic's
+  partitions, a commit's metadata (see declaration.split_tail). The encoded end of the first item is
+  kept, and appended for each item that ends with equal values.
 """
 
-from .declaration import MANY, Field, ListOf, Present, parted, present_fields
+from .declaration import REUSE_FROM, Field, ListOf, PresentFields, present_fields, split_tail
 from .packing import struct_of
 from .schema import Struct, WireType
 from .source import Place, first, local, mangled
@@ -15,24 +15,26 @@ from .writer_source import WriterSource
 
 
 class QuickWriterSource(WriterSource):
-    """The source of one writer, with the shortcuts."""
+    """The source of one writer with the shortcuts."""
 
     def _struct(self, depth: int, declared: type[Struct], value: str, out: str, path: str) -> None:
         present = list(present_fields(declared, self._version))
-        self._refuse_the_absent(depth, declared, value, path)
+        self._refuse_unsupported_fields(depth, declared, value, path)
         depth += self._write_if_empty(depth, present, value, out, path)
         self._fields(depth, present, value, out, path)
 
-    def _write_if_empty(self, depth: int, present: Present, value: str, out: str, path: str) -> int:
-        """One `struct` call for a struct whose lists are empty, its other fields null or default.
+    def _write_if_empty(
+        self, depth: int, present: PresentFields, value: str, out: str, path: str
+    ) -> int:
+        """Write a struct with one `struct` call if its lists are empty and the rest is default.
 
-        That is the usual item of an answer. Returns how much deeper the code for all others goes.
+        Returns by how many levels the code for all other structs is indented: 0 or 1.
         """
         sized = [field for field, tag in present if tag is None and not field.fixed]
         if not sized or not all(self._can_be_empty(field) for field in sized):
             return 0
         codes, values, conditions = "", [], []
-        # Tags last: to compare with a default costs more than to look for None.
+        # Tagged fields last: a comparison with a default costs more than a test for None.
         for field, tag in sorted(present, key=lambda each: each[1] is not None):
             held = local(path, field)
             if tag is not None:
@@ -58,7 +60,7 @@ class QuickWriterSource(WriterSource):
     def _can_be_empty(self, field: Field) -> bool:
         if isinstance(field.wire, ListOf):
             return True
-        # Not records: a Fetch that has caught up leaves them empty, not null.
+        # Not records: a Fetch response at the end of the log has empty records, not null.
         is_primitive = isinstance(field.wire, WireType) and field.wire.name != "records"
         return is_primitive and self._is_nullable(field)
 
@@ -68,19 +70,19 @@ class QuickWriterSource(WriterSource):
         return length + 1 if self._is_flexible else length
 
     def _structs(self, depth: int, item: type[Struct], value: str, out: str, path: str) -> None:
-        """Write structs, and one that ends like the first with the bytes of the first's end."""
+        """Write structs; one that ends like the first item reuses the bytes of that end."""
         present = list(present_fields(item, self._version))
-        head, tail = parted(present, self._version)
+        head, tail = split_tail(present, self._version)
         if not tail or any(_is_list_of_structs(field) for field in head):
             super()._structs(depth, item, value, out, path)
             return
         each = f"i_{mangled(path)}"
         learn, known, end = (f"{word}_{mangled(path)}" for word in ("learn", "known", "end"))
         start = f"start_{mangled(path)}"
-        self.emit(depth, f"{learn} = len({value}) >= {MANY}", f"{known} = False")
+        self.emit(depth, f"{learn} = len({value}) >= {REUSE_FROM}", f"{known} = False")
         self.emit(depth, f"for {each} in {value}:")
         depth += 1
-        self._refuse_the_absent(depth, item, each, path)
+        self._refuse_unsupported_fields(depth, item, each, path)
         self._run(depth, self._untagged(depth, head, each, out, path), each, out, path)
         for field, _ in tail:
             self._load(depth, field, each, path)
@@ -99,7 +101,7 @@ def _is_list_of_structs(field: Field) -> bool:
 
 
 def _is_same(field: Field, path: str) -> str:
-    """The condition that a value is that of the first item."""
+    """The condition that a value equals that of the first item."""
     one, other = local(path, field), first(path, field)
     return (
         f"({one} is {other} or {one} == {other})"

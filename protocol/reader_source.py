@@ -1,19 +1,20 @@
-"""Writes the source of a reader: one function per message and version, all structs inlined.
+"""Generates the source of a reader: one function per message and version, all structs inlined.
 
-The function is `read(data, p)`: `p` is the position; it returns the message and the position behind
-it. `b` is a view of the data, `limit` its length. Fields of fixed size that lie side by side, and
-the first byte of the length that follows them, are one `struct` call. Two rules keep hostile bytes
-harmless: a slice ends before `limit`, and a count times the smallest size of an item does too, so
-nothing is allocated on a promise.
+The function is `read(data, p)`. `p` is the position; it returns the message and the position after
+it. `b` is a memoryview of the data, `limit` its length. Neighbouring fields of fixed size, and the
+first byte of the length that follows them, are read with one `struct` call.
 
-A length is read into `n`. In flexible versions that is still the number on the wire, which is the
-length plus one, and zero for null; in others it is the length, and -1 for null.
+Two rules protect against hostile bytes. A slice must end before `limit`. A count times the smallest
+size of an item must also fit before `limit`, so a false count cannot make the reader allocate much.
+
+A length is read into `n`. In flexible versions `n` is the encoded number: the length plus one, or
+zero for null. In other versions it is the length, or -1 for null.
 """
 
 import msgspec
 
-from .declaration import Field, ListOf, Present, Wire, present_fields, smallest_size
-from .packing import FEW, array_of, few_unpackers, struct_of
+from .declaration import Field, ListOf, PresentFields, Wire, present_fields, smallest_size
+from .packing import SHORT_ARRAY, array_of, short_unpackers, struct_of
 from .primitives import skip_tags, too_long, uvarint_rest
 from .schema import Message, Struct, WireType
 from .source import Place, Source, local, mangled
@@ -21,11 +22,11 @@ from .source import Place, Source, local, mangled
 
 def _bad_length(length: int) -> ValueError:
     if length == -1:
-        return ValueError("it is null, which it may not be")
+        return ValueError("it is null, which is not allowed")
     return ValueError(f"a length of {length}")
 
 
-Then = tuple[str, str]  # a `struct` code, and what is read by it
+Then = tuple[str, str]  # a `struct` code, and the name of what it reads
 
 
 class ReaderSource(Source):
@@ -56,20 +57,20 @@ class ReaderSource(Source):
         self.emit(1, "b = memoryview(data)", "limit = len(b)")
 
     def _end(self) -> None:
-        """Nothing is left to check where every slice was."""
+        """Emit nothing: every slice has been checked."""
 
     def _struct(self, depth: int, declared: type[Struct], path: str) -> str:
-        """Read the fields of a struct; returns the expression that makes it."""
+        """Read the fields of a struct; returns the expression that creates it."""
         present = list(present_fields(declared, self._version))
         self._fields(depth, present, path)
         return self._made(declared, present, path)
 
-    def _made(self, declared: type[Struct], present: Present, path: str) -> str:
+    def _made(self, declared: type[Struct], present: PresentFields, path: str) -> str:
         arguments = ", ".join(f"{field.name}={local(path, field)}" for field, _ in present)
         return f"{self.name(declared)}({arguments})"
 
-    def _fields(self, depth: int, present: Present, path: str) -> None:
-        """Read fields, and in flexible versions the section of tagged fields behind them."""
+    def _fields(self, depth: int, present: PresentFields, path: str) -> None:
+        """Read fields, and in flexible versions the section of tagged fields after them."""
         run = self._untagged(depth, [field for field, tag in present if tag is None], path)
         if not self._is_flexible:
             self._run(depth, run, path)
@@ -81,7 +82,7 @@ class ReaderSource(Source):
         self._tags(depth, known, path)
 
     def _untagged(self, depth: int, fields: list[Field], path: str) -> list[Field]:
-        """Read fields up to the last that has no fixed size; returns those behind it."""
+        """Read fields up to the last of variable size; returns the fields after it."""
         run: list[Field] = []
         for field in fields:
             if field.fixed:
@@ -97,7 +98,7 @@ class ReaderSource(Source):
         return run
 
     def _run(self, depth: int, run: list[Field], path: str, then: Then | None = None) -> None:
-        """Read neighbours of fixed size at once, and into `n` the number that comes then."""
+        """Read neighbouring fields of fixed size at once, and the number after them into `n`."""
         wires = [field.fixed for field in run if field.fixed]
         places, targets, size = [], "", 0
         for field, wire in zip(run, wires, strict=True):
@@ -124,7 +125,7 @@ class ReaderSource(Source):
         return "h" if isinstance(wire, WireType) and wire.name == "string" else "i"
 
     def _inner(self, depth: int, field: Field, path: str) -> None:
-        """Read a struct that is a field; one signed byte tells whether it is there."""
+        """Read a struct in a field. If it is nullable, a signed byte says whether it is null."""
         assert isinstance(field.wire, type)
         target = local(path, field)
         self.about = (Place(path + field.name),)
@@ -135,7 +136,7 @@ class ReaderSource(Source):
         self.emit(depth, f"{target} = {made}")
 
     def _sized(self, depth: int, field: Field, path: str) -> None:
-        """Read a value whose length, or the length's first byte, is in `n`."""
+        """Read a value, or null. Its length, or the first byte of the length, is in `n`."""
         wire, target = field.wire, local(path, field)
         self._rest_of_length(depth, wire)
         null = "not n" if self._is_flexible else "n < 0"
@@ -153,7 +154,7 @@ class ReaderSource(Source):
         self._value(depth, field, path)
 
     def _value(self, depth: int, field: Field, path: str) -> None:
-        """Read a value that is there, whose length is in `n`."""
+        """Read a value that is not null, whose length is in `n`."""
         wire, target = field.wire, local(path, field)
         if isinstance(wire, ListOf):
             self._items(depth, wire.item, target, f"{path}{field.name}.")
@@ -162,11 +163,11 @@ class ReaderSource(Source):
             self.emit(depth, f"{target} = {self._slice(depth, wire)}", "p = e")
 
     def _rest_of_length(self, depth: int, wire: Wire) -> None:
-        """Read on where the length's first byte says that there are more."""
+        """Read the rest of the length if its first byte has the continuation bit."""
         if not self._is_flexible:
             return
         self.emit(depth, "if n > 127:")
-        if isinstance(wire, WireType) and wire.name == "records":  # the one that is always long
+        if isinstance(wire, WireType) and wire.name == "records":  # usually long, so unrolled
             self.emit(depth + 1, "e = b[p]", "if e < 128:")
             self.emit(depth + 2, "n += (e << 7) - 0x80", "p += 1")
             self.emit(depth + 1, "elif b[p + 1] < 128:")
@@ -180,7 +181,7 @@ class ReaderSource(Source):
             )
 
     def _slice(self, depth: int, wire: WireType) -> str:
-        """Find the end `e` of the bytes that `n` counts; returns the expression of the value."""
+        """Compute the end `e` of a value of length `n`; returns the expression for the value."""
         length = "n - 1" if self._is_flexible else "n"
         self.emit(depth, f"e = p + {length}")
         self._check_end(depth, length)
@@ -193,11 +194,11 @@ class ReaderSource(Source):
         self.emit(depth, f"if e > limit: raise too_long('a length', {length}, limit - p)")
 
     def _copied(self, part: str) -> str:
-        """The expression of some bytes of `b`, to keep."""
+        """The expression that copies bytes of `b`."""
         return f"b[{part}].tobytes()"
 
     def _text(self, copied: str) -> str:
-        # As in Java: bytes that are no UTF-8 become U+FFFD, and the name is then refused.
+        # As in Java, invalid UTF-8 becomes U+FFFD. Such a name is then refused.
         return f"{copied}.decode('utf-8', 'replace')"
 
     def _items(self, depth: int, item: WireType | type[Struct], target: str, path: str) -> None:
@@ -222,7 +223,7 @@ class ReaderSource(Source):
             code = item.struct_code
             self.emit(
                 depth,
-                f"if n < {FEW}: {target} = [*{self.name(few_unpackers(code))}[n](b, p)]",
+                f"if n < {SHORT_ARRAY}: {target} = [*{self.name(short_unpackers(code))}[n](b, p)]",
                 f"else: {target} = [*array(n, {code!r}).unpack_from(b, p)]",
                 f"p += n * {item.size}",
             )
@@ -252,11 +253,11 @@ class ReaderSource(Source):
     # -- tagged fields ------------------------------------------------------------------------
 
     def _tags(self, depth: int, known: dict[int, Field], path: str) -> None:
-        """Read tagged fields, whose number, or its first byte, is in `n`."""
+        """Read the tagged fields. Their count, or its first byte, is in `n`."""
         if not known:
             self.emit(depth, "if n: p = skip_tags(b, p - 1, limit)")
             return
-        # Structs in tags have tags: names that must live on carry the path.
+        # Structs in tagged fields have tagged fields, too. So these names include the path.
         tag, end = f"tag_{mangled(path)}", f"end_{mangled(path)}"
         self.emit(depth, "if n:")
         depth += 1
@@ -286,7 +287,7 @@ class ReaderSource(Source):
             self._run(depth, [field], path)
         elif isinstance(field.wire, type):
             if self._version in field.nullable:
-                # Not the signed byte of an untagged one: here Kafka writes null as 0.
+                # In a tagged field Kafka writes a null struct as 0, not as a signed -1.
                 self.about = (Place(path + field.name),)
                 self.emit(depth, "p += 1", "if b[p - 1] == 0:")
                 self.emit(depth + 1, f"{local(path, field)} = None")

@@ -1,23 +1,23 @@
-"""Single records: the inside of a v2 batch, once it is decompressed.
+"""Reads and writes single records: the content of a v2 batch after decompression.
 
 On disk and on the wire: never renumber. All integers are zigzag varints (primitives.py).
 
-    length          of what follows
+    length          of the rest of the record
     attributes      one byte, unused
-    timestamp delta to the batch's base timestamp (up to 64 bits)
-    offset delta    to the batch's base offset
+    timestamp delta from the batch's base timestamp (up to 64 bits)
+    offset delta    from the batch's base offset
     key length      -1: null, then the key
     value length    -1: null, then the value
-    header count    then per header: key length, key (UTF-8), value length (-1: null), value
+    header count    then for each header: key length, key (UTF-8), value length (-1: null), value
 
-Where the batch says LogAppendTime, every record has the batch's max timestamp. A base timestamp of
--1 means that its records have none. Times that lie more than 64 bits apart have a delta that wraps
-around, as sums of Java's longs do, and come out right again.
+If the batch has LogAppendTime, every record has the batch's max timestamp. A base timestamp of -1
+means that the records have none. If two timestamps differ by more than 64 bits can hold, the delta
+overflows like a Java long; the addition overflows again, so the result is right.
 
-Two walks, with the same checks: `read_records` gives whole records, `skim_records` only what
-validation asks (the package says why there are such pairs). Both refuse a batch whose header names
-another number of records than it holds. They trust nothing: a length is checked before it is used,
-and the error says which record and byte.
+Two functions walk over the records with the same checks: `read_records` returns whole records,
+`skim_records` only what validation needs (the package's docstring says why there are such pairs).
+Both refuse a batch whose header has a wrong record count. Every length is checked before it is
+used. Errors name the record and the byte.
 
 Kafka: org.apache.kafka.common.record.internal.DefaultRecord.
 """
@@ -57,13 +57,13 @@ __all__ = [
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
-# Length, attributes, two deltas, key length, value length, header count: a byte each.
+# Length, attributes, two deltas, key length, value length, header count: one byte each.
 SMALLEST_RECORD_BYTES = 7
 MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
 class Record(NamedTuple):
-    """One record. `offset` counts only in what is read, or in a batch with gaps."""
+    """One record. `offset` is set by readers and used for batches with gaps, else ignored."""
 
     key: bytes | None
     value: bytes | None
@@ -87,9 +87,9 @@ def read_records(
     header: BatchHeader | None = None,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Record]:
-    """The records of one whole batch; they own their bytes.
+    """The records of one complete batch. Keys and values are copies.
 
-    Raises CorruptRecordError: when it is called for the compressed stream, on the way for a record.
+    Raises CorruptRecordError: at once if the batch cannot be decompressed, or while iterating.
     """
     header = header or read_header(batch)
     return read_payload(payload(batch, header, max_bytes), header)
@@ -101,7 +101,7 @@ def skim_records(
     header: BatchHeader | None = None,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[RecordSkim]:
-    """The same walk and the same checks without the keys, values and headers."""
+    """Walk over the records with the same checks, without copying keys, values and headers."""
     header = header or read_header(batch)
     return skim_payload(payload(batch, header, max_bytes), header)
 
@@ -112,7 +112,7 @@ def payload(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     max_parts: int = NO_LIMIT,
 ) -> bytes:
-    """The records of one whole batch, decompressed.
+    """The decompressed bytes of a batch's records.
 
     Raises CorruptRecordError; its kind TooManyRecordsError above the limits of `decompress`.
     """
@@ -126,7 +126,7 @@ def payload(
 
 
 def append_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
-    """Append `record` to `out`, the uncompressed inside of a batch."""
+    """Append `record` to `out`, the uncompressed content of a batch."""
     if not MIN_INT64 <= timestamp_delta <= MAX_INT64:
         timestamp_delta = _wrapped(timestamp_delta)
     body = bytearray(1)
@@ -151,8 +151,8 @@ def _append_nullable(out: bytearray, data: bytes | None) -> None:
 
 
 def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    """As `read_records`, of what `payload` has given."""
-    # One-byte varints are decoded in place: most are that short, and a call costs more than that.
+    """As `read_records`, for the bytes that `payload` returned."""
+    # Most varints have one byte. They are decoded inline, because a call would cost more.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     count = _checked_count(data, header)
@@ -258,12 +258,12 @@ def _checked_count(data: bytes, header: BatchHeader) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """What is left of a sum in 64 bits."""
+    """The value after the overflow of a 64-bit integer."""
     return (value - MIN_INT64) % (1 << 64) + MIN_INT64
 
 
 def _int(data: bytes, position: int) -> tuple[int, int]:
-    """A varint that is longer than one byte; most of them have two."""
+    """Read a varint of two or more bytes; most of these have two."""
     second = data[position + 1]
     if second < 0x80:
         raw = data[position] & 0x7F | second << 7
@@ -272,7 +272,7 @@ def _int(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _wide(data: bytes, position: int) -> tuple[int, int]:
-    """The same of 64 bits."""
+    """Read a varlong (64 bits) of two or more bytes."""
     second = data[position + 1]
     if second < 0x80:
         raw = data[position] & 0x7F | second << 7
@@ -281,7 +281,7 @@ def _wide(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _record_end(data: bytes, position: int) -> tuple[int, int]:
-    """Where the record at `position` ends, and where its first delta lies."""
+    """The end of the record at `position`, and the position of its timestamp delta."""
     size = data[position]
     if size < 0x80:
         size = (size >> 1) ^ -(size & 1)
@@ -331,13 +331,13 @@ def _headers(data: bytes, position: int, end: int) -> tuple[RecordHeaders, int]:
         if name is None:
             raise _no_name()
         value, position = _nullable(data, position, end)
-        # Java makes a String of it in the same way: it never fails, and never says so.
+        # As in Java, invalid UTF-8 is replaced without an error.
         headers.append((name.decode("utf-8", "replace"), value))
     return tuple(headers), position
 
 
 def skip_headers(data: bytes, position: int, end: int) -> int:
-    """The position behind a record's headers. Raises IndexError, ValueError."""
+    """The position after a record's headers. Raises IndexError, ValueError."""
     count, position = _header_count(data, position, end)
     for _ in range(count):
         if data[position] & 1:
@@ -364,7 +364,7 @@ def _no_name() -> ValueError:
 
 
 def _overrun(position: int, end: int) -> ValueError:
-    return ValueError(f"its content ends at byte {position}, by its length it ends at {end}")
+    return ValueError(f"its content ends at byte {position}, but its length says {end}")
 
 
 def _too_long(size: int, position: int, end: int) -> ValueError:
@@ -374,7 +374,7 @@ def _too_long(size: int, position: int, end: int) -> ValueError:
 def _corrupt(
     header: BatchHeader, index: int, position: int, error: Exception
 ) -> CorruptRecordError:
-    # An IndexError says nothing of use: the bytes ended inside a varint.
+    # An IndexError means that the bytes ended inside a varint. Its own text does not say so.
     why = "it ends too early" if isinstance(error, IndexError) else error
     return CorruptRecordError(
         f"record {index} of the batch at offset {header.base_offset}, near byte {position}: {why}"

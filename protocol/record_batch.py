@@ -1,6 +1,7 @@
-"""A whole v2 record batch, built from records; and under this name also its header.
+"""Builds a v2 record batch from records. Also exports the names of batch_header.py.
 
-The layout is drawn in batch_header.py, that of the records in record.py.
+batch_header.py draws the layout of the header, record.py that of the records.
+
 Kafka: MemoryRecordsBuilder.
 """
 
@@ -90,11 +91,11 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     is_control: bool = False,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """One batch of `records`, which get consecutive offsets from `base_offset` on.
+    """Build one batch of `records`, with consecutive offsets from `base_offset` on.
 
-    `Record.offset` is not looked at. With `log_append_time_ms` that is the batch's max timestamp
-    and its type LogAppendTime; the records' own timestamps are still stored, unseen by readers.
-    Raises ValueError without records.
+    `Record.offset` is ignored. With `log_append_time_ms` the batch has LogAppendTime, and that time
+    as its max timestamp. The records' own timestamps are still stored, but readers ignore them.
+    Raises ValueError if there are no records.
     """
     inside = bytearray()
     count, base_timestamp, max_timestamp = 0, NO_TIMESTAMP, NO_TIMESTAMP
@@ -105,7 +106,7 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
         append_record(inside, record, record.timestamp_ms - base_timestamp, count)
         count += 1
     if count == 0:
-        raise ValueError("a batch holds at least one record")
+        raise ValueError("a batch must have at least one record")
     if log_append_time_ms is not None:
         max_timestamp = log_append_time_ms
     stored = compress(compression, inside, compression_level) if compression else inside

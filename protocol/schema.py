@@ -1,4 +1,4 @@
-"""How a Kafka message is declared: one class per message, for all versions.
+"""Declares Kafka messages: one class per message, for all its versions.
 
     class HeartbeatRequest(Message, key=ApiKey.HEARTBEAT, versions="0-4", flexible="4+"):
         group_id: String
@@ -6,16 +6,20 @@
         member_id: String
         group_instance_id: Annotated[String | None, since(3)] = None
 
-A field's annotation says what Kafka's JSON definition says: the wire type (`String`), since which
-version (`since`, `until`, `between`; without one: in every version), whether it may be null
-(`| None`; `null_since` where that begins later than the field), whether it travels as a tagged
-field (`tagged`), and whether a writer may drop it where the version has no place for it
-(`IGNORABLE`). A field that some version lacks has a default, which is then what a reader sees.
-A list of structs is `list[Inner]`, an inner struct just `Inner`.
+A field's annotation has the content of Kafka's JSON definition:
 
-mypy sees plain `str | None`. Reader and writer are compiled per version at first use (compiler.py).
-The classes are msgspec structs, frozen, keyword-only, invisible to the garbage collector: a Produce
-of six partitions builds fourteen of them.
+- the wire type (`String`)
+- the versions that have the field (`since`, `until`, `between`; default: every version)
+- whether it may be null (`| None`; `null_since` if it may be null only from a later version on)
+- whether it is a tagged field (`tagged`)
+- whether a writer may drop its value in a version without the field (`IGNORABLE`)
+
+A field that is missing in some version has a default; readers of that version return it. A list of
+structs is `list[Inner]`, a nested struct is `Inner`.
+
+For mypy a field is a plain `str | None`. The readers and the writer are compiled for each version
+at first use (compiler.py). The classes are msgspec structs: frozen, keyword-only, and not tracked
+by the garbage collector. That matters because a Produce of six partitions creates fourteen of them.
 """
 
 from functools import cache
@@ -41,7 +45,7 @@ INT16_MAX = 0x7FFF
 
 
 class WireType(NamedTuple):
-    """A primitive of the wire: its name in Kafka's JSON, its `struct` code where it is fixed."""
+    """A primitive type: its name in Kafka's JSON, and its `struct` code if its size is fixed."""
 
     name: str
     struct_code: str = ""
@@ -62,9 +66,9 @@ Bytes = Annotated[bytes, WireType("bytes", zero=b"")]
 
 
 class SplicedRecords:
-    """Record bytes that lie in a file: a response carries their size, the connection sends them.
+    """Record bytes in a file. A response contains their size; the connection sends the bytes.
 
-    storage.log.RecordsSlice is the one kind there is; the protocol only needs to know the size.
+    The only subclass is storage.log.RecordsSlice; the protocol needs only the size.
     """
 
     __slots__ = ("size_bytes",)
@@ -73,10 +77,11 @@ class SplicedRecords:
         self.size_bytes = size_bytes
 
 
-# Where in a response's bytes the records belong that lie in files.
+# Positions in the bytes of a response at which records from files are inserted.
 Splices = list[tuple[int, SplicedRecords]]
 
-# The only borrowed bytes of a message: a view on the connection's buffer, dead at the first await.
+# The only borrowed bytes in a message: a view of the connection's buffer, which is reused after the
+# first await.
 Records = Annotated[memoryview | bytes | SplicedRecords, WireType("records", zero=b"")]
 
 
@@ -108,7 +113,7 @@ ALL_VERSIONS = VersionRange(0, INT16_MAX)
 
 
 class Tag(NamedTuple):
-    """The number under which a field travels, and in which versions it does."""
+    """The number of a tagged field, and the versions in which it is tagged."""
 
     number: int
     versions: VersionRange
@@ -121,7 +126,7 @@ class NullSince(NamedTuple):
 
 
 class Ignorable(NamedTuple):
-    """A writer may drop the field where the version has no place for it."""
+    """A writer may drop the field's value in a version that does not have the field."""
 
 
 IGNORABLE = Ignorable()
@@ -138,7 +143,7 @@ def until(version: int) -> VersionRange:
 
 
 def between(first: int, last: int) -> VersionRange:
-    """The field exists from `first` to `last`, both included."""
+    """The field exists from `first` to `last`, both inclusive."""
     return VersionRange(first, last)
 
 
@@ -148,12 +153,12 @@ def tagged(number: int, *, since: int = 0) -> Tag:
 
 
 def null_since(version: int) -> NullSince:
-    """The field may be null only from `version` on, later than it exists."""
+    """The field may be null only from `version` on, although it exists in earlier ones."""
     return NullSince(version)
 
 
 class MessageSpec(NamedTuple):
-    """What is known of a message as a whole."""
+    """The class-level properties of a message: see Message."""
 
     key: ApiKey | None
     versions: VersionRange
@@ -162,17 +167,18 @@ class MessageSpec(NamedTuple):
 
 
 class StructMeta(type):
-    """Turns class statements into msgspec structs: frozen, keyword-only, unknown to the collector.
+    """Turns class statements into msgspec structs: frozen, keyword-only, without GC tracking.
 
-    Its only instances are the names `Struct` and `Message`, which stand in class statements for the
-    structs they are `base_of`. What a declaration gives has msgspec's own metaclass: CPython 3.11
-    cannot call a class of a metaclass written in Python without packing its arguments into a dict,
-    which makes every struct four times as expensive.
+    Its only instances are `Struct` and `Message`. They are names to inherit from: a class that
+    names one of them as its base gets the msgspec struct in its `plain` instead. So the declared
+    classes have msgspec's own metaclass. This matters for speed: CPython 3.11 packs the arguments
+    into a dict when it calls a class whose metaclass is written in Python, which makes creating a
+    struct four times as expensive.
     """
 
     plain: type[msgspec.Struct]
 
-    def __new__(  # these are the words of a declaration
+    def __new__(  # the keywords of a class statement
         mcs,
         name: str,
         bases: tuple[type, ...],
@@ -188,12 +194,12 @@ class StructMeta(type):
             name, plain, namespace, frozen=True, kw_only=True, gc=False, weakref=False
         )
         if versions is not None:
-            spoken = VersionRange.parse(versions)
+            supported = VersionRange.parse(versions)
             made.SPEC = MessageSpec(
                 key,
-                spoken,
+                supported,
                 VersionRange.parse(flexible),
-                VersionRange.parse(advertised) if advertised else spoken,
+                VersionRange.parse(advertised) if advertised else supported,
             )
         return made
 
@@ -205,13 +211,13 @@ class StructMeta(type):
 
 
 def _base_of(plain: Any) -> Any:
-    """The name by which a struct is inherited from, with the words that StructMeta understands."""
+    """Make a name to inherit from; its class statements take the keywords of StructMeta."""
     return type.__new__(StructMeta, plain.__name__, (), {"plain": plain, "__doc__": plain.__doc__})
 
 
 if TYPE_CHECKING:
-    # Type checkers take the rules of msgspec.Struct before ours: its fields are positional and may
-    # be assigned. So they are told of no base.
+    # If type checkers knew the base msgspec.Struct, they would apply its rules: positional and
+    # mutable fields. So they see a class without that base.
     @dataclass_transform(kw_only_default=True, frozen_default=True)
     class Struct(metaclass=StructMeta):
         """A part of a message."""
@@ -223,16 +229,16 @@ else:
 class Message(Struct):
     """A whole message: a request, a response, or a record's key or value.
 
-    The class words: `key` (the API, for requests and responses), `versions` (which we speak),
-    `flexible` (from which on lengths are compact and tagged fields exist), `advertised` (which
-    ApiVersions announces, where that is not `versions`).
+    Keywords of the class statement: `key` (the API, for requests and responses), `versions` (the
+    supported ones), `flexible` (those with compact lengths and tagged fields), `advertised` (those
+    that ApiVersions announces; default: `versions`).
     """
 
     SPEC: ClassVar[MessageSpec]
 
     @classmethod
     def decode(cls, data: bytes | memoryview, version: int, position: int = 0) -> Self:
-        """The message that lies in `data` at `position`; what follows it is ignored, as in Kafka.
+        """Decode the message in `data` at `position`. Bytes after it are ignored, as in Kafka.
 
         Raises DecodeError, which names message, version, field and byte.
         """
@@ -240,7 +246,7 @@ class Message(Struct):
         return message
 
     def encode(self, version: int) -> bytes:
-        """The message's bytes. Raises EncodeError where the version cannot carry a value."""
+        """The message's bytes. Raises EncodeError if the version has no field for a value."""
         return bytes(codec_for(type(self), version).encode(self))
 
 
@@ -249,20 +255,20 @@ if not TYPE_CHECKING:
 
 
 class DecodeError(Exception):
-    """Bytes that are not the message they claim to be."""
+    """Bytes are not a valid message."""
 
 
 class EncodeError(Exception):
-    """A value that this version of the message cannot carry."""
+    """A value cannot be encoded in this version of the message."""
 
 
 @cache
 def codec_for(message: type[Message], version: int) -> "Codec":
-    """The compiled reader and writer of one version, made at first use.
+    """The compiled readers and writer of one version, made at first use.
 
-    Raises DecodeError when the message has no such version.
+    Raises DecodeError if the message does not have this version.
     """
-    from .compiler import Codec  # here, so that declaring a message loads no compiler
+    from .compiler import Codec  # here, so that declaring a message does not load the compiler
 
     if version not in message.SPEC.versions:
         raise DecodeError(f"{message.__name__} has versions {message.SPEC.versions}, not {version}")

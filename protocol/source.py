@@ -1,7 +1,7 @@
-"""Python source in the making: how the compiler writes down a reader or a writer.
+"""Collects generated Python source, and records which fields each line handles.
 
-Beside the lines it keeps which fields each line is about. That is all the bookkeeping that errors
-need: when the compiled function fails, the traceback names the line, and the line names the field.
+When a compiled function fails, the traceback gives the line, and the line gives the field for the
+error message.
 """
 
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from .declaration import Field
 
 
 class Place(NamedTuple):
-    """A field that a line is about, and how many bytes behind the line's position it begins."""
+    """A field that a line handles, and its distance in bytes from `p` at that line."""
 
     path: str
     skip: int = 0
 
 
 class Failure(NamedTuple):
-    """Where a compiled function failed."""
+    """The field and the byte at which a compiled function failed."""
 
     path: str
     position: int
 
 
 def mangled(path: str) -> str:
-    """The path of a struct as a part of a name."""
+    """The path of a struct in a form that can be part of a variable's name."""
     return path.replace(".", "__")
 
 
@@ -41,7 +41,10 @@ def first(path: str, field: Field) -> str:
 
 
 class Source:
-    """Lines of one function, and the objects they name."""
+    """The lines of one function, and the objects that they use.
+
+    `about` are the fields that the next emitted lines handle.
+    """
 
     def __init__(self, title: str, namespace: dict[str, Any]) -> None:
         self.about: tuple[Place, ...] = ()
@@ -57,30 +60,30 @@ class Source:
         return "\n".join(self._lines)
 
     def emit(self, depth: int, *lines: str) -> None:
-        """Add lines at an indentation, about the current field."""
+        """Add lines at an indentation, for the fields in `about`."""
         for line in lines:
             self._lines.append("    " * depth + line)
             self._places[len(self._lines)] = self.about
 
     def name(self, value: object) -> str:
-        """A name by which the source can say `value`."""
+        """A name for `value` that the source can use."""
         known = self._constants.get(id(value))
         if known is None:
             known = f"c{len(self._constants)}"
             self._constants[id(value)] = known
-            self._namespace[known] = value  # which also keeps its id from being given away
+            self._namespace[known] = value  # keeps it alive, so that its id stays unique
         return known
 
     def compiled(self, function: str) -> Callable[..., Any]:
-        """The function of that name."""
-        exec(compile(self.text, self._filename, "exec"), self._namespace)  # our own source
+        """Compile the source; returns the function of that name."""
+        exec(compile(self.text, self._filename, "exec"), self._namespace)  # generated here
         made: Callable[..., Any] = self._namespace[function]
         return made
 
     def failure(self, trace: TracebackType | None) -> Failure:
-        """The field that the innermost of our lines was about, and the byte `p` it was at.
+        """The field that the innermost generated line handled, and the byte at which it was.
 
-        A line may read several fields at once: it is the one in which the data ended.
+        If the line reads several fields at once, it is the field in which the data ended.
         """
         places, position, limit = self.about, 0, 0
         while trace is not None:
@@ -89,6 +92,6 @@ class Source:
                 position = trace.tb_frame.f_locals.get("p", position)
                 limit = trace.tb_frame.f_locals.get("limit", limit)
             trace = trace.tb_next
-        begun = [place for place in places if position + place.skip <= limit] or places[:1]
-        place = begun[-1] if begun else Place("")
+        started = [place for place in places if position + place.skip <= limit] or places[:1]
+        place = started[-1] if started else Place("")
         return Failure(place.path, position + place.skip)

@@ -1,13 +1,14 @@
-"""Writes the source of a writer: one function per message and version, all structs inlined.
+"""Generates the source of a writer: one function per message and version, all structs inlined.
 
-The function is `write(m, out, splices, pieces)`: it appends message `m` to the bytearray `out`.
-Records that lie in a file are not copied: their size is written, and `splices` gets the place where
-they belong. Where `pieces` is a list, large records in memory are not copied either: the list gets
-what stands before them, the records, and so on to the end of the message.
+The function is `write(m, out, splices, pieces)`. It appends the message `m` to the bytearray `out`.
+Records in a file are not copied: their size is written, and `splices` gets the position at which
+they belong. If `pieces` is a list, large records in memory are not copied either: the list gets the
+bytes before them, the records, and so on to the end of the message.
 
-Nothing is checked that fails by itself: a None where no null may be, a number too large for its
-field, end in an exception that compiler.py turns into an EncodeError with the field's name. What a
-version has no place for is refused unless it is ignorable or has its default, as in Kafka.
+The generated code has no checks for values that raise an exception anyway, like a None that is not
+allowed or a number too large for its field. compiler.py turns such an exception into an EncodeError
+with the field's name. As in Kafka, a value for a field that the version does not have is refused,
+unless the field is ignorable or the value is the default.
 """
 
 import struct
@@ -17,23 +18,23 @@ import msgspec
 from .declaration import (
     Field,
     ListOf,
-    Present,
+    PresentFields,
     Wire,
     fields_of,
     present_fields,
 )
-from .packing import FEW, few_packers, struct_of
+from .packing import SHORT_ARRAY, short_packers, struct_of
 from .primitives import write_uvarint
 from .schema import EncodeError, Message, SplicedRecords, Splices, Struct, WireType
 from .source import Place, Source, local, mangled
 
-PIECE_BYTES = 1024  # records from here on are worth not to be copied twice
+PIECE_BYTES = 1024  # smaller records are copied: a separate piece would cost more
 NULL = {"h": b"\xff" * 2, "i": b"\xff" * 4}  # -1
 
 
 def _splice(out: bytearray, splices: Splices | None, records: SplicedRecords) -> None:
     if splices is None:
-        raise EncodeError("records that lie in a file can only be sent by a connection")
+        raise EncodeError("records in a file can only be sent by a connection")
     splices.append((len(out), records))
 
 
@@ -61,11 +62,11 @@ class WriterSource(Source):
     def _struct(self, depth: int, declared: type[Struct], value: str, out: str, path: str) -> None:
         """Write the fields of the struct that is in the local variable `value`."""
         present = list(present_fields(declared, self._version))
-        self._refuse_the_absent(depth, declared, value, path)
+        self._refuse_unsupported_fields(depth, declared, value, path)
         self._fields(depth, present, value, out, path)
 
-    def _fields(self, depth: int, present: Present, value: str, out: str, path: str) -> None:
-        """Write fields, and in flexible versions the section of tagged fields behind them."""
+    def _fields(self, depth: int, present: PresentFields, value: str, out: str, path: str) -> None:
+        """Write fields, and in flexible versions the section of tagged fields after them."""
         run = self._untagged(depth, [f for f, tag in present if tag is None], value, out, path)
         if not self._is_flexible:
             self._run(depth, run, value, out, path)
@@ -80,7 +81,7 @@ class WriterSource(Source):
     def _untagged(
         self, depth: int, fields: list[Field], value: str, out: str, path: str
     ) -> list[Field]:
-        """Write fields up to the last that has no fixed size; returns those behind it."""
+        """Write fields up to the last of variable size; returns the fields after it."""
         run: list[Field] = []
         for field in fields:
             if field.fixed:
@@ -92,7 +93,9 @@ class WriterSource(Source):
             self._variable(depth, field, out, path)
         return run
 
-    def _refuse_the_absent(self, depth: int, declared: type[Struct], value: str, path: str) -> None:
+    def _refuse_unsupported_fields(
+        self, depth: int, declared: type[Struct], value: str, path: str
+    ) -> None:
         for field in fields_of(declared):
             if self._version in field.versions or field.is_ignorable:
                 continue
@@ -107,7 +110,7 @@ class WriterSource(Source):
         return self._version in field.nullable
 
     def _length_code(self, wire: Wire) -> str:
-        """The `struct` code of a length, or in flexible versions of a short one."""
+        """The `struct` code of a length; in flexible versions, of a length of one byte."""
         if self._is_flexible:
             return "B"
         return "h" if isinstance(wire, WireType) and wire.name == "string" else "i"
@@ -119,7 +122,7 @@ class WriterSource(Source):
     def _run(
         self, depth: int, run: list[Field], value: str, out: str, path: str, then: str = ""
     ) -> None:
-        """Write neighbours of fixed size at once, and what the `struct` codes `then` stand for."""
+        """Write neighbouring fields of fixed size at once, followed by the codes in `then`."""
         if not run:
             return
         self.about = (Place(path + ", ".join(field.name for field in run)),)
@@ -128,7 +131,7 @@ class WriterSource(Source):
         self.emit(depth, f"{out} += {self.name(struct_of(codes).pack)}({values})")
 
     def _variable(self, depth: int, field: Field, out: str, path: str) -> None:
-        """Write a value that is no tag and of no fixed size, from its local variable."""
+        """Write an untagged value of variable size from its local variable."""
         wire, value = field.wire, local(path, field)
         is_nullable = self._is_nullable(field)
         if isinstance(wire, type):
@@ -167,11 +170,11 @@ class WriterSource(Source):
             self._slice(depth + 1, item, each, out)
 
     def _numbers(self, depth: int, wire: ListOf, code: str, value: str, out: str) -> None:
-        """Write an array of numbers with its length; a short one at once."""
-        short = self.name(few_packers(self._length_code(wire), code))
+        """Write an array of numbers with its length; a short array with one `struct` call."""
+        short = self.name(short_packers(self._length_code(wire), code))
         written = "n + 1" if self._is_flexible else "n"
         self.emit(depth, f"n = len({value})")
-        self.emit(depth, f"if n < {FEW}: {out} += {short}[n]({written}, *{value})", "else:")
+        self.emit(depth, f"if n < {SHORT_ARRAY}: {out} += {short}[n]({written}, *{value})", "else:")
         self._length(depth + 1, wire, f"len({value})", out)
         self.emit(depth + 1, f"{out} += pack(f'>{{len({value})}}{code}', *{value})")
 
@@ -185,7 +188,7 @@ class WriterSource(Source):
             self._records(depth, wire, value, out)
             return
         if wire.name == "string":
-            # As in Java: what UTF-8 cannot say (a lone surrogate) becomes a question mark.
+            # As in Java, a lone surrogate, which UTF-8 cannot encode, becomes a question mark.
             self.emit(depth, f"e = {value}.encode('utf-8', 'replace')")
             value = "e"
         self._length(depth, wire, f"len({value})", out)
@@ -199,7 +202,7 @@ class WriterSource(Source):
         if not self._is_flexible:
             self.emit(depth + 1, f"n = len({value})")
         self._length(depth + 1, wire, f"len({value})", out)
-        if out != "out":  # a tagged field is put together for itself
+        if out != "out":  # a tagged field is written to a buffer of its own first
             self.emit(depth + 1, f"{out} += {value}")
             return
         self.emit(depth + 1, f"if pieces is None or n < {PIECE_BYTES}: out += {value}", "else:")
@@ -218,7 +221,7 @@ class WriterSource(Source):
     # -- tagged fields ------------------------------------------------------------------------
 
     def _tags(self, depth: int, tags: dict[int, Field], value: str, out: str, path: str) -> None:
-        """Write the tagged fields that do not have their defaults, in ascending order."""
+        """Write the tagged fields that differ from their defaults, in ascending order."""
         if not tags:
             self.emit(depth, f"{out}.append(0)")
             return
@@ -247,7 +250,7 @@ class WriterSource(Source):
             self.emit(depth, f"{out} += {pack}({value})")
         elif isinstance(field.wire, type):
             if self._is_nullable(field):
-                # Not the signed byte of an untagged one: here Kafka writes null as 0.
+                # In a tagged field Kafka writes a null struct as 0, not as a signed -1.
                 self.emit(depth, f"if {value} is None: {out}.append(0)", "else:")
                 depth += 1
                 self.emit(depth, f"{out}.append(1)")
@@ -256,13 +259,13 @@ class WriterSource(Source):
             self._variable(depth, field, out, path)
 
     def _differs(self, field: Field, value: str) -> str:
-        """The condition that a value is not the field's default."""
+        """The condition that a value differs from the field's default."""
         default = field.default
         if default is msgspec.NODEFAULT:
-            raise TypeError(f"field {field.name} can be left out, but has no default")
+            raise TypeError(f"field {field.name} is missing in some versions, but has no default")
         if default is None:
             return f"{value} is not None"
-        if not default:  # 0, False or empty; an instance of a struct is true
+        if not default:  # 0, False or empty; a struct is always true
             return f"({value} or {value} is None)" if field.may_be_null else value
         name = self.name(default)
         return f"{value} is not {name} and {value} != {name}"

@@ -1,1 +1,1 @@
-"""One file per API: its request and its response, one class each for all versions."""
+"""The requests and responses: one file for each API, one class for all versions of a message."""

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (key 25): a group's offsets join a transaction."""
+"""AddOffsetsToTxn (key 25): add a group's offsets to a transaction."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Int64, Message, String

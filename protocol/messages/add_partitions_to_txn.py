@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn (key 24): partitions join a transaction.
+"""AddPartitionsToTxn (key 24): add partitions to a transaction.
 
-From v4 asks for many transactions, between brokers.
+From v4 on, a request has many transactions; brokers send it to each other.
 """
 
 from typing import Annotated

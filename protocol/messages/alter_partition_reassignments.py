@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (key 45): move replicas between brokers, or stop it (KIP-455)."""
+"""AlterPartitionReassignments (key 45): move replicas between brokers, or cancel it (KIP-455)."""
 
 from typing import Annotated
 

@@ -1,7 +1,8 @@
-"""ApiVersions (key 18): which requests are served, in which versions, and which features are on.
+"""ApiVersions (key 18): the supported requests and their versions, and the finalised features.
 
-A response's header is always version 0, and a version nobody knows is answered in version 0
-(KIP-511): a client asks this first, before it knows what we speak.
+A client sends it first, before it knows which versions the broker supports. So the header of a
+response always has version 0, and a request in an unknown version gets a response in version 0
+(KIP-511).
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""CreateDelegationToken (key 38): make a delegation token (KIP-48)."""
+"""CreateDelegationToken (key 38): create a delegation token (KIP-48)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): raise the number of partitions of topics."""
+"""CreatePartitions (key 37): increase the number of partitions of topics."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Bool, Int16, Int32, Message, String, Struct

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): make topics, or only check whether they could be made."""
+"""CreateTopics (key 19): create topics, or only validate the request."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86): forget a share group's state of partitions. Internal, KIP-932."""
+"""DeleteShareGroupState (key 86): delete a share group's state of partitions. Internal, KIP-932."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Message, String, Struct, Uuid

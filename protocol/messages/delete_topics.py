@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): delete topics by name, from v6 on by id too."""
+"""DeleteTopics (key 20): delete topics by name, from v6 on also by id."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the cluster's id, its brokers, and what the asker may do."""
+"""DescribeCluster (key 60): the cluster's id and brokers, and the operations a client may do."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): settings of topics, brokers, groups, and where each value is from."""
+"""DescribeConfigs (key 32): settings of topics, brokers and groups, with the source of each."""
 
 from typing import Annotated
 

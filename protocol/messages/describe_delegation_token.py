@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): owners' delegation tokens."""
+"""DescribeDelegationToken (key 41): the delegation tokens of owners."""
 
 from typing import Annotated
 

@@ -1,6 +1,6 @@
 """DescribeLogDirs (key 35): log directories, their partitions and sizes.
 
-From v4 on, with total and usable bytes.
+From v4 on, responses have total and usable bytes.
 """
 
 from typing import Annotated

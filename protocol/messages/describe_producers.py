@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): partitions' producers and open transactions."""
+"""DescribeProducers (key 61): the producers and open transactions of partitions."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct

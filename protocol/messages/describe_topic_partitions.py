@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics' partitions, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions (key 75): the partitions of topics, in pages (KIP-966)."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.primitives import INT32_MIN

@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-From v5 answers with the new producer epoch (KIP-890).
+From v5 on, the response has the new producer epoch (KIP-890).
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40): end a delegation token."""
+"""ExpireDelegationToken (key 40): set a delegation token's expiry time."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Bytes, Int16, Int32, Int64, Message

@@ -1,6 +1,6 @@
-"""Fetch (key 1): records of partitions, from given offsets on.
+"""Fetch (key 1): read records of partitions from given offsets on.
 
-v0-3 are spoken for clients of Kafka 0.8 to 0.10, which read message sets (legacy.py).
+v0-3 are supported for clients of Kafka 0.8 to 0.10, which read message sets (legacy.py).
 """
 
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""FindCoordinator (key 10): which broker coordinates a group or transaction.
+"""FindCoordinator (key 10): find the broker that coordinates a group or a transaction.
 
-From v4 on, many keys are asked for at once.
+From v4 on, a request has many keys.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71): which metrics to push, and how often (KIP-714)."""
+"""GetTelemetrySubscriptions (key 71): the metrics to push, and how often (KIP-714)."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.primitives import ZERO_UUID

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member of a classic group is alive. Does the group rebalance?"""
+"""Heartbeat (key 12): keep a member of a classic group alive; says whether it must rejoin."""
 
 from typing import Annotated
 

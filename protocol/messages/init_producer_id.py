@@ -1,6 +1,6 @@
-"""InitProducerId (key 22): a producer's id and epoch. v3 lets it keep its id (KIP-360).
+"""InitProducerId (key 22): get a producer's id and epoch. v3 can keep the id (KIP-360).
 
-v6 (two-phase commit, KIP-939) is spoken but not announced: Kafka calls it unstable.
+v6 (two-phase commit, KIP-939) is supported but not advertised: it is unstable in Kafka.
 """
 
 from typing import Annotated

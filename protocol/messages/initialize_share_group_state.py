@@ -1,4 +1,7 @@
-"""InitializeShareGroupState (key 83): begin to keep it. Internal, KIP-932."""
+"""InitializeShareGroupState (key 83): create a share group's state of partitions.
+
+Internal, KIP-932.
+"""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Int64, Message, String, Struct, Uuid

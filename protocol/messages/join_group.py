@@ -1,6 +1,6 @@
 """JoinGroup (key 11): a member joins a classic group, and waits for the others.
 
-From v5 on, with static members (KIP-345).
+From v5 on, members may be static (KIP-345).
 """
 
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""LeaveGroup (key 13): members leave a classic group.
+"""LeaveGroup (key 13): remove members from a classic group.
 
-From v3 on, many at once, by instance id too (KIP-345).
+From v3 on, a request has many members, also by instance id (KIP-345).
 """
 
 from typing import Annotated

@@ -1,6 +1,6 @@
 """ListConfigResources (key 74): the resources that have settings, by type.
 
-From v0 knew only client metrics.
+v0 lists only client metrics subscriptions.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""ListGroups (key 16): the groups there are. v4 filters by state, v5 by type."""
+"""ListGroups (key 16): list the groups. v4 can filter by state, v5 by type."""
 
 from typing import Annotated
 

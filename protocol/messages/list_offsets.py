@@ -1,6 +1,6 @@
-"""ListOffsets (key 2): the offset of a partition at a time, or at its start or end.
+"""ListOffsets (key 2): a partition's offset for a timestamp, or its first or last offset.
 
-v0 is spoken for clients of Kafka 0.8 and 0.9: it lists where segments begin.
+v0 is supported for clients of Kafka 0.8 and 0.9: it lists the base offsets of segments.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): the moves of replicas that are under way."""
+"""ListPartitionReassignments (key 46): the moves of replicas that are in progress."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Message, String, Struct

@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): the transactional ids a coordinator knows, filtered."""
+"""ListTransactions (key 66): the transactional ids of a coordinator that match a filter."""
 
 from typing import Annotated
 

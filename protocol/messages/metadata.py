@@ -1,6 +1,6 @@
-"""Metadata (key 3): which topics and partitions there are, and where.
+"""Metadata (key 3): the brokers, the topics, and the leaders and replicas of partitions.
 
-From v10 on, topics have ids; from v12 on, they can be asked for by id.
+From v10 on, topics have ids; from v12 on, a request may name topics by id.
 """
 
 from typing import Annotated

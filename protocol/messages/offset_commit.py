@@ -1,6 +1,6 @@
-"""OffsetCommit (key 8): a group's positions, to be kept. v10 names topics by id.
+"""OffsetCommit (key 8): commit offsets of a group. v10 names topics by id.
 
-v0-1 are spoken for clients of Kafka 0.8.
+v0-1 are supported for clients of Kafka 0.8.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): delete a group's positions (KIP-496). It is never flexible."""
+"""OffsetDelete (key 47): delete committed offsets of a group (KIP-496). No version is flexible."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Message, String, Struct

@@ -1,8 +1,8 @@
-"""OffsetFetch (key 9): a group's kept positions.
+"""OffsetFetch (key 9): read committed offsets of a group.
 
-From v8 on, many groups are asked for at once; from v10 on, topics are named by id.
-Kafka's definition has each topic and partition twice, for v0-7 and for v8 on; here they are one.
-v0 is spoken for clients of Kafka 0.8.
+From v8 on, a request has many groups; from v10 on, topics are named by id. Kafka's definition
+declares topics and partitions twice, for v0-7 and for v8 on; here they share one class. v0 is
+supported for clients of Kafka 0.8.
 """
 
 from typing import Annotated

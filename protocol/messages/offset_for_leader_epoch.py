@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where leader epochs end: how a client notices a cut log."""
+"""OffsetForLeaderEpoch (key 23): the end offsets of leader epochs; clients detect truncation."""
 
 from typing import Annotated
 

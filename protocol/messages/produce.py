@@ -1,7 +1,7 @@
-"""Produce (key 0): batches of records to append to partitions. v13 names topics by id (KIP-516).
+"""Produce (key 0): append batches of records to partitions. v13 names topics by id (KIP-516).
 
-v0-2 are spoken for clients of Kafka 0.8 to 0.10, which send message sets (legacy.py); Kafka 4 has
-dropped them, though it announces them.
+v0-2 are supported for clients of Kafka 0.8 to 0.10, which send message sets (legacy.py). Kafka 4
+advertises these versions but does not support them.
 """
 
 from typing import Annotated

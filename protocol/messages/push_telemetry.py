@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72): a client's metrics, as OpenTelemetry bytes (KIP-714)."""
+"""PushTelemetry (key 72): a client pushes its metrics, as OpenTelemetry bytes (KIP-714)."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Bool, Bytes, Int8, Int16, Int32, Message, Uuid

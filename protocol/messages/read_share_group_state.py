@@ -1,4 +1,4 @@
-"""ReadShareGroupState (key 84): a share group's state of partitions. Internal, KIP-932."""
+"""ReadShareGroupState (key 84): read a share group's state of partitions. Internal, KIP-932."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid

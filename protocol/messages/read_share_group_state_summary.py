@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87): start offsets and epochs only. Internal, KIP-932."""
+"""ReadShareGroupStateSummary (key 87): read start offsets and epochs only. Internal, KIP-932."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): let a delegation token live longer."""
+"""RenewDelegationToken (key 39): extend the lifetime of a delegation token."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Bytes, Int16, Int32, Int64, Message

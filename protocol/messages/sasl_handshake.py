@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17): choose the SASL mechanism. It is never flexible."""
+"""SaslHandshake (key 17): choose the SASL mechanism. No version is flexible."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Message, String

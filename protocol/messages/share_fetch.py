@@ -1,4 +1,4 @@
-"""ShareFetch (key 78): a share group member acquires records, acknowledges others (KIP-932)."""
+"""ShareFetch (key 78): a share group member acquires and acknowledges records (KIP-932)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate (key 93): the topology, for people to see (KIP-1331)."""
+"""StreamsGroupTopologyDescriptionUpdate (key 93): a readable topology (KIP-1331)."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int8, Int16, Int32, Message, String, Struct

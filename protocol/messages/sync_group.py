@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): a classic group leader hands out the assignment, members get theirs."""
+"""SyncGroup (key 14): a classic group's leader sends the assignment, members receive theirs."""
 
 from typing import Annotated
 

@@ -1,6 +1,6 @@
-"""TxnOffsetCommit (key 28): a group's positions, kept when the transaction commits.
+"""TxnOffsetCommit (key 28): commit offsets of a group as part of a transaction.
 
-From v6 names topics by id (KIP-1319).
+From v6 on, topics are named by id (KIP-1319).
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64): forget a broker that is gone for ever."""
+"""UnregisterBroker (key 64): remove the registration of a broker that is gone."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Message, String

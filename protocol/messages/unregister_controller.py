@@ -1,4 +1,4 @@
-"""UnregisterController (key 94): forget a controller that is gone for ever."""
+"""UnregisterController (key 94): remove the registration of a controller that is gone."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import Int16, Int32, Message, String

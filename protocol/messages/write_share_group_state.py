@@ -1,4 +1,4 @@
-"""WriteShareGroupState (key 85): a share group's state of partitions, to be kept.
+"""WriteShareGroupState (key 85): store a share group's state of partitions.
 
 Internal, KIP-932.
 """

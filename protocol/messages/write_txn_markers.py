@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27): write the markers that end a transaction, to its partitions."""
+"""WriteTxnMarkers (key 27): write the markers that end a transaction to its partitions."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""Keys and values of the internal logs, control records, the consumer protocol."""
+"""Declares the records of the internal logs, control records, and the consumer protocol."""

@@ -1,7 +1,9 @@
 """The records of `__cluster_metadata-0`, Kafka's KRaft metadata log.
 
-How a record is framed: coordinator/record_codec.py. Which version of one is written depends on the
-finalised `metadata.version`. On disk: never renumber. Kafka: org.apache.kafka.common.metadata.
+coordinator/record_codec.py frames the records. The finalised `metadata.version` determines which
+version of a record is written. On disk: never renumber.
+
+Kafka: org.apache.kafka.common.metadata.
 """
 
 from collections.abc import Mapping
@@ -181,7 +183,7 @@ class RemoveAccessControlEntryRecord(Message, versions="0", flexible="0+"):
 
 
 class NoOpRecord(Message, versions="0", flexible="0+"):
-    """Written by an idle controller, so that followers see it alive."""
+    """Written by an idle controller, so that followers see that it is alive."""
 
 
 class ZkMigrationStateRecord(Message, versions="0", flexible="0+"):
@@ -198,7 +200,7 @@ class BeginTransactionRecord(Message, versions="0", flexible="0+"):
 
 
 class EndTransactionRecord(Message, versions="0", flexible="0+"):
-    """What was written since BeginTransactionRecord holds."""
+    """Applies the records since BeginTransactionRecord."""
 
 
 class AbortTransactionRecord(Message, versions="0", flexible="0+"):
@@ -234,7 +236,7 @@ class ClearElrRecord(Message, versions="0", flexible="0+"):
     topic_name: String
 
 
-# 6, 13 and 16 were dropped before KRaft was released.
+# Types 6, 13 and 16 were removed before KRaft was released.
 RECORD_TYPES: Mapping[int, type[Message]] = MappingProxyType(
     {
         0: RegisterBrokerRecord,

@@ -1,9 +1,9 @@
 """Records of consumer groups (KIP-848) in `__consumer_offsets`: types 3 to 8, and 16.
 
-A group is its epoch, its members (what each asked for), the target assignment (what each shall
-have) and the current assignment of each member (what it has, and what it must give back first). All
-of a group lies in one partition. Type 4 was written by Kafka 4.0 only: since 4.1 a hash of the
-topics stands in the group's epoch record.
+A group consists of its epoch, its members (what each has requested), the target assignment (what
+each member should have) and the current assignment of each member (what it has, and what it must
+revoke first). All records of a group are in one partition. Type 4 was written by Kafka 4.0 only:
+since 4.1 the group's epoch record has a hash of the topics instead.
 
 Kafka: GroupCoordinatorRecordHelpers.
 """
@@ -27,7 +27,7 @@ from odradek.protocol.schema import (
 
 
 class ConsumerGroupMetadataKey(Message, versions="0"):
-    """Type 3: that the group exists, and its epoch. A tombstone of it ends the group."""
+    """Type 3: the group's epoch. A tombstone of this record deletes the group."""
 
     group_id: String
 
@@ -38,7 +38,7 @@ class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class ConsumerGroupPartitionMetadataKey(Message, versions="0"):
-    """Type 4, by Kafka 4.0: the topics that the group is subscribed to."""
+    """Type 4, written by Kafka 4.0: the topics that the group is subscribed to."""
 
     group_id: String
 
@@ -60,7 +60,7 @@ class ConsumerGroupPartitionMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class ConsumerGroupMemberMetadataKey(Message, versions="0"):
-    """Type 5: what a member asked for."""
+    """Type 5: what a member has requested."""
 
     group_id: String
     member_id: String
@@ -77,10 +77,10 @@ class ClassicMemberMetadata(Struct):
 
 
 class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
-    """A member that joined by JoinGroup has `classic_member_metadata`, any other null.
+    """`classic_member_metadata` is set for a member that joined with JoinGroup, else null.
 
-    Null must be said: its definition names a JSON null, which is no default, and so Kafka reads
-    metadata with nothing in it where the field is absent.
+    Null is always written. Kafka's definition has a JSON null as the default, which Kafka's
+    generator ignores. So where the field is absent, Kafka reads empty metadata instead of null.
     """
 
     instance_id: String | None
@@ -97,7 +97,7 @@ class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, versions="0"):
-    """Type 6: for which epoch of the group the target assignment was made."""
+    """Type 6: the epoch of the group for which the target assignment was made."""
 
     group_id: String
 
@@ -108,7 +108,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, versions="0"):
-    """Type 7: what a member shall have."""
+    """Type 7: the target assignment of a member."""
 
     group_id: String
     member_id: String
@@ -124,14 +124,14 @@ class ConsumerGroupTargetAssignmentMemberValue(Message, versions="0", flexible="
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message, versions="0"):
-    """Type 8: what a member has."""
+    """Type 8: the current assignment of a member."""
 
     group_id: String
     member_id: String
 
 
 class CurrentTopicPartitions(Struct):
-    """`assignment_epochs` is as long as `partitions`; empty or null where they are not kept."""
+    """`assignment_epochs` has one entry per partition; empty or null in records without them."""
 
     topic_id: Uuid
     partitions: list[Int32]
@@ -139,7 +139,7 @@ class CurrentTopicPartitions(Struct):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
-    """`state` numbers Kafka's MemberState."""
+    """`state` is the number of Kafka's MemberState."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -149,14 +149,14 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, versions="0", flexible=
 
 
 class ConsumerGroupRegularExpressionKey(Message, versions="0"):
-    """Type 16: the topics that a regular expression stood for when it was last resolved."""
+    """Type 16: the topics that a regular expression matched when it was last resolved."""
 
     group_id: String
     regular_expression: String
 
 
 class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
-    """`version` is the offset of the metadata that was looked at."""
+    """`version` is the offset of the metadata against which it was resolved."""
 
     topics: list[String]
     version: Int64

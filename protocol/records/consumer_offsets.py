@@ -1,11 +1,12 @@
 """The records of `__consumer_offsets`: offsets and classic groups, and the table of all types.
 
-The other types of groups have files of their own: consumer_group, share_group, streams_group.
+The records of other group types are in consumer_group.py, share_group.py and streams_group.py.
 
-How a record is framed: coordinator/record_codec.py (the number of the type leads the key, the
-version leads the value). Which version is written is the group coordinator's choice: offsets in v4
-(v1 where the client set a retention time), group metadata in v3, as Apache Kafka 4.3 does.
-On disk: never renumber. Kafka: org.apache.kafka.coordinator.group.generated.
+coordinator/record_codec.py frames the records: the type's number is before the key, the version
+before the value. The group coordinator chooses the version, as Apache Kafka 4.3 does: offsets have
+v4 (v1 if the client set a retention time), group metadata v3. On disk: never renumber.
+
+Kafka: org.apache.kafka.coordinator.group.generated.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,11 @@
-"""What consumers of a classic group tell each other through the coordinator.
+"""The messages that consumers of a classic group exchange through the coordinator.
 
-The metadata of a JoinGroup with protocol type "consumer" is a subscription, the assignment of a
-SyncGroup an assignment, each behind an int16 version. A reader takes a newer version for the newest
-that it knows, for later ones only append fields. The broker needs the subscribed topics alone (it
-must not expire the offsets of a topic that is being consumed), and those lead in every version.
+The metadata in a JoinGroup with protocol type "consumer" is a subscription. The assignment in a
+SyncGroup is an assignment. Each follows an int16 version. A reader decodes a newer version as the
+newest that it knows, because newer versions only append fields. The broker needs only the
+subscribed topics: it must not expire the offsets of a topic that is being consumed. The topics are
+the first field in every version.
+
 Kafka: ConsumerProtocol.
 """
 
@@ -46,9 +48,9 @@ class ConsumerProtocolAssignment(Message, versions="0-3"):
 
 
 def decode_versioned(message: type[M], data: bytes, *, highest: int | None = None) -> M:
-    """Read a message that stands behind its version; `highest` reads less than it holds.
+    """Decode a message that follows its version. Raises DecodeError.
 
-    Raises DecodeError.
+    A version above `highest` is decoded as `highest`, without the fields that were added later.
     """
     version = _first_version(message, data)
     newest = message.SPEC.versions.highest if highest is None else highest
@@ -56,7 +58,7 @@ def decode_versioned(message: type[M], data: bytes, *, highest: int | None = Non
 
 
 def version_for(message: type[Message], data: bytes) -> int:
-    """In which version to write a message to whoever wrote `data`. Raises DecodeError."""
+    """The version for a message to the member that wrote `data`. Raises DecodeError."""
     version = _first_version(message, data)
     versions = message.SPEC.versions
     if version < versions.lowest:
@@ -72,11 +74,11 @@ def _first_version(message: type[Message], data: bytes) -> int:
 
 
 def encode_versioned(message: Message, version: int) -> bytes:
-    """The message behind its version."""
+    """Encode a message, preceded by its version."""
     return _VERSION.pack(version) + message.encode(version)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """The topics that a member's metadata names. Raises DecodeError."""
+    """The topics in a member's metadata. Raises DecodeError."""
     subscription = decode_versioned(ConsumerProtocolSubscription, metadata, highest=0)
     return frozenset(subscription.topics)

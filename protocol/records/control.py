@@ -1,8 +1,10 @@
-"""Control records: what a log says about itself, between the users' records.
+"""Control records: records about the log itself, stored between the users' records.
 
-They lie in batches with the control bit; the key is `int16 version = 0 | int16 type`, the value a
-message of that type. Ends of transactions occur in every log, the others only in the metadata log
-and its snapshots. On disk: never renumber. Kafka: ControlRecordType, ControlRecordUtils.
+They are in batches with the control bit. The key is `int16 version = 0 | int16 type`, the value a
+message of that type. The ends of transactions occur in every log, all other types only in the
+metadata log and its snapshots. On disk: never renumber.
+
+Kafka: ControlRecordType, ControlRecordUtils.
 """
 
 import struct
@@ -27,7 +29,7 @@ from odradek.protocol.schema import (
 
 
 class ControlRecordType(IntEnum):
-    """What a control record is about."""
+    """The type of a control record."""
 
     ABORT = 0
     COMMIT = 1
@@ -43,7 +45,7 @@ _VERSION = struct.Struct(">h")
 
 
 class ControlRecordTypeSchema(Message, versions="0"):
-    """The key, behind an int16 version of its own (`control_key`)."""
+    """The key without the int16 version before it; see `control_key`."""
 
     type: Int16
 
@@ -54,10 +56,10 @@ def control_key(kind: ControlRecordType) -> bytes:
 
 
 def control_type(key: bytes | memoryview | None) -> ControlRecordType | None:
-    """The kind that a control record's key names; None for one that we do not know.
+    """The type in a control record's key; None for an unknown type.
 
-    Raises DecodeError when the key is no control record's. A later key version reads like version
-    0: Kafka promises that its fields stay.
+    Raises DecodeError if the key is not one of a control record. A later version of the key is read
+    as version 0, because Kafka guarantees that its fields stay.
     """
     if key is None or len(key) < _VERSION.size:
         raise DecodeError(f"the key of a control record has a version, not {key!r}")
@@ -68,7 +70,7 @@ def control_type(key: bytes | memoryview | None) -> ControlRecordType | None:
 
 
 class EndTxnMarker(Message, versions="0"):
-    """The value of ABORT and COMMIT, behind an int16 version of its own (`end_txn_value`)."""
+    """The value of ABORT and COMMIT without the int16 version before it; see `end_txn_value`."""
 
     coordinator_epoch: Int32
 
@@ -91,7 +93,7 @@ class LeaderChangeVoter(Struct):
 
 
 class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
-    """Opens the batches of a quorum epoch; `version` repeats the message's version."""
+    """The first record of a quorum epoch; `version` repeats the message's version."""
 
     version: Int16
     leader_id: Int32
@@ -107,7 +109,7 @@ class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
 
 
 class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
-    """The last record of a snapshot: one without it is unfinished."""
+    """The last record of a snapshot. A snapshot without it is incomplete."""
 
     version: Int16
 
@@ -138,13 +140,13 @@ class Voter(Struct):
 
 
 class VotersRecord(Message, versions="0", flexible="0+"):
-    """Who votes in the quorum, where kraft.version is 1 or higher."""
+    """The voters of the quorum. Written if kraft.version is 1 or higher."""
 
     version: Int16
     voters: list[Voter]
 
 
-# Each also carries its version in its first field, so the highest can be used to read.
+# The first field of each message is its version.
 QUORUM_RECORDS: Mapping[ControlRecordType, type[Message]] = MappingProxyType(
     {
         ControlRecordType.LEADER_CHANGE: LeaderChangeMessage,
@@ -157,7 +159,7 @@ QUORUM_RECORDS: Mapping[ControlRecordType, type[Message]] = MappingProxyType(
 
 
 def decode_quorum_record(kind: ControlRecordType, value: bytes) -> Message:
-    """The message in the value of a quorum control record. Raises DecodeError."""
+    """Decode the value of a quorum control record. Raises DecodeError."""
     if len(value) < _VERSION.size:
         raise DecodeError(f"the value of a {kind.name} record of {len(value)} bytes")
     version = _VERSION.unpack_from(value)[0]

@@ -1,8 +1,9 @@
 """Records of share groups (KIP-932) in `__consumer_offsets`: types 10 to 15.
 
-Who is in the group and who reads which partition. Which records have been delivered and
-acknowledged is not here but in `__share_group_state` (share_group_state.py); type 15 says for which
-partitions that state has been set up. Type 9 was dropped before share groups were released.
+They contain the members of the group and which member reads which partition. Which records have
+been delivered and acknowledged is stored in `__share_group_state` (share_group_state.py). Type 15
+lists the partitions for which that state has been initialized. Type 9 was removed before share
+groups were released.
 
 Kafka: GroupCoordinatorRecordHelpers.
 """
@@ -25,7 +26,7 @@ from odradek.protocol.schema import (
 
 
 class ShareGroupMemberMetadataKey(Message, versions="0"):
-    """Type 10: what a member asked for."""
+    """Type 10: what a member has requested."""
 
     group_id: String
     member_id: String
@@ -39,7 +40,7 @@ class ShareGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class ShareGroupMetadataKey(Message, versions="0"):
-    """Type 11: that the group exists, and its epoch. A tombstone of it ends the group."""
+    """Type 11: the group's epoch. A tombstone of this record deletes the group."""
 
     group_id: String
 
@@ -50,7 +51,7 @@ class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message, versions="0"):
-    """Type 12: for which epoch of the group the target assignment was made."""
+    """Type 12: the epoch of the group for which the target assignment was made."""
 
     group_id: String
 
@@ -61,7 +62,7 @@ class ShareGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0
 
 
 class ShareGroupTargetAssignmentMemberKey(Message, versions="0"):
-    """Type 13: what a member shall have."""
+    """Type 13: the target assignment of a member."""
 
     group_id: String
     member_id: String
@@ -77,14 +78,14 @@ class ShareGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message, versions="0"):
-    """Type 14: what a member has."""
+    """Type 14: the current assignment of a member."""
 
     group_id: String
     member_id: String
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
-    """`state` numbers Kafka's MemberState."""
+    """`state` is the number of Kafka's MemberState."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -93,7 +94,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+
 
 
 class ShareGroupStatePartitionMetadataKey(Message, versions="0"):
-    """Type 15: the partitions that have a state in `__share_group_state`."""
+    """Type 15: the partitions whose state in `__share_group_state` is initialized."""
 
     group_id: String
 

@@ -1,9 +1,11 @@
-"""The records of `__share_group_state`: how far each share group has come in each partition.
+"""The records of `__share_group_state`: the progress of each share group in each partition.
 
-A snapshot is the whole state of a share-partition; the updates after it (of the same
-`snapshot_epoch`) hold what changed since. Both are keyed by group, topic and partition, so that
-compaction keeps the last of each. How a record is framed: coordinator/record_codec.py. On disk:
-never renumber. Kafka: ShareCoordinatorRecordHelpers, org.apache.kafka.coordinator.share.generated.
+A snapshot has the whole state of a share-partition. The updates after it (with the same
+`snapshot_epoch`) have the changes since. The keys of both contain group, topic and partition, so
+that compaction keeps the last record of each. coordinator/record_codec.py frames the records. On
+disk: never renumber.
+
+Kafka: ShareCoordinatorRecordHelpers, org.apache.kafka.coordinator.share.generated.
 """
 
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ from odradek.protocol.schema import Int8, Int16, Int32, Int64, Message, String, 
 
 
 class StateBatch(Struct):
-    """Offsets, both included. `delivery_state`: 0 available, 2 acknowledged, 4 archived."""
+    """Offsets are inclusive. `delivery_state`: 0 available, 2 acknowledged, 4 archived."""
 
     first_offset: Int64
     last_offset: Int64
@@ -29,7 +31,7 @@ class ShareSnapshotKey(Message, versions="0"):
 
 
 class ShareSnapshotValue(Message, versions="0", flexible="0+"):
-    """The whole state; `delivery_complete_count` is -1 where it is not known."""
+    """The whole state. `delivery_complete_count` is -1 if it is not known."""
 
     snapshot_epoch: Int32
     state_epoch: Int32
@@ -48,7 +50,7 @@ class ShareUpdateKey(Message, versions="0"):
 
 
 class ShareUpdateValue(Message, versions="0", flexible="0+"):
-    """What changed; `start_offset` is -1 where it has not."""
+    """The changes since the snapshot. `start_offset` is -1 if it has not changed."""
 
     snapshot_epoch: Int32
     leader_epoch: Int32

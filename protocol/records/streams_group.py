@@ -1,8 +1,8 @@
 """Records of streams groups (KIP-1071) in `__consumer_offsets`: types 17 to 23.
 
-As a consumer group, but what is assigned are tasks (a subtopology of the application, and a
-partition of it) instead of partitions, and the group also has the topology of the application.
-Type 18, the topics' partitions, was dropped before streams groups were released.
+They are like those of a consumer group, with two differences. Tasks are assigned instead of
+partitions; a task is one partition of a subtopology. The group also stores the topology of the
+application. Type 18, the topics' partitions, was removed before streams groups were released.
 
 Kafka: StreamsCoordinatorRecordHelpers.
 """
@@ -26,7 +26,7 @@ from odradek.protocol.schema import (
 
 
 class StreamsGroupMetadataKey(Message, versions="0"):
-    """Type 17: that the group exists, and its epoch. A tombstone of it ends the group."""
+    """Type 17: the group's epoch. A tombstone of this record deletes the group."""
 
     group_id: String
 
@@ -40,12 +40,13 @@ class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
     epoch: Int32
     metadata_hash: Int64
     validated_topology_epoch: Annotated[Int32, tagged(0)] = -1
-    # Kafka's definition means null here, but its JSON null is no default: Kafka's own is empty.
+    # Kafka's definition has a JSON null as the default, which Kafka's generator ignores. So the
+    # default in Kafka is empty.
     last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
 
 
 class StreamsGroupMemberMetadataKey(Message, versions="0"):
-    """Type 19: what a member said of itself."""
+    """Type 19: what a member has reported about itself."""
 
     group_id: String
     member_id: String
@@ -74,7 +75,7 @@ class StreamsGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message, versions="0"):
-    """Type 20: for which epoch of the group the target assignment was made."""
+    """Type 20: the epoch of the group for which the target assignment was made."""
 
     group_id: String
 
@@ -85,7 +86,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message, versions="0", flexible=
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message, versions="0"):
-    """Type 21: the tasks that a member shall have."""
+    """Type 21: the target assignment of a member."""
 
     group_id: String
     member_id: String
@@ -103,14 +104,14 @@ class StreamsGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message, versions="0"):
-    """Type 22: the tasks that a member has."""
+    """Type 22: the current assignment of a member."""
 
     group_id: String
     member_id: String
 
 
 class CurrentTasks(Struct):
-    """`assignment_epochs` is as long as `partitions`; of active tasks only."""
+    """`assignment_epochs` has one entry per partition, for active tasks only."""
 
     subtopology_id: String
     partitions: list[Int32]
@@ -118,7 +119,7 @@ class CurrentTasks(Struct):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
-    """`state` numbers Kafka's streams MemberState."""
+    """`state` is the number of Kafka's streams MemberState."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -143,7 +144,7 @@ class TopicConfig(Struct):
 
 
 class TopicInfo(Struct):
-    """An internal topic; 0 partitions or replicas: as it comes out, or by default."""
+    """An internal topic. 0 partitions: computed; 0 replicas: the default."""
 
     name: String
     partitions: Int32
@@ -152,7 +153,7 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    """Indexes into the lists of the same names in the subtopology."""
+    """Indexes into the lists of the same name in the subtopology."""
 
     source_topics: list[Int16]
     source_topic_regex: list[Int16]

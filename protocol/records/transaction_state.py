@@ -1,7 +1,8 @@
-"""The records of `__transaction_state`: one per transactional id, its whole state each time.
+"""The records of `__transaction_state`: each has the whole state of one transactional id.
 
-How a record is framed: coordinator/record_codec.py. The version follows from the finalised
-`transaction.version`: 0 where that is 0, else 1. On disk: never renumber.
+coordinator/record_codec.py frames the records. The finalised `transaction.version` determines the
+version of the value: 0 if it is 0, else 1. On disk: never renumber.
+
 Kafka: TransactionLog, org.apache.kafka.coordinator.transaction.generated.
 """
 
@@ -32,10 +33,10 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message, versions="0-1", flexible="1+"):
-    """`transaction_status` numbers Kafka's TransactionState.
+    """`transaction_status` is the number of Kafka's TransactionState.
 
-    `transaction_partitions` is null, not empty, while no transaction has begun (Empty). The four
-    fields of version 1 must have their defaults where version 0 is written. Kafka 4.3 defines
+    `transaction_partitions` is null, not empty, while no transaction has begun (state Empty). If
+    version 0 is written, the four fields of version 1 must have their defaults. Kafka 4.3 defines
     `next_producer_epoch` but never writes it.
     """
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from odradek.protocol.declaration import ListOf, fields_of, parted, present_fields
+from odradek.protocol.declaration import ListOf, fields_of, present_fields, split_tail
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.metadata import (
     MetadataResponse,
@@ -48,7 +48,7 @@ def in_rows(value: Any, version: int) -> Any:
         if not isinstance(field.wire, ListOf) or not isinstance(field.wire.item, type) or not items:
             continue
         one, other = in_rows(items[0], version), in_rows(items[-1], version)
-        _, end = parted(list(present_fields(field.wire.item, version)), version)
+        _, end = split_tail(list(present_fields(field.wire.item, version)), version)
         names = [each.name for each, _ in end]
         alike = with_fields_of(other, one, names)
         nearly = [with_fields_of(alike, other, [name]) for name in names]
