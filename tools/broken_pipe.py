@@ -5,7 +5,7 @@ import os
 import sys
 
 
-def exit_code_after_broken_pipe() -> int:
+def handle_broken_pipe() -> int:
     """Send the rest of stdout to /dev/null; returns the exit code for the command, 0.
 
     Without this, Python's flush at exit would raise BrokenPipeError once more.

@@ -20,7 +20,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_message import UnreadableError
-from odradek.tools.broken_pipe import exit_code_after_broken_pipe
+from odradek.tools.broken_pipe import handle_broken_pipe
 
 from .buffered_output import BufferedOutput
 from .decoders import (
@@ -140,7 +140,7 @@ def run(options: DumpOptions) -> int:
         code = _dump(options, Streams(out.write, sys.stderr.write))
         out.flush()
     except BrokenPipeError:
-        return exit_code_after_broken_pipe()
+        return handle_broken_pipe()
     return code
 
 

@@ -16,7 +16,7 @@ import typer
 
 from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.session import NoSparkError, make_session
-from odradek.tools.broken_pipe import exit_code_after_broken_pipe
+from odradek.tools.broken_pipe import handle_broken_pipe
 
 from .quiet_spark import quiet_settings, start_interruptible
 
@@ -45,7 +45,7 @@ def _exit_code_of(job: Callable[[], int]) -> int:
         code = job()
         sys.stdout.flush()
     except BrokenPipeError:
-        return exit_code_after_broken_pipe()
+        return handle_broken_pipe()
     except KeyboardInterrupt:
         print_error("interrupted: finished work is kept, and the next run continues from there")
         return EXIT_INTERRUPTED

@@ -15,7 +15,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.storage.files import Files
 from odradek.storage.retention_rules import duration, explain
-from odradek.tools.broken_pipe import exit_code_after_broken_pipe
+from odradek.tools.broken_pipe import handle_broken_pipe
 
 from .report import json_lines, lines
 from .stored_retention import PartitionFilter, StoredRetention
@@ -42,7 +42,7 @@ def run(
         _explain(directories, is_included, file_config, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        return exit_code_after_broken_pipe()
+        return handle_broken_pipe()
     return EXIT_OK
 
 

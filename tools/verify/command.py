@@ -13,7 +13,7 @@ import typer
 
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
-from odradek.tools.broken_pipe import exit_code_after_broken_pipe
+from odradek.tools.broken_pipe import handle_broken_pipe
 
 from .directories import DirectoriesCheck
 from .findings import Finding, Findings, Totals
@@ -37,7 +37,7 @@ def run(directories: Sequence[Path], *, deep: bool, as_json: bool) -> int:
         totals = _verify(directories, deep=deep, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        return exit_code_after_broken_pipe()
+        return handle_broken_pipe()
     return EXIT_PROBLEMS if totals.problems else EXIT_OK
 
 
