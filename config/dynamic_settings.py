@@ -143,7 +143,7 @@ def usable_settings(settings: Texts, *, of_all_brokers: bool) -> tuple[dict[str,
     return usable, problems
 
 
-def shown(name: str, text: str) -> str:
+def printable_value(name: str, text: str) -> str:
     """A setting's value for a log line; hidden if it is or may be a secret."""
     key = dynamic_key(name)
     return HIDDEN if key is None or key.is_sensitive else text

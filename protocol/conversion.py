@@ -197,7 +197,7 @@ def _converted(batch: memoryview, magic: int, first_offset: int, max_bytes: int)
         Record(each.key, each.value, NO_TIMESTAMP, (), each.offset)
         for each in read_message_set(batch, max_bytes=max_bytes)
     )
-    return _rebuilt(records, magic, compression, first_offset)
+    return _as_message_set(records, magic, compression, first_offset)
 
 
 def _from_v2(batch: memoryview, magic: int, first_offset: int, max_bytes: int) -> Buffer:
@@ -209,26 +209,26 @@ def _from_v2(batch: memoryview, magic: int, first_offset: int, max_bytes: int) -
     check_crc(batch, header)
     append_time = max(header.max_timestamp, NO_TIMESTAMP) if header.is_log_append_time else None
     records = read_records(batch, header=header, max_bytes=max_bytes)
-    return _rebuilt(records, magic, header.compression, first_offset, append_time)
+    return _as_message_set(records, magic, header.compression, first_offset, append_time)
 
 
-def _rebuilt(
+def _as_message_set(
     records: Iterable[Record],
     magic: int,
     compression: CompressionType,
     first_offset: int,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    kept_from = first_offset if compression is CompressionType.NONE else 0
+    first_kept = first_offset if compression is CompressionType.NONE else 0
     return build_message_set(
-        _kept(records, kept_from),
+        _records_from(records, first_kept),
         magic=magic,
         compression=compression,
         log_append_time_ms=log_append_time_ms,
     )
 
 
-def _kept(records: Iterable[Record], first_offset: int) -> Iterator[Record]:
+def _records_from(records: Iterable[Record], first_offset: int) -> Iterator[Record]:
     """The records from `first_offset` on. Timestamps below -1, which only v2 allows, become -1.
 
     The offsets are checked here: they are a producer's bytes, which nobody may have parsed before.

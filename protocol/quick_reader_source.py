@@ -99,7 +99,7 @@ class QuickReaderSource(ReaderSource):
         self.emit(depth + 2, f"{learn} = False", f"{end} = b[{start}:p]", f"{size} = p - {start}")
         for field, _ in tail:
             self.emit(depth + 2, f"{first(path, field)} = {local(path, field)}")
-        self.emit(depth, f"{target}.append({self._made(item, present, path)})")
+        self.emit(depth, f"{target}.append({self._constructor_call(item, present, path)})")
 
 
 def _reused_value(path: str, field: Field) -> str:

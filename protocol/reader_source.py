@@ -63,9 +63,9 @@ class ReaderSource(Source):
         """Read the fields of a struct; returns the expression that creates it."""
         present = list(present_fields(declared, self._version))
         self._fields(depth, present, path)
-        return self._made(declared, present, path)
+        return self._constructor_call(declared, present, path)
 
-    def _made(self, declared: type[Struct], present: PresentFields, path: str) -> str:
+    def _constructor_call(self, declared: type[Struct], present: PresentFields, path: str) -> str:
         arguments = ", ".join(f"{field.name}={local(path, field)}" for field, _ in present)
         return f"{self.name(declared)}({arguments})"
 

@@ -165,14 +165,14 @@ def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
                 timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
                 position += 1
             else:
-                delta, position = _wide(data, position)
+                delta, position = _multibyte_varlong(data, position)
                 timestamp = base_timestamp + delta
             byte = data[position]
             if byte < 0x80:
                 offset = base_offset + ((byte >> 1) ^ -(byte & 1))
                 position += 1
             else:
-                delta, position = _int(data, position)
+                delta, position = _multibyte_varint(data, position)
                 offset = base_offset + delta
             key, position = _nullable(data, position, end)
             value, position = _nullable(data, position, end)
@@ -214,14 +214,14 @@ def skim_payload(
                 timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
                 position += 1
             else:
-                delta, position = _wide(data, position)
+                delta, position = _multibyte_varlong(data, position)
                 timestamp = base_timestamp + delta
             byte = data[position]
             if byte < 0x80:
                 offset_delta = (byte >> 1) ^ -(byte & 1)
                 position += 1
             else:
-                offset_delta, position = _int(data, position)
+                offset_delta, position = _multibyte_varint(data, position)
             has_key = not data[position] & 1  # the sign bit of the key's length
             position = _skip_nullable(data, position, end)
             position = _skip_nullable(data, position, end)
@@ -262,7 +262,7 @@ def _wrapped(value: int) -> int:
     return (value - MIN_INT64) % (1 << 64) + MIN_INT64
 
 
-def _int(data: bytes, position: int) -> tuple[int, int]:
+def _multibyte_varint(data: bytes, position: int) -> tuple[int, int]:
     """Read a varint of two or more bytes; most of these have two."""
     second = data[position + 1]
     if second < 0x80:
@@ -271,7 +271,7 @@ def _int(data: bytes, position: int) -> tuple[int, int]:
     return read_varint(data, position)
 
 
-def _wide(data: bytes, position: int) -> tuple[int, int]:
+def _multibyte_varlong(data: bytes, position: int) -> tuple[int, int]:
     """Read a varlong (64 bits) of two or more bytes."""
     second = data[position + 1]
     if second < 0x80:
@@ -287,7 +287,7 @@ def _record_end(data: bytes, position: int) -> tuple[int, int]:
         size = (size >> 1) ^ -(size & 1)
         position += 1
     else:
-        size, position = _int(data, position)
+        size, position = _multibyte_varint(data, position)
     end = position + size
     if size < SMALLEST_RECORD_BYTES - 1 or end > len(data):
         raise ValueError(f"it claims {size} bytes, {len(data) - position} are left")
@@ -300,7 +300,7 @@ def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     if size < 0x80:
         size = (size >> 1) ^ -(size & 1)
     else:
-        size, position = _int(data, position - 1)
+        size, position = _multibyte_varint(data, position - 1)
     if size < 0:
         return None, position
     stop = position + size
@@ -315,7 +315,7 @@ def _skip_nullable(data: bytes, position: int, end: int) -> int:
         size = (size >> 1) ^ -(size & 1)
         position += 1
     else:
-        size, position = _int(data, position)
+        size, position = _multibyte_varint(data, position)
     if size < 0:
         return position
     if position + size > end:

@@ -21,7 +21,7 @@ from odradek.config.dynamic_settings import (
     check_settings,
     clamped_settings,
     effective_config,
-    shown,
+    printable_value,
     usable_settings,
 )
 from odradek.config.errors import ConfigError
@@ -106,7 +106,7 @@ class ConfigInForce:
             elif before.get(name) != after[name] and not _is_same(name, self.current, current):
                 is_used = name in SERVED_KEYS or name == MOVE_RATE
                 use = "" if is_used else "; it is kept, odradek does not use it"
-                logger.info("%s is %s now%s", name, shown(name, after[name]), use)
+                logger.info("%s is %s now%s", name, printable_value(name, after[name]), use)
 
 
 def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:

@@ -7,7 +7,7 @@ from odradek.config.dynamic_settings import (
     check_change,
     check_settings,
     effective_config,
-    shown,
+    printable_value,
     usable_settings,
 )
 from odradek.config.errors import ConfigError
@@ -108,6 +108,6 @@ def test_settings_come_before_the_file_and_listeners_stay_the_files() -> None:
 
 
 def test_a_secret_is_not_shown() -> None:
-    assert shown("log.retention.ms", "5") == "5"
-    assert shown("listener.name.x.ssl.key.password", "5") == HIDDEN
-    assert shown("made.up", "5") == HIDDEN
+    assert printable_value("log.retention.ms", "5") == "5"
+    assert printable_value("listener.name.x.ssl.key.password", "5") == HIDDEN
+    assert printable_value("made.up", "5") == HIDDEN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.tools.dump.java_text import double_text, hash_map_order, split_list, text_of
+from odradek.tools.dump.java_text import decode_text, double_text, hash_map_order, split_list
 from tests.support.dumps import our_dump
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 from tests.support.log_files import old_messages, used_log, v2_batches, write_internal_logs
@@ -165,9 +165,9 @@ def test_doubles_look_as_in_java(value: float, shown: str) -> None:
 
 
 def test_broken_texts_look_as_in_java() -> None:
-    assert text_of(b"a\xed\xa0\x80b") == "a\ufffdb"
-    assert text_of(b"\xed\xa0") == "\ufffd"
-    assert text_of(b"\xff\xc3") == "\ufffd\ufffd"
+    assert decode_text(b"a\xed\xa0\x80b") == "a\ufffdb"
+    assert decode_text(b"\xed\xa0") == "\ufffd"
+    assert decode_text(b"\xff\xc3") == "\ufffd\ufffd"
 
 
 def test_lists_are_split_as_in_java() -> None:

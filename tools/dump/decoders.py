@@ -34,7 +34,7 @@ from odradek.protocol.schema import DecodeError, Message, Struct, codec_for
 from odradek.storage.inspect.raw_batch import AnyRecord
 from odradek.storage.inspect.raw_message import UnreadableError
 
-from .java_text import text_of
+from .java_text import decode_text
 from .kafka_json import Json, as_json
 
 _INT16 = struct.Struct(">h")
@@ -62,7 +62,7 @@ class UnknownDecoderError(Exception):
 # --- keys and values of ordinary topics
 
 
-def _number(code: str) -> BytesDecoder:
+def _number_decoder(code: str) -> BytesDecoder:
     number = struct.Struct(code)
 
     def decode(data: bytes) -> Json:
@@ -76,9 +76,9 @@ def _number(code: str) -> BytesDecoder:
 
 _PACKAGE = "org.apache.kafka.tools.api."
 _BYTES_DECODERS: Mapping[str, BytesDecoder] = {
-    "StringDecoder": text_of,
-    "IntegerDecoder": _number(">i"),
-    "LongDecoder": _number(">q"),
+    "StringDecoder": decode_text,
+    "IntegerDecoder": _number_decoder(">i"),
+    "LongDecoder": _number_decoder(">q"),
 }
 
 
@@ -137,30 +137,30 @@ def coordinator_decoder(types: _Pairs) -> RecordDecoder:
             number = _leading_int16(key, "key")
             if number not in types:
                 return Decoded(f"Unknown record type {number} at offset {offset}, skipping.", None)
-            return _typed(types, number, key, record.value)
+            return _decode_typed(types, number, key, record.value)
         except _RecordError as error:
             return Decoded(f"Error at offset {offset}, skipping. {error}", None)
 
     return decode
 
 
-def _typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -> Decoded:
+def _decode_typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -> Decoded:
     key_type, value_type = types[number]
-    decoded_key = _message(key_type, 0, number, key, "key")
+    decoded_key = _decode_message(key_type, 0, number, key, "key")
     shown_key: Json = {"type": str(number), "data": as_json(decoded_key, 0)}
     if value is None:
         return Decoded(shown_key, "<DELETE>")
     version = _leading_int16(value, "value")
     if version not in value_type.SPEC.versions:
         raise _RecordError(f"Found an unknown record version {version} for {number} type")
-    decoded = _message(value_type, version, version, value, "value")
+    decoded = _decode_message(value_type, version, version, value, "value")
     data = as_json(decoded, version)
     if isinstance(decoded, consumer_offsets.GroupMetadataValue):
         _decode_member_fields(decoded, data)
     return Decoded(shown_key, {"version": str(version), "data": data})
 
 
-def _message(
+def _decode_message(
     declared: type[Message], version: int, shown_version: int, data: bytes, part: str
 ) -> Message:
     try:
@@ -242,14 +242,14 @@ def _has_nested_structs(message: Message, version: int) -> bool:
 def metadata_decoder(record: AnyRecord) -> Decoded:
     """Decode a record of `__cluster_metadata` or its snapshots; they have no keys."""
     try:
-        return Decoded(None, _metadata(record.value))
+        return Decoded(None, _decode_metadata(record.value))
     except _RecordError as error:
         return Decoded(None, f"Error at {record.offset}, skipping. {error}")
 
 
-def _metadata(value: bytes | None) -> Json:
+def _decode_metadata(value: bytes | None) -> Json:
     data = value or b""
-    frame, position = _framed(data, 0, "frame version")
+    frame, position = _read_number(data, 0, "frame version")
     if frame == 0:
         raise _RecordError(
             "Could not deserialize metadata record with frame version 0. Note that upgrades from "
@@ -260,8 +260,8 @@ def _metadata(value: bytes | None) -> Json:
             f"Could not deserialize metadata record due to unknown frame version {frame}(only "
             f"frame version {_FRAME_VERSION} is supported)"
         )
-    number, position = _framed(data, position, "type")
-    version, position = _framed(data, position, "version")
+    number, position = _read_number(data, position, "type")
+    version, position = _read_number(data, position, "version")
     declared = cluster_metadata.RECORD_TYPES.get(number)
     if declared is None:
         raise _RecordError(f"{_UNKNOWN_TYPE}{number}")
@@ -275,7 +275,7 @@ def _metadata(value: bytes | None) -> Json:
     return {"type": name, "version": version, "data": as_json(message, known)}
 
 
-def _framed(data: bytes, position: int, what: str) -> tuple[int, int]:
+def _read_number(data: bytes, position: int, what: str) -> tuple[int, int]:
     try:
         number, position = read_uvarint(data, position)
     except (IndexError, ValueError):
@@ -313,7 +313,7 @@ _NAMES = {
 _ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
-def control_of(key: bytes | None, value: bytes | None) -> Control:
+def decode_control(key: bytes | None, value: bytes | None) -> Control:
     """Decode a control record. Raises UnreadableError."""
     try:
         kind = control_type(key)

@@ -20,8 +20,8 @@ from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.time_index import TimeIndex
 
 from .findings import Findings
-from .java_text import JavaFile, long_of
-from .log_text import LogBytes, Write
+from .java_text import JavaFile, parse_long
+from .log_text import LogPart, Write
 
 _WARM_BYTES = 8192
 
@@ -88,8 +88,8 @@ def dump_index(
     files: Files, file: JavaFile, options: IndexOptions, findings: Findings, write: Write
 ) -> None:
     """Print an `.index` file. Raises OSError, UnreadableError, ValueError."""
-    base_offset = long_of(file.stem)
-    log = LogBytes(files, file.sibling(FileKind.LOG))
+    base_offset = parse_long(file.stem)
+    log = LogPart(files, file.sibling(FileKind.LOG))
     index = IndexEntries(files, file.path, base_offset, OffsetIndex)
     if not index.count:
         write(f"{file.text} is empty.\n")
@@ -143,8 +143,8 @@ class TimeIndexWalk:
 
     def __init__(self, files: Files, file: JavaFile) -> None:
         """Raises OSError, ValueError."""
-        self._base_offset = long_of(file.stem)
-        self._log = LogBytes(files, file.sibling(FileKind.LOG))
+        self._base_offset = parse_long(file.stem)
+        self._log = LogPart(files, file.sibling(FileKind.LOG))
         offsets_path = file.sibling(FileKind.OFFSET_INDEX).path
         self._offsets = IndexEntries(files, offsets_path, self._base_offset, OffsetIndex)
         self.times = IndexEntries(files, file.path, self._base_offset, TimeIndex)
@@ -173,7 +173,7 @@ class BatchSearch:
     any of them, because the rest is known to be good.
     """
 
-    def __init__(self, log: LogBytes) -> None:
+    def __init__(self, log: LogPart) -> None:
         self._log = log
         self._walked = array("i")  # positions of the batches of the first walk, ascending
 

@@ -58,14 +58,14 @@ def split_list(text: str) -> list[str]:
     return [] if text and parts == [""] else parts
 
 
-def long_of(text: str) -> int:
+def parse_long(text: str) -> int:
     """Long.parseLong of an offset in a file name. Raises ValueError."""
     if not _LONG.fullmatch(text) or not -(1 << 63) <= int(text) < 1 << 63:
         raise ValueError(f"{text!r} is not an offset")
     return int(text)
 
 
-def text_of(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Decode UTF-8; invalid parts are replaced as Java replaces them."""
     return _SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", "replace")
 

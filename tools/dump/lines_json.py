@@ -23,11 +23,11 @@ from odradek.storage.inspect.raw_message import RawMessage
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
-from .decoders import control_of, text_or_base64
+from .decoders import decode_control, text_or_base64
 from .index_text import IndexEntries, IndexOptions, TimeIndexWalk, check_offsets, check_times
-from .java_text import JavaFile, long_of
+from .java_text import JavaFile, parse_long
 from .kafka_json import Json
-from .log_text import INT_MAX, LogBytes, LogOptions, Write, opening_line
+from .log_text import INT_MAX, LogOptions, LogPart, Write, opening_line
 from .producer_state_text import corruption_text, transactions
 
 Line = dict[str, Json]
@@ -76,7 +76,7 @@ def _problem(message: str) -> Line:
 
 def _log(files: Files, file: JavaFile, options: LogOptions) -> Iterator[Line]:
     opening_line(file)  # raises ValueError for a name without an offset
-    part = LogBytes(files, file, options.max_bytes)
+    part = LogPart(files, file, options.max_bytes)
     valid_bytes = 0
     for batch in part.batches():
         yield _batch(batch)
@@ -133,7 +133,7 @@ def _record(batch: RawBatch, record: AnyRecord, options: LogOptions) -> Line:
     elif batch.magic >= MAGIC_V2:
         line |= {"sequence": record.sequence, "headers": _headers(record)}
     if batch.is_control:
-        control = control_of(record.key, record.value)
+        control = decode_control(record.key, record.value)
         kind = "UNKNOWN" if control.kind is None else control.kind.name
         line |= {"controlType": kind, "controlTypeId": control.type_id}
         if control.message is not None:
@@ -156,8 +156,8 @@ def _headers(record: RawRecord) -> Json:
 
 
 def _offset_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterator[Line]:
-    base_offset = long_of(file.stem)
-    log = LogBytes(files, file.sibling(FileKind.LOG))
+    base_offset = parse_long(file.stem)
+    log = LogPart(files, file.sibling(FileKind.LOG))
     index = IndexEntries(files, file.path, base_offset, OffsetIndex)
     check_offsets(index)
     if options.sanity_only:

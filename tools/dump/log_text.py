@@ -16,9 +16,9 @@ from odradek.storage.files import Files, OpenFile
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord, scan_raw
 from odradek.storage.inspect.raw_message import RawMessage, UnreadableError
 
-from .decoders import RecordDecoder, control_of
+from .decoders import RecordDecoder, decode_control
 from .findings import Findings
-from .java_text import JavaFile, long_of, optional_long
+from .java_text import JavaFile, optional_long, parse_long
 from .kafka_json import Json, json_text
 
 INT_MAX = 0x7FFFFFFF
@@ -39,7 +39,7 @@ class LogOptions(NamedTuple):
     decode: RecordDecoder
 
 
-class LogBytes:
+class LogPart:
     """The part of a file that is dumped."""
 
     def __init__(self, files: Files, file: JavaFile, max_bytes: int = INT_MAX) -> None:
@@ -67,7 +67,7 @@ class LogBytes:
 def opening_line(file: JavaFile) -> str:
     """The first line of a dump, from the file's name. Raises ValueError if it has no offset."""
     if file.suffix == FileKind.LOG:
-        return f"Log starting offset: {long_of(file.stem)}"
+        return f"Log starting offset: {parse_long(file.stem)}"
     if file.name == BOOTSTRAP_CHECKPOINT:
         return "KRaft bootstrap snapshot"
     offset, epoch = snapshot_id(file.name)
@@ -77,7 +77,7 @@ def opening_line(file: JavaFile) -> str:
 def snapshot_id(name: str) -> tuple[int, int]:
     """The offset and epoch in the name of a metadata snapshot. Raises ValueError."""
     epoch = name[_OFFSET_DIGITS + 1 : _OFFSET_DIGITS + 1 + _EPOCH_DIGITS]
-    return long_of(name[:_OFFSET_DIGITS]), long_of(epoch)
+    return parse_long(name[:_OFFSET_DIGITS]), parse_long(epoch)
 
 
 def dump_log(
@@ -85,7 +85,7 @@ def dump_log(
 ) -> None:
     """Print a `.log` or `.checkpoint` file. Raises OSError, UnreadableError, ValueError."""
     write(f"{opening_line(file)}\n")
-    part = LogBytes(files, file, options.max_bytes)
+    part = LogPart(files, file, options.max_bytes)
     valid_bytes, last_offset = 0, -1
     for batch in part.batches():
         _write_batch(batch, valid_bytes, write)
@@ -154,7 +154,7 @@ def _write_metadata(batch: RawBatch, record: AnyRecord, write: Write) -> None:
 
 def control_text(record: AnyRecord) -> str:
     """The content of a control record as text. Raises UnreadableError."""
-    control = control_of(record.key, record.value)
+    control = decode_control(record.key, record.value)
     if control.kind is None:
         return f"{control.name} UNKNOWN({control.type_id})"
     if control.message is None:

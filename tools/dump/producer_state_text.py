@@ -14,7 +14,7 @@ from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.producer_snapshot import VERSION, CorruptSnapshotError, decode_snapshot
 from odradek.storage.txn_index import AbortedTransaction, entries_of
 
-from .java_text import JavaFile, long_of, optional_long
+from .java_text import JavaFile, optional_long, parse_long
 from .log_text import Write
 
 _HEAD_BYTES = 10  # version, CRC, number of entries
@@ -92,7 +92,7 @@ def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransac
 
     Raises OSError, UnreadableError.
     """
-    long_of(file.stem)
+    parse_long(file.stem)
     data = files.read(file.path) if files.exists(file.path) else b""
     listed = [(version >> 8, each) for version, each in entries_of(data)]
     for version, _ in listed:

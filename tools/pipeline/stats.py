@@ -78,7 +78,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         report, seconds = _run(settings, master, spark_settings)
         if html is not None:
             _write_page(report, directories, html)
-        return _shown(report, seconds, as_json=json, hours=hours)
+        return _show(report, seconds, as_json=json, hours=hours)
 
     run_job(job)
 
@@ -113,7 +113,7 @@ def _write_page(report: "StatsReport", directories: list[Path], target: Path) ->
     typer.secho(f"written: {target}", dim=True, err=True)
 
 
-def _shown(report: "StatsReport", seconds: float, *, as_json: bool, hours: bool) -> int:
+def _show(report: "StatsReport", seconds: float, *, as_json: bool, hours: bool) -> int:
     from .stats_json import show_json
     from .stats_report import show_report
 

@@ -17,7 +17,7 @@ from odradek.tools.dump.decoders import (
     SHARE_STATE,
     TRANSACTIONS,
     RecordDecoder,
-    control_of,
+    decode_control,
     metadata_decoder,
 )
 
@@ -74,7 +74,7 @@ class RecordCheck:
             self._unreadable.add(str(error))
 
     def _add_control(self, record: AnyRecord) -> None:
-        if control_of(record.key, record.value).kind is None:
+        if decode_control(record.key, record.value).kind is None:
             self._unknown.add(f"a control record of unknown kind at offset {record.offset}")
 
     def _add_data(self, record: AnyRecord) -> None:

@@ -6,7 +6,7 @@ from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
-from odradek.tools.dump.decoders import control_of
+from odradek.tools.dump.decoders import decode_control
 
 from .findings import Findings
 from .record_check import OnRecord, RecordCheck
@@ -42,5 +42,5 @@ def check_snapshot(files: Files, path: Path, findings: Findings, on_record: OnRe
 def _control_kinds(batch: RawBatch) -> list[str]:
     if not batch.is_control:
         return []
-    kinds = (control_of(record.key, record.value).kind for record in batch.records())
+    kinds = (decode_control(record.key, record.value).kind for record in batch.records())
     return ["UNKNOWN" if kind is None else kind.name for kind in kinds]
