@@ -194,7 +194,7 @@ class RawBatch:
             if not 0 <= self.magic <= MAGIC_V2:
                 return f"no batch has magic {self.magic}"
             if not self.is_valid():
-                return f"the bytes do not match the stored CRC, {self.crc:#010x}"
+                return f"the checksummed bytes do not match the stored CRC, {self.crc:#010x}"
             if self.last_offset < self.offset or self.offset < 0:
                 return f"its offsets are {self.offset} to {self.last_offset}"
             self.compression  # noqa: B018 - raises if the codec is unknown
