@@ -157,5 +157,5 @@ def uuid_from_text(text: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(f"{text!r} is not a base64 id: {error}") from None
     if len(value) != len(ZERO_UUID):
-        raise ValueError(f"{text!r} is {len(value)} bytes long, not 16")
+        raise ValueError(f"{text!r} holds {len(value)} bytes, not 16")
     return value
