@@ -5,7 +5,7 @@
     register(spark)
     spark.read.format("odradek").option("path", "/var/lib/odradek").option("subscribe", "orders")
 
-Importing this imports neither pyspark nor pyarrow: whoever runs a broker need not have them.
+Importing this package imports neither pyspark nor pyarrow: a broker runs without them.
 """
 
 import os
@@ -22,16 +22,16 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("odradek")` known to a session, for batches and for streams."""
+    """Register `format("odradek")` with a session, for batch queries and for streams."""
     from .source.data_source import OdradekDataSource
 
     context = getattr(spark, "sparkContext", None)  # there is none in a session of Spark Connect
     if context is None or "PYSPARK_PYTHON" in os.environ or not context.master.startswith("local"):
         spark.dataSource.register(OdradekDataSource)
         return
-    # Else it would run in the `python3` of PATH, which on this machine may well be another one.
-    theirs, context.pythonExec = context.pythonExec, sys.executable
+    # Spark would otherwise run the data source in the `python3` that is first on the PATH.
+    original, context.pythonExec = context.pythonExec, sys.executable
     try:
         spark.dataSource.register(OdradekDataSource)
     finally:
-        context.pythonExec = theirs
+        context.pythonExec = original

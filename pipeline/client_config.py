@@ -1,8 +1,9 @@
-"""The settings of a Kafka client as Spark's Kafka source takes them, for confluent-kafka.
+"""Translates settings of Kafka's Java client, as Spark's Kafka source takes them, to librdkafka's.
 
-Options that begin with `kafka.` are settings of Kafka's Java client. librdkafka knows most of them
-by the same name; a few are called otherwise there, a few have no counterpart because they tell how
-the Java client works inside, and what only Java can read (a JKS store) is refused.
+Options that begin with `kafka.` are settings of Kafka's Java client. librdkafka has most of them
+under the same name. A few have another name there. A few have no counterpart, because they
+configure internals of the Java client: these are ignored. What only Java can read (a JKS store) is
+refused.
 """
 
 import logging
@@ -21,7 +22,7 @@ _RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "buffer.memory": "queue.buffering.max.kbytes",
 }
-_WITHOUT_COUNTERPART = frozenset(
+_JAVA_ONLY = frozenset(
     {
         "auto.include.jmx.reporter",
         "default.api.timeout.ms",
@@ -44,7 +45,8 @@ _WITHOUT_COUNTERPART = frozenset(
         "ssl.trustmanager.algorithm",
     }
 )
-# Of a producer that sends much. How large a record may be is for the broker to say.
+# For a producer that sends much. The broker decides how large a record may be, so the client does
+# not.
 PRODUCER_SETTINGS: Mapping[str, str | int] = {
     "linger.ms": 20,
     "log_level": 3,
@@ -57,11 +59,11 @@ _SSL_STORES = ("ssl.truststore.", "ssl.keystore.")
 
 
 class ClientConfigError(OptionError):
-    """A setting that librdkafka cannot take; the message says what to use instead."""
+    """A setting that librdkafka cannot use; the message says what to use instead."""
 
 
 def client_config(options: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's settings from options whose names begin with `kafka.`, in any case.
+    """Return librdkafka's settings, from options whose names begin with `kafka.`, in any case.
 
     Raises ClientConfigError.
     """
@@ -75,8 +77,8 @@ def client_config(options: Mapping[str, str]) -> dict[str, str]:
     if jaas is not None:
         config |= _credentials(jaas)
     for name, value in java.items():
-        if name in _WITHOUT_COUNTERPART:
-            _logger.info("kafka.%s has no counterpart in librdkafka: ignored", name)
+        if name in _JAVA_ONLY:
+            _logger.info("kafka.%s has no counterpart in librdkafka and is ignored", name)
         elif name == "buffer.memory":
             config[_RENAMED[name]] = str(max(1, int(value) // 1024))
         elif name == "ssl.endpoint.identification.algorithm":
@@ -87,20 +89,20 @@ def client_config(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _credentials(jaas: str) -> dict[str, str]:
-    """User and password of Kafka's login modules for PLAIN and SCRAM."""
+    """Return user and password from the JAAS line of Kafka's PLAIN and SCRAM login modules."""
     if "PlainLoginModule" not in jaas and "ScramLoginModule" not in jaas:
         raise ClientConfigError(
             "kafka.sasl.jaas.config: only PlainLoginModule and ScramLoginModule are understood; "
             "set librdkafka's own settings (kafka.sasl.username, kafka.sasl.oauthbearer.config, …)"
         )
-    found = {
+    options = {
         name: re.sub(r"\\(.)", r"\1", quoted) or single or bare
         for name, quoted, single, bare in _JAAS_OPTION.findall(jaas)
     }
-    missing = [name for name in ("username", "password") if name not in found]
+    missing = [name for name in ("username", "password") if name not in options]
     if missing:
         raise ClientConfigError(f"kafka.sasl.jaas.config has no {' and no '.join(missing)}")
-    return {"sasl.username": found["username"], "sasl.password": found["password"]}
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
 
 def _ssl_stores(java: Mapping[str, str]) -> dict[str, str]:
@@ -127,10 +129,10 @@ def _ssl_stores(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _keystore(java: Mapping[str, str]) -> dict[str, str]:
-    """A PEM keystore holds certificate and key in one file; librdkafka wants to be told both."""
+    """A PEM keystore holds certificate and key in one file; librdkafka has a setting for each."""
     location = java["ssl.keystore.location"]
     if java.get("ssl.keystore.type", "").upper() == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}
     password = java.get("ssl.keystore.password")
-    found = {"ssl.keystore.location": location}
-    return found if password is None else found | {"ssl.keystore.password": password}
+    config = {"ssl.keystore.location": location}
+    return config if password is None else config | {"ssl.keystore.password": password}

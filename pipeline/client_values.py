@@ -1,4 +1,4 @@
-"""Values of Arrow's columns as librdkafka's client takes them."""
+"""Converts columns of Arrow to the values that librdkafka's client takes."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from .decoding.varints import Ints
 
-NOW_MS: Final = 0  # what librdkafka takes for it
+NOW_MS: Final = 0  # librdkafka stamps a record with this timestamp with the current time
 _INSTEAD_OF_0_MS = 1
 _US_PER_MS = 1000
 
@@ -16,7 +16,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 def times_ms(column: pa.Array | pa.ChunkedArray) -> Ints:
-    """Milliseconds since 1970: int64, NOW_MS for null; the first becomes the second."""
+    """Return milliseconds since 1970 as int64: NOW_MS for null, and 1 for a timestamp of 0 ms."""
     numbers: Ints = column.cast(pa.int64()).fill_null(NOW_MS).to_numpy() // _US_PER_MS
     numbers[(numbers == NOW_MS) & column.is_valid().to_numpy(zero_copy_only=False)] = (
         _INSTEAD_OF_0_MS
@@ -25,7 +25,7 @@ def times_ms(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 
 def headers_of(column: pa.Array | pa.ChunkedArray) -> Iterator[Headers | None]:
-    """Of each row; None where it has none."""
+    """Return the headers of each row; None where it has none."""
     if column.null_count == len(column):
         return repeat(None, len(column))
     return (

@@ -1,4 +1,4 @@
-"""The text of an option into a value. All raise OptionError with the option's name."""
+"""Parses the values of options. Each function raises OptionError, which names the option."""
 
 import re
 from collections.abc import Collection
@@ -10,18 +10,18 @@ _DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.IGNORECASE)
 
 
 class OptionError(ValueError):
-    """An option that is wrong, missing, unknown, or in contradiction to another."""
+    """An option that is wrong, missing, unknown, or contradicts another."""
 
 
 def boolean(name: str, text: str) -> bool:
-    """true or false."""
+    """Parse true or false."""
     if text.strip().lower() not in ("true", "false"):
-        raise OptionError(f"{name} is true or false, not {text!r}")
+        raise OptionError(f"{name} must be true or false, not {text!r}")
     return text.strip().lower() == "true"
 
 
 def positive(name: str, text: str) -> int:
-    """A number above zero."""
+    """Parse a number above zero."""
     number = whole(name, text)
     if number <= 0:
         raise OptionError(f"{name} must be a positive number, not {text!r}")
@@ -29,7 +29,7 @@ def positive(name: str, text: str) -> int:
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number of 64 bits."""
+    """Parse a signed 64-bit integer."""
     try:
         number = int(text.strip())
     except ValueError:
@@ -40,24 +40,24 @@ def whole(name: str, text: str) -> int:
 
 
 def one_of(name: str, text: str, choices: Collection[str]) -> str:
-    """One of some words, in any case."""
-    found = text.strip().lower()
-    if found not in choices:
-        raise OptionError(f"{name} is one of {', '.join(choices)}, not {text!r}")
-    return found
+    """Parse one of some words, in any case."""
+    word = text.strip().lower()
+    if word not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+    return word
 
 
 def size_bytes(name: str, text: str) -> int:
-    """`67108864`, `64m` or `64MB`."""
+    """Parse a size such as `67108864`, `64m` or `64MB`."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise OptionError(f"{name} is a size such as 64m, not {text!r}")
+        raise OptionError(f"{name} must be a size such as 64m, not {text!r}")
     return int(match[1]) * _BYTES[match[2].lower().removesuffix("b")]
 
 
 def duration_ms(name: str, text: str) -> int:
-    """`15m`, `30s`, `500ms`."""
+    """Parse a duration such as `15m`, `30s` or `500ms`."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise OptionError(f"{name} is a duration such as 15m, 30s or 500ms, not {text!r}")
+        raise OptionError(f"{name} must be a duration such as 15m, 30s or 500ms, not {text!r}")
     return int(match[1]) * _MS[match[2].lower()]

@@ -1,11 +1,11 @@
-"""A SparkSession as the data pipeline wants it, on this machine or on a cluster.
+"""Makes the SparkSession that the pipeline needs, on this machine or on a cluster.
 
-    workers     run the Python that runs the driver (`PYSPARK_PYTHON`), or would not find odradek
-    addresses   a `local` master speaks over loopback only: no name lookup, no open port
-    the web UI  is off on a `local` master: two jobs side by side would quarrel about its port
-    filters     are pushed down into Python data sources: Spark has that off by default
+    workers     run the driver's Python (`PYSPARK_PYTHON`), because odradek is installed there
+    addresses   a `local` master uses loopback only: no name lookup, no open port
+    the web UI  is off on a `local` master, so two jobs at a time do not compete for its port
+    filters     are pushed down into Python data sources, which is off by default in Spark
 
-A setting that the caller gives wins over these. pyspark is only imported when a session is made.
+A setting that the caller gives overrides these. pyspark is imported only when a session is made.
 """
 
 import functools
@@ -47,18 +47,18 @@ def make_session(
     app_name: str = "odradek",
     conf: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """The session of this process, made if there is none, in which the data source is registered.
+    """Return this process's session with the data source registered; create it if there is none.
 
-    Without a `master`: that of spark-submit, else `local[*]`. Raises NoSparkError.
+    Without a `master`, that of spark-submit is used, else `local[*]`. Raises NoSparkError.
     """
     reason = why_no_spark()
     if reason:
         raise NoSparkError(reason)
-    from pyspark.sql import SparkSession  # as late as possible: see above
+    from pyspark.sql import SparkSession  # only after the check above
 
     from . import register
 
-    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # which spark-submit sets
+    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # set by spark-submit
         master = "local[*]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -72,7 +72,7 @@ def make_session(
     for name, value in (settings | dict(conf or {})).items():
         builder = builder.config(name, value)
     with warnings.catch_warnings():
-        # That of pandas 3, which is not used here.
+        # pandas 3 makes pyspark warn. pandas is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
         session = builder.getOrCreate()
     register(session)
@@ -81,7 +81,7 @@ def make_session(
 
 @functools.cache
 def why_no_spark() -> str | None:
-    """Why no session can be made here, or None."""
+    """Return the reason why no session can be made here, or None."""
     missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
     if missing:
         return f"{', '.join(missing)} not installed: pip install 'odradek[spark]'"
@@ -95,16 +95,16 @@ def why_no_spark() -> str | None:
 
 
 def _java() -> str | None:
-    """The one that Spark would start."""
+    """Return the path of the Java that Spark would start."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
 
 
 def _version_of(java: str) -> int | None:
-    """17 for 17.0.1, 8 for 1.8.0; None where it does not tell."""
+    """Return 17 for 17.0.1 and 8 for 1.8.0; None if the version cannot be determined."""
     try:
-        said = subprocess.run([java, "-version"], check=False, capture_output=True, text=True)
+        completed = subprocess.run([java, "-version"], check=False, capture_output=True, text=True)
     except OSError:
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', completed.stderr + completed.stdout)
     return int(match[1]) if match else None

@@ -1,1 +1,1 @@
-"""From record batches to Arrow, all records of many batches at once. Knows nothing of Spark."""
+"""Decodes record batches to Arrow, all records of many batches at once. Independent of Spark."""

@@ -1,7 +1,7 @@
-"""Arrow arrays of byte strings that lie somewhere in a buffer, without a Python object for any.
+"""Builds Arrow arrays of byte strings from one buffer, without a Python object for each string.
 
-Where the strings lie in their order, an array of alternating string and gap stands for the buffer
-as it is, and Arrow's `take` copies the strings out of it.
+The strings must be in ascending order of position. A temporary array over the whole buffer, whose
+elements are string, gap, string, gap, … needs no copy. Arrow's `take` then copies only the strings.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from .varints import Ints
 
 
 def binary_array(data: bytes, at: Ints, size_bytes: Ints) -> pa.BinaryArray:
-    """The strings at these places, in the order of the places; a size below 0 is a null."""
+    """Return the strings that begin at `at`, in ascending order; a size below 0 is a null."""
     count = at.size
     if not count or size_bytes.max() < 0:
         return pa.nulls(count, pa.binary())
@@ -31,7 +31,7 @@ def _every_second(size_bytes: Ints) -> pa.Array:
 
 
 def string_array(values: pa.BinaryArray) -> pa.StringArray:
-    """The same as text; what is no UTF-8 is replaced as Java's decoder does, which never fails."""
+    """Return the values as text. Invalid UTF-8 is replaced, as Java's decoder does."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -40,12 +40,12 @@ def string_array(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
-    """One value, so many times."""
+    """Return an array of one value, repeated `count` times."""
     return pa.repeat(pa.scalar(value, kind), count)
 
 
 def list_array(counts: Ints, elements: pa.Array, kind: pa.DataType) -> pa.ListArray:
-    """Lists of so many elements each; null for an empty one."""
+    """Return one list of `counts[i]` elements for each i; null instead of an empty list."""
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     valid = counts > 0
     mask = np.packbits(valid, bitorder="little")

@@ -1,10 +1,11 @@
-"""Batches as rows: what their headers say, and nothing decompressed.
+"""Makes one row of each batch, from its header. Nothing is decompressed.
 
 topic, partition      string, int
-baseOffset            long; of an old wrapper, whose first offset only its content tells, the last
+baseOffset            long; for a compressed wrapper message, whose header does not hold the first
+                      offset, the last one
 lastOffset            long
 sizeInBytes           int, with the header
-recordCount           int; null for an old wrapper
+recordCount           int; null for a compressed wrapper message
 magic                 int: 0, 1, 2
 codec                 string: none, gzip, snappy, lz4, zstd
 timestampType         int: -1 none, 0 CreateTime, 1 LogAppendTime
@@ -30,7 +31,7 @@ from .arrow_arrays import constant
 from .batch_table import BatchTable
 from .columns import COLUMN_TYPES
 from .decoded_records import timestamps
-from .old_messages import whole_messages
+from .legacy_messages import whole_messages
 
 _TIME = COLUMN_TYPES["timestamp"]
 BATCH_COLUMN_TYPES: dict[str, pa.DataType] = {
@@ -75,36 +76,36 @@ _COLUMNS: Mapping[str, Callable[[BatchTable], object]] = {
 
 
 def batch_schema_of(columns: Iterable[str]) -> pa.Schema:
-    """The Arrow schema of these columns. Raises KeyError for a name that is no column."""
+    """Return the Arrow schema of these columns. Raises KeyError for an unknown name."""
     return pa.schema([pa.field(name, BATCH_COLUMN_TYPES[name]) for name in columns])
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDecoder:
-    """Makes a row of each batch that ends in the range, with the columns that are asked for."""
+    """Makes a row of each batch whose last offset is in the range, with the given columns."""
 
-    of_data: ClassVar[bool] = False
+    only_data_batches: ClassVar[bool] = False
     topic: str
     partition: int
     columns: tuple[str, ...]
 
     def decode(
         self,
-        piece: bytes,  # noqa: ARG002 - the headers are read; RecordDecoder needs the rest
+        piece: bytes,  # noqa: ARG002 - RecordDecoder, which has the same interface, needs it
         table: BatchTable,
         start_offset: int,
         end_offset: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Of batches of magic 2."""
+        """Yield the rows of batches of magic 2 with a last offset in [start, end)."""
         table = table.where((table.last_offset >= start_offset) & (table.last_offset < end_offset))
         if table.height:
-            made = (self._column(name, table) for name in self.columns)
-            yield pa.RecordBatch.from_arrays(list(made), schema=batch_schema_of(self.columns))
+            columns = (self._column(name, table) for name in self.columns)
+            yield pa.RecordBatch.from_arrays(list(columns), schema=batch_schema_of(self.columns))
 
     def decode_messages(
         self, data: bytes, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """Of whole messages of magic 0 or 1."""
+        """Yield the rows of whole messages of magic 0 or 1 with a last offset in [start, end)."""
         rows = [
             self._row(header)
             for _, header in whole_messages(data)

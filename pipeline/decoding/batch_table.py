@@ -1,8 +1,8 @@
 """The headers of all whole batches in a piece of a segment, as a table of columns.
 
-A Python walk finds where each batch begins, as only its predecessor's length tells; the fields of
-all headers are then taken at once. The walk ends before the first batch that is not there whole,
-and before one of magic 0 or 1: their headers are shaped otherwise (see old_messages.py).
+A Python loop finds where each batch begins, because that depends on the length of the batch before.
+numpy then reads each field of all headers at once. The loop ends before the first batch that is not
+complete, and before one of magic 0 or 1, which has another header (see legacy_messages.py).
 """
 
 from dataclasses import dataclass, fields
@@ -25,7 +25,7 @@ from odradek.protocol.batch_header import (
 
 from .varints import Bools, Bytes, Ints
 
-# numpy calls numbers what `struct` does.
+# struct and numpy use the same letters for the same number types.
 _HEADER = np.dtype(
     [(name, f">{code}") for name, code in zip(BatchHeader._fields, HEADER.format[1:], strict=True)]
 )
@@ -34,7 +34,7 @@ _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 
 @dataclass(frozen=True, slots=True)
 class BatchTable:
-    """One row per batch, in the order of the file. Positions are bytes of the piece."""
+    """One row per batch, in the order of the file. A position is a byte offset in the piece."""
 
     position: Ints
     size_bytes: Ints
@@ -51,12 +51,12 @@ class BatchTable:
     crc: Ints
 
     def where(self, rows: Bools) -> "BatchTable":
-        """Some of the rows."""
+        """Return the rows that the mask selects."""
         return self if rows.all() else self._each(rows)
 
-    def rows(self, first: int, behind: int) -> "BatchTable":
-        """The rows of a range."""
-        return self._each(slice(first, behind))
+    def rows(self, start: int, stop: int) -> "BatchTable":
+        """Return the rows from `start` to before `stop`."""
+        return self._each(slice(start, stop))
 
     def _each(self, rows: Bools | slice) -> "BatchTable":
         return BatchTable(*(getattr(self, column.name)[rows] for column in fields(self)))
@@ -83,7 +83,7 @@ class BatchTable:
 
     @property
     def has_no_gaps(self) -> Bools:
-        """Whether every offset from the first to the last has its record."""
+        """Whether each offset from the base offset to the last offset has a record."""
         full: Bools = self.last_offset - self.base_offset + 1 == self.record_count
         return full
 
@@ -93,9 +93,9 @@ class BatchTable:
 
 
 def find_batches(data: bytes, position: int = 0) -> tuple[Ints, int]:
-    """Where whole v2 batches begin, and where the last of them ends.
+    """Return the positions of whole v2 batches, and the position after the last of them.
 
-    Raises CorruptRecordError for what is no batch.
+    Raises CorruptRecordError for bytes that are no batch.
     """
     positions: list[int] = []
     add, room = positions.append, len(data)
@@ -104,17 +104,17 @@ def find_batches(data: bytes, position: int = 0) -> tuple[Ints, int]:
         length = from_bytes(data[position + 8 : position + 12], "big", signed=True)
         if length < _SMALLEST_LENGTH:
             raise CorruptRecordError(f"byte {position}: a batch of {length} bytes has no header")
-        behind = position + LOG_OVERHEAD + length
-        if behind > room:
+        next_position = position + LOG_OVERHEAD + length
+        if next_position > room:
             break
         add(position)
-        position = behind
+        position = next_position
     return np.array(positions, np.int64), position
 
 
 def read_table(data: Bytes, position: Ints) -> BatchTable:
-    """The headers at these positions. Raises CorruptRecordError for counts that cannot be."""
-    # A header may begin at every byte: they overlap, and are copied from where they are wanted.
+    """Return the headers at these positions. Raises CorruptRecordError for impossible counts."""
+    # A view with a stride of 1 byte: a header at each byte. Indexing copies those that are wanted.
     room = max(data.size - HEADER_BYTES + 1, 0)
     header = np.ndarray((room,), _HEADER, data, strides=(1,))[position]
     base_offset = header["base_offset"].astype(np.int64)

@@ -1,9 +1,8 @@
-"""The records of many batches in one buffer, decompressed.
+"""Decompresses the records of many batches into one buffer.
 
-Uncompressed batches stay where they are: the buffer is the piece of the segment. With a compressed
-one among them all are laid behind each other in a new one, or in several where they become large.
-Codecs work outside the interpreter's lock, so that several batches can be decompressed at the same
-time.
+If no batch is compressed, the piece of the segment is that buffer and nothing is copied. Otherwise
+the records of all batches are concatenated in a new buffer, or in several if they are large.
+Codecs release the interpreter's lock, so threads can decompress several batches at the same time.
 """
 
 import itertools
@@ -26,14 +25,14 @@ from odradek.protocol.record import SMALLEST_RECORD_BYTES
 from .batch_table import BatchTable
 from .varints import Ints
 
-# A task for a thread: enough that handing it over costs nothing beside it.
+# Compressed bytes of one task for a thread: enough that the cost of handing it over is negligible.
 _TASK_BYTES = 256 << 10
 _TASKS_AHEAD = 4
-_ROUND_BYTES = 32 << 20  # decompressed: then what is there is decoded first
+_MAX_BUFFER_BYTES = 32 << 20  # decompressed; a full buffer is decoded before the next is filled
 
 
 class Bodies(NamedTuple):
-    """The records of batch i lie at `data[begin[i]:end[i]]`."""
+    """The records of batch i are `data[begin[i]:end[i]]`."""
 
     data: bytes
     begin: Ints
@@ -43,7 +42,7 @@ class Bodies(NamedTuple):
 def read_bodies(
     piece: bytes, table: BatchTable, threads: Executor | None = None
 ) -> Iterator[tuple[BatchTable, Bodies]]:
-    """The records of these batches, some batches after the other. Raises CorruptRecordError."""
+    """Yield some batches at a time, with their records. Raises CorruptRecordError."""
     begin = table.position + HEADER_BYTES
     end = table.position + table.size_bytes
     if not table.compression_id.any():
@@ -53,7 +52,7 @@ def read_bodies(
     for part in itertools.chain.from_iterable(_decompress_all(piece, table, threads)):
         parts.append(part)
         size += len(part)
-        if size >= _ROUND_BYTES:
+        if size >= _MAX_BUFFER_BYTES:
             yield _joined(table.rows(first, first + len(parts)), parts)
             first, parts, size = first + len(parts), [], 0
     if parts:
@@ -69,7 +68,7 @@ def _joined(table: BatchTable, parts: list[bytes | memoryview]) -> tuple[BatchTa
 def _decompress_all(
     piece: bytes, table: BatchTable, threads: Executor | None
 ) -> Iterator[list[bytes | memoryview]]:
-    """The records of all batches in their order, those of a task at a time."""
+    """Yield the records of all batches in order, those of one task at a time."""
     view = memoryview(piece)
     rows = list(
         zip(
@@ -81,43 +80,43 @@ def _decompress_all(
         )
     )
 
-    def some(first: int, behind: int) -> list[bytes | memoryview]:
-        """Fewer than asked for where they become large: a small batch may hold much."""
+    def decompress_rows(start: int, stop: int) -> list[bytes | memoryview]:
+        """Stops early when the buffer is full, because a small batch may decompress to much."""
         parts, size = list[bytes | memoryview](), 0
-        for codec, at, end, offset in rows[first:behind]:
+        for codec, at, end, offset in rows[start:stop]:
             parts.append(_decompressed(view[at:end], codec, offset))
             size += len(parts[-1])
-            if size >= _ROUND_BYTES:
+            if size >= _MAX_BUFFER_BYTES:
                 break
         return parts
 
     if threads is None:
-        first = 0
-        while first < len(rows):
-            parts = some(first, len(rows))
+        start = 0
+        while start < len(rows):
+            parts = decompress_rows(start, len(rows))
             yield parts
-            first += len(parts)
+            start += len(parts)
         return
     tasks = iter(_tasks(table))
     waiting: deque[tuple[int, int, Future[list[bytes | memoryview]]]] = deque()
-    for first, behind in itertools.islice(tasks, _TASKS_AHEAD):
-        waiting.append((first, behind, threads.submit(some, first, behind)))
+    for start, stop in itertools.islice(tasks, _TASKS_AHEAD):
+        waiting.append((start, stop, threads.submit(decompress_rows, start, stop)))
     while waiting:
-        first, behind, future = waiting.popleft()
+        start, stop, future = waiting.popleft()
         parts = future.result()
-        first += len(parts)
-        if first < behind:
-            waiting.appendleft((first, behind, threads.submit(some, first, behind)))
+        start += len(parts)
+        if start < stop:
+            waiting.appendleft((start, stop, threads.submit(decompress_rows, start, stop)))
         else:
-            for edges in itertools.islice(tasks, 1):
-                waiting.append((*edges, threads.submit(some, *edges)))
+            for rows_of_task in itertools.islice(tasks, 1):
+                waiting.append((*rows_of_task, threads.submit(decompress_rows, *rows_of_task)))
         yield parts
 
 
 def _tasks(table: BatchTable) -> Iterable[tuple[int, int]]:
-    """Ranges of rows of about the same size."""
-    number = np.cumsum(table.size_bytes) // _TASK_BYTES
-    bounds = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), table.height]
+    """Return ranges of rows of about _TASK_BYTES each."""
+    task_number = np.cumsum(table.size_bytes) // _TASK_BYTES
+    bounds = [0, *(np.flatnonzero(np.diff(task_number)) + 1).tolist(), table.height]
     return itertools.pairwise(bounds)
 
 
@@ -131,11 +130,11 @@ def _decompressed(stored: memoryview, codec: int, base_offset: int) -> bytes | m
 
 
 def _checked(table: BatchTable, bodies: Bodies) -> tuple[BatchTable, Bodies]:
-    """No header may make us reserve room for more records than can be there."""
+    """Check that no header claims more records than fit, before memory is allocated for them."""
     size = bodies.end - bodies.begin
-    wrong = np.flatnonzero(table.record_count * SMALLEST_RECORD_BYTES > size)
-    if wrong.size:
-        row = int(wrong[0])
+    invalid = np.flatnonzero(table.record_count * SMALLEST_RECORD_BYTES > size)
+    if invalid.size:
+        row = int(invalid[0])
         raise CorruptRecordError(
             f"the batch at offset {table.base_offset[row]} claims {table.record_count[row]} records"
             f" in {size[row]} bytes"

@@ -1,15 +1,15 @@
-"""The columns of a record, by the names and types of Spark's Kafka source.
+"""The columns of a record, with the names and types of Spark's Kafka source.
 
     key            binary, null
     value          binary, null
     topic          string
     partition      int
     offset         long
-    timestamp      timestamp, in microseconds of UTC
+    timestamp      timestamp, in microseconds, UTC
     timestampType  int: -1 none, 0 CreateTime, 1 LogAppendTime
     headers        array of (key: string, value: binary), null where a record has none
 
-Only the columns that are asked for are made, and in that order.
+Only the requested columns are made, in the requested order.
 """
 
 from collections.abc import Iterable
@@ -31,5 +31,5 @@ ALL_COLUMNS = tuple(COLUMN_TYPES)
 
 
 def schema_of(columns: Iterable[str]) -> pa.Schema:
-    """The Arrow schema of these columns. Raises KeyError for a name that is no column."""
+    """Return the Arrow schema of these columns. Raises KeyError for an unknown name."""
     return pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in columns])

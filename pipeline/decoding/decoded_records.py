@@ -1,4 +1,4 @@
-"""Records that are decoded, as columns: from numpy's arrays to Arrow's."""
+"""Decoded records as columns, and their conversion from numpy to Arrow."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from .record_fields import HeaderFields, RecordFields
 from .varints import Ints
 
 _US_PER_MS = 1000
-_FARTHEST_MS = np.iinfo(np.int64).max // _US_PER_MS  # what fits into a timestamp of microseconds
+_MAX_MS = np.iinfo(np.int64).max // _US_PER_MS  # the largest that fits a timestamp in microseconds
 
 
 class DecodedRecords(NamedTuple):
-    """Records before they are Arrow's: one element per record, but for `headers`."""
+    """Columns of numpy, one element per record; `headers` has one element per header."""
 
     offset: Ints
     timestamp_ms: Ints
@@ -26,13 +26,13 @@ class DecodedRecords(NamedTuple):
     headers: HeaderFields | None = None
 
     def where(self, rows: Ints) -> "DecodedRecords":
-        """Some of the records."""
+        """Return the records with these row numbers."""
         fields, headers = self.fields, self.headers
         if fields is not None and headers is not None:
             first = np.cumsum(fields.header_count) - fields.header_count
             count = fields.header_count[rows]
-            moved = first[rows] - (np.cumsum(count) - count)
-            kept = np.repeat(moved, count) + np.arange(count.sum())
+            shift = first[rows] - (np.cumsum(count) - count)
+            kept = np.repeat(shift, count) + np.arange(count.sum())
             headers = HeaderFields(*(column[kept] for column in headers))
         return DecodedRecords(
             self.offset[rows],
@@ -44,10 +44,10 @@ class DecodedRecords(NamedTuple):
         )
 
     def as_arrow(self, topic: str, partition: int, columns: Sequence[str]) -> pa.RecordBatch:
-        """The columns of these names, in their order."""
+        """Return these columns as Arrow, in this order."""
         count = self.offset.size
         if not columns:
-            # Arrow counts rows by its columns: without any it has to be told.
+            # Without columns, a RecordBatch made from arrays has no row count.
             return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
         constants = {"topic": topic, "partition": partition}
         arrays = [
@@ -60,8 +60,8 @@ class DecodedRecords(NamedTuple):
 
 
 def timestamps(timestamp_ms: Ints) -> pa.Array:
-    """Arrow's timestamps; what does not fit is the farthest that does."""
-    within = np.clip(timestamp_ms, -_FARTHEST_MS, _FARTHEST_MS)
+    """Return Arrow's timestamps, clipped to those that fit into 64 bits of microseconds."""
+    within = np.clip(timestamp_ms, -_MAX_MS, _MAX_MS)
     return pa.array(within * _US_PER_MS).cast(COLUMN_TYPES["timestamp"])
 
 

@@ -1,14 +1,14 @@
-"""Record batches of one partition into Arrow record batches, with the columns that are asked for.
+"""Decodes record batches of one partition into Arrow record batches with the requested columns.
 
     BatchTable    headers of batches              batch_table.py
     Bodies        their records, decompressed     bodies.py
-    RecordSpans   where each record lies          record_walk.py
-    RecordFields  where each field lies           record_fields.py
+    RecordSpans   positions of records            record_walk.py
+    RecordFields  positions of fields             record_fields.py
     RecordBatch   keys, values, offsets, ...      decoded_records.py
 
-What no column needs is not looked at: to count records, or to know the offsets of batches without
-gaps, nothing is decompressed. Memory is bounded: as many batches are taken at once as stay within
-`_GROUP_BYTES` and `_GROUP_RECORDS`, and of a larger batch so many records at a time.
+Only what a requested column needs is read: to count records, or to list the offsets of batches
+without gaps, nothing is decompressed. Memory is bounded: batches are decoded in chunks of at most
+_CHUNK_BYTES and _CHUNK_RECORDS. A larger batch is decoded by itself, _CHUNK_RECORDS at a time.
 """
 
 from collections.abc import Iterator
@@ -26,25 +26,25 @@ from odradek.protocol.record import read_records
 from .batch_table import BatchTable
 from .bodies import Bodies, read_bodies
 from .decoded_records import DecodedRecords
-from .old_messages import read_messages
+from .legacy_messages import read_messages
 from .record_fields import read_fields, read_headers
 from .record_walk import RecordSpans, find_records
 from .varints import Bools, Ints
 
-_GROUP_BYTES = 8 << 20
-_GROUP_RECORDS = 1 << 17
+_CHUNK_BYTES = 8 << 20
+_CHUNK_RECORDS = 1 << 17
 _IN_BODIES = frozenset({"key", "value", "headers"})
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDecoder:
-    """What is made of the batches of one partition.
+    """Decodes the batches of one partition.
 
-    `columns` are names of columns.py. With `threads`, batches are decompressed side by side.
-    Records with timestamps outside `times_ms`, first to before second, are left out.
+    `columns` are names of columns.py. With `threads`, several batches are decompressed at the same
+    time. Records with timestamps outside `times_ms`, [first, end), are left out.
     """
 
-    of_data: ClassVar[bool] = True
+    only_data_batches: ClassVar[bool] = True
     topic: str
     partition: int
     columns: tuple[str, ...]
@@ -54,9 +54,9 @@ class RecordDecoder:
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """The records at offsets in [start, end) of data batches of magic 2 in `piece`.
+        """Yield the records with offsets in [start, end) of data batches of magic 2 in `piece`.
 
-        Raises CorruptRecordError, which says what is wrong with which batch.
+        Raises CorruptRecordError, which names the batch and what is wrong with it.
         """
         if self.times_ms is not None:
             table = table.where(table.max_timestamp >= self.times_ms[0])
@@ -64,14 +64,14 @@ class RecordDecoder:
             yield from self._as_arrow(records, start_offset, end_offset)
 
     def records(self, piece: bytes, table: BatchTable) -> Iterator[DecodedRecords]:
-        """All records of data batches of magic 2, before they are Arrow's. As `decode`."""
-        for group in _groups(table):
-            yield from self._records(piece, group)
+        """Yield all records of data batches of magic 2 as numpy columns. Raises like `decode`."""
+        for chunk in _chunks(table):
+            yield from self._records(piece, chunk)
 
     def decode_messages(
         self, data: bytes, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """The same of whole messages of magic 0 or 1."""
+        """Yield the records with offsets in [start, end) of whole messages of magic 0 or 1."""
         for records in read_messages(data):
             yield from self._as_arrow(records, start_offset, end_offset)
 
@@ -80,8 +80,8 @@ class RecordDecoder:
     ) -> Iterator[pa.RecordBatch]:
         wanted = (records.offset >= start_offset) & (records.offset < end_offset)
         if self.times_ms is not None:
-            first_ms, behind_ms = self.times_ms
-            wanted &= (records.timestamp_ms >= first_ms) & (records.timestamp_ms < behind_ms)
+            first_ms, end_ms = self.times_ms
+            wanted &= (records.timestamp_ms >= first_ms) & (records.timestamp_ms < end_ms)
         if not wanted.all():
             records = records.where(np.flatnonzero(wanted))
         if records.offset.size:
@@ -91,9 +91,9 @@ class RecordDecoder:
         if not self._needs_bodies(table):
             yield _from_headers(table)
             return
-        for some, bodies in read_bodies(piece, table, self.threads):
-            for spans, of_batch in _slices(piece, some, bodies):
-                yield self._from_bodies(piece, some, bodies, spans, of_batch)
+        for part, bodies in read_bodies(piece, table, self.threads):
+            for spans, batch_row in _record_spans(piece, part, bodies):
+                yield self._from_bodies(piece, part, bodies, spans, batch_row)
 
     def _needs_bodies(self, table: BatchTable) -> bool:
         if not _IN_BODIES.isdisjoint(self.columns):
@@ -104,21 +104,21 @@ class RecordDecoder:
         return not table.has_no_gaps.all()
 
     def _from_bodies(
-        self, piece: bytes, table: BatchTable, bodies: Bodies, spans: RecordSpans, of_batch: Ints
+        self, piece: bytes, table: BatchTable, bodies: Bodies, spans: RecordSpans, batch_row: Ints
     ) -> DecodedRecords:
         data = np.frombuffer(bodies.data, np.uint8)
-        fields, sound = read_fields(data, spans)
-        _check(sound, piece, table, of_batch)
+        fields, valid = read_fields(data, spans)
+        _check(valid, piece, table, batch_row)
         headers = None
         if "headers" in self.columns:
-            headers, sound = read_headers(data, fields)
-            _check(sound, piece, table, of_batch)
-        is_append_time = table.is_log_append_time[of_batch]
-        timestamp_ms = table.base_timestamp[of_batch] + fields.timestamp_delta
+            headers, valid = read_headers(data, fields)
+            _check(valid, piece, table, batch_row)
+        is_append_time = table.is_log_append_time[batch_row]
+        timestamp_ms = table.base_timestamp[batch_row] + fields.timestamp_delta
         if is_append_time.any():
-            timestamp_ms = np.where(is_append_time, table.max_timestamp[of_batch], timestamp_ms)
+            timestamp_ms = np.where(is_append_time, table.max_timestamp[batch_row], timestamp_ms)
         return DecodedRecords(
-            offset=table.base_offset[of_batch] + fields.offset_delta,
+            offset=table.base_offset[batch_row] + fields.offset_delta,
             timestamp_ms=timestamp_ms,
             timestamp_type=is_append_time.astype(np.int64),
             data=bodies.data,
@@ -127,53 +127,54 @@ class RecordDecoder:
         )
 
 
-def _groups(table: BatchTable) -> Iterator[BatchTable]:
-    """As many batches at a time as stay within the bounds, or a single one."""
-    by_bytes = np.cumsum(table.size_bytes) // _GROUP_BYTES
-    by_records = np.cumsum(table.record_count) // _GROUP_RECORDS
+def _chunks(table: BatchTable) -> Iterator[BatchTable]:
+    """Yield as many batches at a time as stay within the bounds, or a single larger one."""
+    by_bytes = np.cumsum(table.size_bytes) // _CHUNK_BYTES
+    by_records = np.cumsum(table.record_count) // _CHUNK_RECORDS
     bounds = np.flatnonzero(np.diff(by_bytes + by_records)) + 1
-    edges = [0, *bounds.tolist(), table.height]
-    for first, behind in pairwise(edges):
-        yield table.rows(first, behind)
+    for start, stop in pairwise([0, *bounds.tolist(), table.height]):
+        yield table.rows(start, stop)
 
 
 def _from_headers(table: BatchTable) -> DecodedRecords:
     count = table.record_count
-    of_batch = np.repeat(np.arange(table.height), count)
+    batch_row = np.repeat(np.arange(table.height), count)
     first = np.cumsum(count) - count
     return DecodedRecords(
-        offset=(table.base_offset - first)[of_batch] + np.arange(of_batch.size),
-        timestamp_ms=table.max_timestamp[of_batch],
-        timestamp_type=table.is_log_append_time[of_batch].astype(np.int64),
+        offset=(table.base_offset - first)[batch_row] + np.arange(batch_row.size),
+        timestamp_ms=table.max_timestamp[batch_row],
+        timestamp_type=table.is_log_append_time[batch_row].astype(np.int64),
     )
 
 
-def _slices(piece: bytes, table: BatchTable, bodies: Bodies) -> Iterator[tuple[RecordSpans, Ints]]:
-    """Where the records lie, and of which batch each is; of one large batch a part at a time."""
+def _record_spans(
+    piece: bytes, table: BatchTable, bodies: Bodies
+) -> Iterator[tuple[RecordSpans, Ints]]:
+    """Yield the spans of the records, and the row of each one's batch; a large batch in parts."""
     count = table.record_count
     if table.height == 1:
         position, left = bodies.begin, int(count[0])
         while left > 0:
-            part = min(left, _GROUP_RECORDS)
+            part = min(left, _CHUNK_RECORDS)
             spans, position = find_records(bodies.data, position, np.array([part]))
             left -= part
-            of_batch = np.zeros(part, np.int64)
-            _check(np.array([left > 0]) | (position == bodies.end), piece, table, of_batch)
-            yield spans, of_batch
+            batch_row = np.zeros(part, np.int64)
+            _check(np.array([left > 0]) | (position == bodies.end), piece, table, batch_row)
+            yield spans, batch_row
         return
     spans, ended = find_records(bodies.data, bodies.begin, count)
     _check(ended == bodies.end, piece, table, np.arange(table.height))
     yield spans, np.repeat(np.arange(table.height), count)
 
 
-def _check(sound: Bools, piece: bytes, table: BatchTable, of_batch: Ints) -> None:
-    """Raises CorruptRecordError where something is not sound, `of_batch` saying whose it is.
+def _check(valid: Bools, piece: bytes, table: BatchTable, batch_row: Ints) -> None:
+    """Raise CorruptRecordError if an element is not valid; `batch_row` is the batch of each.
 
-    The batch is read again by the reader that looks at each record and says what it finds.
+    The batch is read again by the reader that checks each record and reports what is wrong.
     """
-    if sound.all():
+    if valid.all():
         return
-    row = int(of_batch[np.flatnonzero(~sound)[0]])
+    row = int(batch_row[np.flatnonzero(~valid)[0]])
     position = int(table.position[row])
     batch = memoryview(piece)[position : position + int(table.size_bytes[row])]
     for _ in read_records(batch):

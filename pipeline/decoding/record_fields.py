@@ -1,10 +1,11 @@
-"""The fields of many records at once, from where the records lie.
+"""Reads the fields of many records at once, given the records' positions.
 
     attributes (a byte), timestamp delta, offset delta, key length, key, value length, value,
     header count, headers: see protocol/record.py
 
-The checks are those of protocol/record.py: every record lies in its batch and ends where its length
-says. Which of them failed is then found by reading that batch with it: it says what is wrong.
+The checks are those of protocol/record.py: each record lies within its batch and ends where its
+length says. If one fails, the caller reads the batch again with protocol/record.py, which reports
+what is wrong.
 """
 
 from typing import NamedTuple
@@ -18,9 +19,9 @@ LEAST_INT32 = -(1 << 31)
 
 
 class RecordFields(NamedTuple):
-    """One element per record. A length of -1 says that there is none; `_at` are bytes of the data.
+    """One element per record. A length of -1 means null. `_at` columns are positions in the data.
 
-    `headers_at` is where the first header's name has its length; the record ends at `end`.
+    `headers_at` is the position of the first header. The record ends before `end`.
     """
 
     begin: Ints
@@ -36,9 +37,9 @@ class RecordFields(NamedTuple):
 
 
 def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
-    """The fields of records, and whether they fit what the record's length says.
+    """Return the fields of records, and whether they fit the record's length.
 
-    Headers are only found, not walked: a record with headers is sound if they begin in it.
+    Headers are not read. A record with headers is valid here if the first begins within it.
     """
     begin, end = spans
     timestamp_delta, position = read_varints(data, begin + 1)
@@ -46,13 +47,13 @@ def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
     key_bytes, key_at = read_varints(data, position)
     value_bytes, value_at = read_varints(data, key_at + np.maximum(key_bytes, 0))
     header_count, headers_at = read_varints(data, value_at + np.maximum(value_bytes, 0))
-    # Sums of damaged lengths may wrap: each is compared where it is still small.
+    # Sums of damaged lengths may overflow, so each length is compared before it is added.
     room = end - begin
-    sound = (begin >= 0) & (end <= data.size) & (room > 0)
-    sound &= (key_bytes <= room) & (value_bytes <= room) & (offset_delta >> 31 == 0)
-    sound &= np.minimum(key_bytes, value_bytes) >= LEAST_INT32
-    sound &= (header_count >= 0) & (header_count <= room)
-    sound &= np.where(header_count == 0, headers_at == end, headers_at < end)
+    valid = (begin >= 0) & (end <= data.size) & (room > 0)
+    valid &= (key_bytes <= room) & (value_bytes <= room) & (offset_delta >> 31 == 0)
+    valid &= np.minimum(key_bytes, value_bytes) >= LEAST_INT32
+    valid &= (header_count >= 0) & (header_count <= room)
+    valid &= np.where(header_count == 0, headers_at == end, headers_at < end)
     fields = RecordFields(
         begin=begin,
         end=end,
@@ -65,11 +66,11 @@ def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
         headers_at=headers_at,
         header_count=header_count,
     )
-    return fields, sound
+    return fields, valid
 
 
 class HeaderFields(NamedTuple):
-    """One element per header of a record, record after record."""
+    """One element per header, in the order of the records."""
 
     name_at: Ints
     name_bytes: Ints
@@ -81,11 +82,11 @@ NO_HEADERS = HeaderFields(*(np.zeros(0, np.int64) for _ in HeaderFields._fields)
 
 
 def read_headers(data: Bytes, fields: RecordFields) -> tuple[HeaderFields, Bools]:
-    """The headers of sound records, and whether they end where each record does."""
+    """Return the headers of valid records, and whether they end where the record ends."""
     count, end = fields.header_count, fields.end
     starts = np.concatenate(([0], np.cumsum(count)))
     columns = tuple(np.zeros(starts[-1], np.int64) for _ in HeaderFields._fields)
-    sound = np.ones(count.size, np.bool_)
+    valid = np.ones(count.size, np.bool_)
     rows = np.flatnonzero(count > 0)
     position = fields.headers_at.copy()
     step = 0
@@ -93,16 +94,16 @@ def read_headers(data: Bytes, fields: RecordFields) -> tuple[HeaderFields, Bools
         name_bytes, name_at = read_varints(data, position[rows])
         value_bytes, value_at = read_varints(data, name_at + np.maximum(name_bytes, 0))
         room = end[rows] - position[rows]
-        sound[rows] &= (name_bytes >= 0) & (name_bytes <= room)
-        sound[rows] &= (value_bytes >= LEAST_INT32) & (value_bytes <= room)
-        behind = value_at + np.maximum(value_bytes, 0)
-        sound[rows] &= behind <= end[rows]
-        position[rows] = behind
+        valid[rows] &= (name_bytes >= 0) & (name_bytes <= room)
+        valid[rows] &= (value_bytes >= LEAST_INT32) & (value_bytes <= room)
+        next_position = value_at + np.maximum(value_bytes, 0)
+        valid[rows] &= next_position <= end[rows]
+        position[rows] = next_position
         at = starts[rows] + step
-        found = (name_at, name_bytes, value_at, value_bytes)
-        for column, of_step in zip(columns, found, strict=True):
-            column[at] = of_step
+        fields_of_step = (name_at, name_bytes, value_at, value_bytes)
+        for column, values in zip(columns, fields_of_step, strict=True):
+            column[at] = values
         step += 1
-        rows = rows[(count[rows] > step) & sound[rows]]
-    sound &= position == end
-    return HeaderFields(*columns), sound
+        rows = rows[(count[rows] > step) & valid[rows]]
+    valid &= position == end
+    return HeaderFields(*columns), valid

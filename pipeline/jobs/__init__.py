@@ -1,10 +1,14 @@
-"""What `odradek pipeline` does: plain functions over a SparkSession, and what they are made of.
+"""The jobs of `odradek pipeline`: plain functions that take a TaskRunner or a SparkSession.
 
-spark_tasks      runs the parts of a job on Spark, and hands on each result when it is there
-topic_choice     which partitions a job is about
+spark_tasks      runs the parts of a job on Spark, and returns each result as soon as it is known
+topic_choice     which partitions a job works on
 archive/         closed segments -> Parquet, each record exactly once
 replay/          that Parquet -> a topic
-verify/          is every byte of thousands of segments what was written?
-stats/           what lies in topics by hour, and how far groups are behind
+verify/          checks that every byte of the segments is what was written
+stats/           records and bytes in topics by hour, and the lag of groups
 etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 """
+
+
+class JobError(Exception):
+    """A job cannot begin or finish; the message says why, and what to do."""

@@ -1,23 +1,23 @@
-"""Sets of offsets, as ranges [start, end) that are sorted and do not touch."""
+"""Sets of offsets: sorted, disjoint ranges [start, end)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """Offsets from `start` to before `end`."""
+    """The offsets from `start` to before `end`."""
 
     start: int
     end: int
 
     @property
     def size(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return self.end - self.start
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same offsets, in as few spans as it takes."""
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return the same offsets in as few spans as possible."""
     result: list[Span] = []
     for start, end in sorted(spans):
         if start >= end:
@@ -30,10 +30,10 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(span: Span, taken: Iterable[Span]) -> list[Span]:
-    """What of `span` is in none of `taken`."""
+    """Return the parts of `span` that are in none of `taken`."""
     left: list[Span] = []
     at = span.start
-    for start, end in joined(taken):
+    for start, end in merge_spans(taken):
         if start >= span.end:
             break
         if start > at:
@@ -45,6 +45,6 @@ def without(span: Span, taken: Iterable[Span]) -> list[Span]:
 
 
 def overlap(one: Iterable[Span], other: Iterable[Span]) -> list[Span]:
-    """What is in both."""
+    """Return the offsets that are in both."""
     others = list(other)
-    return joined(Span(max(a.start, b.start), min(a.end, b.end)) for a in one for b in others)
+    return merge_spans(Span(max(a.start, b.start), min(a.end, b.end)) for a in one for b in others)

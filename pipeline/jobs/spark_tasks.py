@@ -1,7 +1,7 @@
-"""The parts of a job as tasks of one Spark job, each result handed on when its task has ended.
+"""Runs the parts of a job as tasks of one Spark job, and returns each result when its task ends.
 
-Spark gives results back when all tasks have ended. Accumulators come with each task that ends, and
-of the attempts of one task, only with the first that succeeds: so results travel in one.
+Spark returns the results of a job only when all tasks have ended. Accumulators are updated when
+each task ends, and only by its first successful attempt. So results are returned in an accumulator.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.accumulators import AccumulatorParam
 
-from .job_error import JobError
+from . import JobError
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _POLL_S = 0.05
-_PYTHON_ERROR = re.compile(
+PYTHON_ERROR = re.compile(
     r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)\b.*)$", re.MULTILINE
 )
 
@@ -34,7 +34,7 @@ class SparkTasks:
 
     @property
     def parallelism(self) -> int:
-        """How many cores there are for tasks, as far as Spark knows."""
+        """The number of cores for tasks, as far as Spark knows it."""
         return max(self._context.defaultParallelism, 1)
 
     def run(
@@ -50,7 +50,7 @@ class SparkTasks:
             [], _Appended()
         )
         job = _Job(self._context, _task(work, ended), items, description)
-        told: set[int] = set()
+        returned: set[int] = set()
         taken = 0
         try:
             running = True
@@ -58,17 +58,17 @@ class SparkTasks:
                 running = job.is_running(_POLL_S)
                 results = ended.value[taken:]
                 taken += len(results)
-                for index, found in results:
-                    if index not in told:
-                        told.add(index)
-                        yield index, found
+                for index, result in results:
+                    if index not in returned:
+                        returned.add(index)
+                        yield index, result
         finally:
             job.cancel()
         job.check()
 
 
 class _Job(threading.Thread):
-    """A Spark job that is waited for in a thread of its own."""
+    """A Spark job, which runs in a thread so that its results can be polled."""
 
     def __init__(
         self,
@@ -94,20 +94,20 @@ class _Job(threading.Thread):
             self._error = error
 
     def is_running(self, wait_s: float) -> bool:
-        """Waits so long for the end."""
+        """Wait at most this long for the end."""
         self.join(wait_s)
         return self.is_alive()
 
     def cancel(self) -> None:
-        """Nothing happens when it has ended."""
+        """Cancel the job if it is still running."""
         if self.is_alive():
             self._context.cancelJobGroup(self._group)
             self.join()
 
     def check(self) -> None:
-        """Raises JobError."""
+        """Raise JobError if the job failed."""
         if self._error is not None:
-            raise JobError(f"{self._description}: {reason_of(self._error)}") from self._error
+            raise JobError(f"{self._description}: {short_reason(self._error)}") from self._error
 
 
 class _Appended(AccumulatorParam[list[Any]]):
@@ -129,9 +129,9 @@ def _task(
     return run_items
 
 
-def reason_of(error: Exception) -> str:
-    """What a person can do something with, out of the stack traces of two languages."""
-    lines: list[str] = _PYTHON_ERROR.findall(str(error))
+def short_reason(error: Exception) -> str:
+    """Return the last Python error in a message of Spark's, or its first line."""
+    lines: list[str] = PYTHON_ERROR.findall(str(error))
     if lines:
         return lines[-1]
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""What a job needs of whoever runs its parts: Spark, or a test."""
+"""The interface that runs the parts of a job. Spark implements it, and tests."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 class TaskRunner(Protocol):
-    """Runs the parts of a job, each perhaps more than once, and perhaps far away."""
+    """Runs the parts of a job. A part may run more than once, and on another machine."""
 
     @property
     def parallelism(self) -> int:
@@ -20,8 +20,8 @@ class TaskRunner(Protocol):
         items: Sequence[Item],
         description: str,
     ) -> Generator[tuple[int, list[Result]], None, None]:
-        """The results of each item with its number, as they come, each item once.
+        """Yield each item's number and results, once, in the order in which they are completed.
 
-        `work` and `items` are pickled. Raises JobError where an item fails for good; the results of
-        others may have been handed on before. Closing the iterator cancels what still runs.
+        `work` and `items` are pickled. Raises JobError if an item fails for good; others may have
+        been yielded before. Closing the iterator cancels what is still running.
         """

@@ -1,57 +1,49 @@
-"""Which partitions a job is about: topics by name or by pattern, of those that lie there."""
+"""Selects the partitions that a job works on: topics by name or by pattern."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
 
-from .job_error import JobError
+from . import JobError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChoice:
-    """Topics by `names`, and those whose whole name matches `pattern`; with neither all of them.
+    """Topics in `names`, and those whose whole name matches `pattern`; all if neither is given.
 
-    Internal topics are only chosen by their names.
+    Internal topics are selected only by name.
     """
 
     names: Sequence[str] = ()
     pattern: str | None = None
 
     def partitions(self, directories: LogDirectories) -> list[TopicPartition]:
-        """Those that are there, sorted. Raises JobError for a name that is not there."""
-        matches = self._matcher()
-        there = directories.partitions()
-        missing = set(self.names) - {each.topic for each in there}
-        if missing:
-            places = ", ".join(map(str, directories.paths))
-            raise JobError(f"no topic {', '.join(sorted(missing))} in {places}")
-        return [each for each in there if each.topic in self.names or matches(each.topic)]
+        """Return the selected partitions, sorted. Raises JobError if a named topic is missing."""
+        existing = directories.partitions()
+        where = f" in {', '.join(map(str, directories.paths))}"
+        chosen = set(self.chosen({each.topic for each in existing}, where))
+        return [each for each in existing if each.topic in chosen]
 
-    def chosen(self, topics: Sequence[str]) -> list[str]:
-        """The same of names that lie elsewhere. Raises JobError for a name that is not there."""
+    def chosen(self, topics: Collection[str], where: str = "") -> list[str]:
+        """Return the selected topics. Raises JobError if a named topic is missing."""
         matches = self._matcher()
-        missing = set(self.names) - set(topics)
+        missing = set(self.names).difference(topics)
         if missing:
-            raise JobError(f"no topic {', '.join(sorted(missing))}")
+            raise JobError(f"no topic {', '.join(sorted(missing))}{where}")
         return [topic for topic in topics if topic in self.names or matches(topic)]
 
-    def _matcher(self) -> "_Matcher":
-        if self.pattern is None:
-            return _Matcher(None if self.names else re.compile(".*"))
+    def _matcher(self) -> Callable[[str], bool]:
+        if self.pattern is None and self.names:
+            return lambda _topic: False
         try:
-            return _Matcher(re.compile(self.pattern))
+            pattern = re.compile(".*" if self.pattern is None else self.pattern)
         except re.error as error:
-            raise JobError(f"the pattern {self.pattern!r} is none: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Matcher:
-    pattern: re.Pattern[str] | None
-
-    def __call__(self, topic: str) -> bool:
-        if self.pattern is None or is_internal(topic) or topic == CLUSTER_METADATA_TOPIC:
-            return False
-        return self.pattern.fullmatch(topic) is not None
+            raise JobError(f"invalid pattern {self.pattern!r}: {error}") from error
+        return lambda topic: (
+            not is_internal(topic)
+            and topic != CLUSTER_METADATA_TOPIC
+            and pattern.fullmatch(topic) is not None
+        )

@@ -1,10 +1,10 @@
-"""Where a partition begins and ends, and at which offset a time does.
+"""Finds where a partition begins and ends, and the offset of a timestamp.
 
-    log start       the first segment's offset, or what DeleteRecords has noted
-    log end         behind the last whole batch
-    last stable     before the oldest transaction that is not decided: isolation.py
+    log start       the first segment's offset, or the checkpointed log start (DeleteRecords)
+    log end         the offset after the last whole batch
+    last stable     the first offset of the oldest open transaction: isolation.py
 
-On one node every record is committed once it is in the log, so the log's end is the high watermark.
+On one node each record is committed when it is in the log, so the log end is the high watermark.
 """
 
 from typing import NamedTuple
@@ -19,27 +19,27 @@ from .partitions import LogDirectories, TopicPartition
 from .segments import (
     OpenSegment,
     headers_from,
-    indexed_places,
-    is_true,
     list_segments,
+    matches_log,
     open_segment,
+    read_offset_index,
 )
 
 
 class OffsetBounds(NamedTuple):
-    """The offsets that are there: from `start` to before `end`."""
+    """The readable offsets [start, end)."""
 
     start: int
     end: int
 
 
 def offset_bounds(directories: LogDirectories, partition: TopicPartition) -> OffsetBounds:
-    """The bounds of a partition now. Raises FileNotFoundError where there is none."""
+    """Return the bounds of a partition now. Raises FileNotFoundError if it does not exist."""
     while True:
         try:
             return _bounds(directories, partition)
         except FileNotFoundError:
-            # The segment was replaced or deleted since it was listed; or all of it is gone.
+            # The segment was replaced or deleted since it was listed, or the partition was.
             if directories.find(partition) is None:
                 raise
 
@@ -47,36 +47,36 @@ def offset_bounds(directories: LogDirectories, partition: TopicPartition) -> Off
 def _bounds(directories: LogDirectories, partition: TopicPartition) -> OffsetBounds:
     files, directory = directories.files, directories.required(partition)
     segments = list_segments(files, directory)
-    noted = directories.checkpointed_start(partition)
+    checkpointed = directories.checkpointed_start(partition)
     if not segments:
-        return OffsetBounds(noted, noted)
+        return OffsetBounds(checkpointed, checkpointed)
     last = open_segment(files, segments[-1])
     end = last.base_offset
     for _, header in headers_from(files, last, _last_indexed(files, last)):
         end = header.next_offset
-    start = max(segments[0].base_offset, noted)
+    start = max(segments[0].base_offset, checkpointed)
     return OffsetBounds(min(start, end), end)
 
 
 def _last_indexed(files: Files, segment: OpenSegment) -> int:
-    """The last position that the offset index knows, and rightly; else the first."""
-    places = indexed_places(files, segment)
-    if not places.count or not is_true(files, segment, places.place(-1)):
+    """Return the last position in the offset index if its entry is right, else 0."""
+    entries = read_offset_index(files, segment)
+    if not entries.count or not matches_log(files, segment, entries.at(-1)):
         return 0
-    return places.place(-1).position
+    return entries.at(-1).position
 
 
 def offset_at(
     directories: LogDirectories, partition: TopicPartition, timestamp_ms: int, bounds: OffsetBounds
 ) -> int | None:
-    """The first record in the bounds that is not older; None where all are.
+    """Return the offset of the first record in the bounds that is not older; None without one.
 
     Raises CorruptRecordError, FileNotFoundError.
     """
     files, directory = directories.files, directories.required(partition)
     for segment in list_segments(files, directory):
         opened = open_segment(files, segment)
-        if _newest_ms(files, opened, timestamp_ms) < timestamp_ms:
+        if _max_timestamp_ms(files, opened, timestamp_ms) < timestamp_ms:
             continue
         for position, header in headers_from(files, opened):
             if header.base_offset >= bounds.end:
@@ -88,16 +88,16 @@ def offset_at(
     return None
 
 
-def _newest_ms(files: Files, segment: OpenSegment, unknown_ms: int) -> int:
-    """The newest timestamp of a closed segment, by its time index; else `unknown_ms`."""
+def _max_timestamp_ms(files: Files, segment: OpenSegment, unknown_ms: int) -> int:
+    """Return the largest timestamp in a closed segment's time index; else `unknown_ms`."""
     path = segment.file.path.parent / segment_file(segment.base_offset, FileKind.TIME_INDEX)
     try:
         last = TimeIndex(files, path, segment.base_offset, max_bytes=0).last_entry
     except FileNotFoundError:
         return unknown_ms
-    # The index of the active segment ends in zeros, and says nothing yet.
-    says = last.timestamp_ms > 0 and last.offset > segment.base_offset
-    return last.timestamp_ms if says else unknown_ms
+    # The index of the active segment may be empty, or end in zeros.
+    is_known = last.timestamp_ms > 0 and last.offset > segment.base_offset
+    return last.timestamp_ms if is_known else unknown_ms
 
 
 def _first_at(

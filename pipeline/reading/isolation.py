@@ -1,8 +1,8 @@
-"""Which records a consumer with `isolation.level=read_committed` sees.
+"""Finds the records that a consumer with `isolation.level=read_committed` sees.
 
-It sees what comes before the oldest transaction that is not decided (the last stable offset), but
-for the data of those that were aborted. Closed segments tell the aborted ones in their `.txnindex`;
-since the newest producer snapshot, which tells the open ones, the log itself is looked through.
+These are the records before the oldest open transaction (before the last stable offset), without
+data of aborted transactions. The `.txnindex` of each closed segment lists the aborted transactions.
+The newest producer snapshot lists the open ones. The log after the snapshot is scanned.
 """
 
 import logging
@@ -25,28 +25,28 @@ from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snaps
 from odradek.storage.txn_index import read_aborted
 
 from .partitions import LogDirectories, TopicPartition
-from .segments import OpenSegment, headers_from, list_segments, open_segment, place_before
+from .segments import OpenSegment, headers_from, list_segments, open_segment, position_before
 
 _logger = logging.getLogger(__name__)
 
 
-class Aborted(NamedTuple):
-    """What this producer wrote in transactions between these offsets does not count."""
+class AbortedRange(NamedTuple):
+    """Transactional records of this producer between these offsets, inclusive, are aborted."""
 
     producer_id: int
     first_offset: int
     last_offset: int
 
 
-class Isolation(NamedTuple):
-    """What of a partition's records before `end` is committed."""
+class CommittedPart(NamedTuple):
+    """The records before `end`, the last stable offset, without the aborted ones, are committed."""
 
     end: int
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[AbortedRange, ...] = ()
 
 
-def without_aborted(table: BatchTable, aborted: Iterable[Aborted]) -> BatchTable:
-    """The batches that no aborted transaction wrote."""
+def without_aborted(table: BatchTable, aborted: Iterable[AbortedRange]) -> BatchTable:
+    """Return the batches that are in no aborted transaction."""
     dropped: Bools = np.zeros(table.height, np.bool_)
     for producer_id, first_offset, last_offset in aborted:
         within = (table.base_offset >= first_offset) & (table.base_offset <= last_offset)
@@ -54,36 +54,39 @@ def without_aborted(table: BatchTable, aborted: Iterable[Aborted]) -> BatchTable
     return table.where(~(dropped & table.is_transactional))
 
 
-def read_committed(directories: LogDirectories, partition: TopicPartition, end: int) -> Isolation:
-    """What is committed of the records before `end`.
+def committed_part(
+    directories: LogDirectories, partition: TopicPartition, end: int
+) -> CommittedPart:
+    """Return the committed part of the records before `end`.
 
     Raises FileNotFoundError, CorruptRecordError.
     """
     while True:
         try:
-            return _read(directories.files, directories.required(partition), end)
+            return _committed_part(directories.files, directories.required(partition), end)
         except FileNotFoundError:
-            # A file was replaced or deleted since it was listed; or all of them are gone.
+            # A file was replaced or deleted since it was listed, or the partition was.
             if directories.find(partition) is None:
                 raise
 
 
-def _read(files: Files, directory: Path, end: int) -> Isolation:
-    known_to, transactions = _newest_snapshot(files, directory, end)
+def _committed_part(files: Files, directory: Path, end: int) -> CommittedPart:
+    snapshot_offset, transactions = _newest_snapshot(files, directory, end)
     segments = list_segments(files, directory)
     for segment, following in zip_longest(segments, segments[1:]):
         path = directory / segment_file(segment.base_offset, FileKind.TXN_INDEX)
         for each in read_aborted(files, path):
-            transactions.aborted.add(Aborted(each.producer_id, each.first_offset, each.last_offset))
-        is_told = following is not None and following.base_offset <= known_to
-        if not is_told and segment.base_offset < end:
-            transactions.walk(files, open_segment(files, segment), known_to, end)
+            aborted = AbortedRange(each.producer_id, each.first_offset, each.last_offset)
+            transactions.aborted.add(aborted)
+        ends_before_snapshot = following is not None and following.base_offset <= snapshot_offset
+        if not ends_before_snapshot and segment.base_offset < end:
+            transactions.walk(files, open_segment(files, segment), snapshot_offset, end)
     last_stable = min([end, *transactions.open.values()])
-    return Isolation(last_stable, tuple(sorted(transactions.aborted)))
+    return CommittedPart(last_stable, tuple(sorted(transactions.aborted)))
 
 
 def _newest_snapshot(files: Files, directory: Path, end: int) -> tuple[int, "_Transactions"]:
-    """The newest producer snapshot at or before `end`: its offset, and what was open then."""
+    """Return the newest producer snapshot up to `end`: its offset and its open transactions."""
     offsets = [
         parsed.offset
         for parsed in map(parse_segment_file, files.list_directory(directory))
@@ -97,27 +100,28 @@ def _newest_snapshot(files: Files, directory: Path, end: int) -> tuple[int, "_Tr
         try:
             producers = decode_snapshot(files.read(path))
         except (CorruptSnapshotError, FileNotFoundError) as error:
-            _logger.warning("%s does not serve: %s", path, error)
+            _logger.warning("%s is ignored: %s", path, error)
             continue
-        is_open = {
+        open_transactions = {
             each.producer_id: each.txn_first_offset
             for each in producers
             if each.has_open_transaction
         }
-        return offset, _Transactions(is_open)
+        return offset, _Transactions(open_transactions)
     return 0, _Transactions({})
 
 
 class _Transactions:
-    """Which transactions are open, by producer id, and which were aborted, on a walk."""
+    """The open transactions (first offset by producer id) and the aborted ones, during a walk."""
 
-    def __init__(self, is_open: dict[int, int]) -> None:
-        self.open = is_open
-        self.aborted: set[Aborted] = set()
+    def __init__(self, open_transactions: dict[int, int]) -> None:
+        self.open = open_transactions
+        self.aborted: set[AbortedRange] = set()
 
     def walk(self, files: Files, segment: OpenSegment, start: int, end: int) -> None:
-        """See the batches of a segment that lie in [start, end)."""
-        for position, header in headers_from(files, segment, place_before(files, segment, start)):
+        """Add the batches of a segment in [start, end)."""
+        begin = position_before(files, segment, start)
+        for position, header in headers_from(files, segment, begin):
             if header.base_offset >= end:
                 return
             if header.last_offset < start or not header.is_transactional:
@@ -133,9 +137,9 @@ class _Transactions:
         try:
             kind = None if marker is None else control_type(marker.key)
         except DecodeError as error:
-            raise CorruptRecordError(f"the marker at {header.base_offset}: {error}") from error
+            raise CorruptRecordError(f"marker at offset {header.base_offset}: {error}") from error
         if kind not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
             return
         first_offset = self.open.pop(header.producer_id)
         if kind is ControlRecordType.ABORT:
-            self.aborted.add(Aborted(header.producer_id, first_offset, header.last_offset))
+            self.aborted.add(AbortedRange(header.producer_id, first_offset, header.last_offset))

@@ -1,7 +1,7 @@
-"""Which partitions lie in which log directories.
+"""Finds the partitions in log directories.
 
-Directories that are about to be deleted, moved or are unknown to the broker are no partitions, and
-what is no log's directory at all is not our business: the broker refuses to start on it.
+Directories that are to be deleted, or are being moved, or are stray, are no partitions. A directory
+that is no log's is ignored here; a broker would refuse to start.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from odradek.storage.files import Files
 
 
 class TopicPartition(NamedTuple):
-    """A partition, by name."""
+    """A partition, by topic name and number."""
 
     topic: str
     partition: int
@@ -30,21 +30,21 @@ class TopicPartition(NamedTuple):
 
 
 class LogDirectories:
-    """The directories of `log.dirs`. Raises OSError where they cannot be read."""
+    """The directories of `log.dirs`. Methods raise OSError if they cannot be read."""
 
     def __init__(self, paths: Iterable[Path], files: Files | None = None) -> None:
         self.paths = tuple(paths)
         self.files = files or Files()
-        # By path: which file it was, and what it said. A node of thousands of partitions has each
-        # of them ask for its own line.
+        # By path: the file's identity and content. It is cached because each of a node's thousands
+        # of partitions looks up its own line.
         self._checkpoints: dict[Path, tuple[tuple[int, int, int], dict[tuple[str, int], int]]] = {}
 
     def partitions(self) -> list[TopicPartition]:
-        """All that are there, sorted."""
-        return sorted({partition for path in self.paths for partition in self._within(path)})
+        """Return all partitions, sorted."""
+        return sorted({partition for path in self.paths for partition in self._listed(path)})
 
     def find(self, partition: TopicPartition) -> Path | None:
-        """Where a partition lies: it may be moved from one directory to another at any time."""
+        """Return a partition's directory now, or None. A broker may move it at any time."""
         for path in self.paths:
             directory = path / str(partition)
             if self.files.is_directory(directory):
@@ -52,40 +52,41 @@ class LogDirectories:
         return None
 
     def required(self, partition: TopicPartition) -> Path:
-        """The same. Raises FileNotFoundError."""
+        """Return a partition's directory. Raises FileNotFoundError."""
         directory = self.find(partition)
         if directory is None:
             places = ", ".join(map(str, self.paths))
-            raise FileNotFoundError(f"there is no partition {partition} in {places}")
+            raise FileNotFoundError(f"partition {partition} not found in {places}")
         return directory
 
     def topic_id(self, directory: Path) -> bytes | None:
-        """The id of the topic that lies there; None where no file tells."""
+        """Return the id of the directory's topic; None if no file contains it."""
         try:
             return read_topic_id(self.files, directory / PARTITION_METADATA)
         except CheckpointError:
             return None
 
     def checkpointed_start(self, partition: TopicPartition) -> int:
-        """The log start offset that the broker has noted: older records have been deleted."""
+        """Return the checkpointed log start offset, or 0. Records before it were deleted."""
         directory = self.find(partition)
         if directory is None:
             return 0
-        return self._noted_in(directory.parent / LOG_START_OFFSET_CHECKPOINT).get(partition, 0)
+        path = directory.parent / LOG_START_OFFSET_CHECKPOINT
+        return self._read_checkpoint(path).get(partition, 0)
 
-    def _noted_in(self, path: Path) -> dict[tuple[str, int], int]:
-        """What a checkpoint says; a broker puts a new file in the place of the old one."""
+    def _read_checkpoint(self, path: Path) -> dict[tuple[str, int], int]:
+        """Return the offsets in a checkpoint. A broker replaces the file; it never changes it."""
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             return {}
-        which = found.st_ino, found.st_mtime_ns, found.st_size
+        identity = status.st_ino, status.st_mtime_ns, status.st_size
         known = self._checkpoints.get(path)
-        if known is None or known[0] != which:
-            known = self._checkpoints[path] = which, read_offsets(self.files, path)
+        if known is None or known[0] != identity:
+            known = self._checkpoints[path] = identity, read_offsets(self.files, path)
         return known[1]
 
-    def _within(self, path: Path) -> Iterator[TopicPartition]:
+    def _listed(self, path: Path) -> Iterator[TopicPartition]:
         for name in self.files.list_directory(path):
             try:
                 parsed = parse_partition_directory(name)

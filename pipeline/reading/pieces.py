@@ -1,8 +1,8 @@
-"""A segment's file in pieces of whole batches, so that memory is bounded by the largest of them.
+"""Reads a segment's file in pieces of whole batches, so that memory is bounded by the largest.
 
-Batches of magic 2 come with the table of their headers and, on demand, with verified checksums;
-messages of magic 0 and 1, which lie before them in an old log, as they are. The walk ends without
-a word before a batch that is not there whole.
+Batches of magic 2 come with the table of their headers; their checksums are verified on demand.
+Messages of magic 0 and 1, which come before them in an old log, are returned as they are. Reading
+ends before an incomplete batch, without an error.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ import numpy as np
 from crc32c import crc32c
 
 from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
-from odradek.pipeline.decoding.old_messages import whole_messages
+from odradek.pipeline.decoding.legacy_messages import whole_messages
+from odradek.pipeline.decoding.varints import Bools
 from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
@@ -26,12 +27,12 @@ from odradek.storage.files import Files
 
 from .segments import OpenSegment
 
-# Larger ones are read slower: what numpy makes of them does not fit into a processor's caches.
+# Larger pieces are slower: numpy's arrays for them do not fit into the processor's caches.
 _PIECE_BYTES = 8 << 20
 
 
 class Piece(NamedTuple):
-    """Whole batches; of messages of magic 0 and 1 there is no table."""
+    """Whole batches, or whole messages of magic 0 and 1, which have no table."""
 
     data: bytes
     table: BatchTable | None
@@ -47,7 +48,7 @@ def read_pieces(
     verify_crc: bool,
     piece_bytes: int = _PIECE_BYTES,
 ) -> Iterator[Piece]:
-    """All whole batches from `position`, where one begins, to `end_position`.
+    """Yield all whole batches from `position`, where a batch begins, up to `end_position`.
 
     Raises CorruptRecordError, OSError.
     """
@@ -67,7 +68,7 @@ def read_pieces(
 
 
 def _first_size(data: bytes) -> int | None:
-    """Of the first batch or message; None where not even its head is there."""
+    """Return the size of the first batch or message; None if its header is incomplete."""
     if data[MAGIC_POSITION] == MAGIC_V2:
         return read_header(data).size_bytes if len(data) >= HEADER_BYTES else None
     if len(data) < SMALLEST_MESSAGE_BYTES:
@@ -85,26 +86,34 @@ def _piece(data: bytes, *, verify_crc: bool) -> tuple[Piece, int]:
     return Piece(data, table, int(table.last_offset[-1]) + 1), end
 
 
-def _verify(data: bytes, table: BatchTable) -> None:
+def checksums_match(data: bytes, table: BatchTable) -> Bools:
+    """Whether the checksum of each batch is correct."""
     view = memoryview(data)
-    rows = zip(
-        table.position.tolist(),
-        table.size_bytes.tolist(),
-        table.crc.tolist(),
-        table.base_offset.tolist(),
-        strict=True,
+    rows = zip(table.position.tolist(), table.size_bytes.tolist(), table.crc.tolist(), strict=True)
+    return np.fromiter(
+        (_computed_crc(view, at, size) == crc for at, size, crc in rows), np.bool_, table.height
     )
-    for position, size, stored, base_offset in rows:
-        computed = crc32c(view[position + CHECKED_POSITION : position + size])
-        if computed != stored:
-            raise CorruptRecordError(
-                f"the batch at offset {base_offset}: stored CRC {stored:#010x}, "
-                f"computed {computed:#010x}"
-            )
+
+
+def _computed_crc(view: memoryview, position: int, size_bytes: int) -> int:
+    return crc32c(view[position + CHECKED_POSITION : position + size_bytes])
+
+
+def _verify(data: bytes, table: BatchTable) -> None:
+    matches = checksums_match(data, table)
+    if matches.all():
+        return
+    row = int(np.flatnonzero(~matches)[0])
+    position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+    computed = _computed_crc(memoryview(data), position, size_bytes)
+    raise CorruptRecordError(
+        f"the batch at offset {table.base_offset[row]}: stored CRC {table.crc[row]:#010x}, "
+        f"computed {computed:#010x}"
+    )
 
 
 def _messages(data: bytes) -> tuple[Piece, int]:
-    """The messages at the front of `data`: the first is known to be there whole."""
+    """Return the messages at the start of `data`. The first is known to be whole."""
     end = next_offset = 0
     for position, header in whole_messages(data):
         end, next_offset = position + header.size_bytes, header.next_offset

@@ -1,10 +1,10 @@
-"""The records of a range of offsets, from a directory in which a broker may be at work.
+"""Reads the records of a range of offsets from a directory while a broker may be writing it.
 
-What was planned by offsets is looked up by offsets when it is read, segment after segment, for in
-the meantime segments may have been rolled, deleted, or replaced by cleaned ones. A file that is
-open stays what it was, and a batch is taken where it lies whole and its checksum is right. So no
-record comes torn or twice; where records have gone that were there when the range was planned,
-DataLostError says so, or the reader goes on behind them.
+A range is planned by offsets and also read by offsets, segment after segment, because segments may
+be rolled, deleted or replaced by cleaned ones in the meantime. The content of an open file does not
+change. A batch is returned if it is complete and its checksum is correct. So no record is
+torn or returned twice. If records that existed when the range was planned are missing,
+DataLostError is raised, or the reader continues after them.
 """
 
 import logging
@@ -20,22 +20,22 @@ import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_table import BatchTable
 
-from .isolation import Aborted, without_aborted
+from .isolation import AbortedRange, without_aborted
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece, read_pieces
-from .segments import OpenSegment, SegmentPath, list_segments, open_segment, span_of
+from .segments import OpenSegment, SegmentPath, list_segments, open_segment, position_range
 
 _logger = logging.getLogger(__name__)
 
-# While segments are replaced none may cover an offset; that is over in an instant.
-_LOOKS = 20
+# While the cleaner replaces segments, an offset may be in no listed segment for an instant.
+_MAX_ATTEMPTS = 20
 _WAIT_S = 0.05
 
 
 class DataLostError(Exception):
-    """Records of a range are not there any more: deleted, or the whole topic made anew.
+    """Records of a range no longer exist: they were deleted, or the topic was recreated.
 
-    They are those from `start` to before `resumes_at`; None where the log is not there behind them.
+    The lost offsets are [start, resumes_at). `resumes_at` is None if no log follows them.
     """
 
     def __init__(self, message: str, start: int = -1, resumes_at: int | None = None) -> None:
@@ -46,42 +46,39 @@ class DataLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets [start, end) of one partition, and which transactions in it were aborted.
+    """Offsets [start, end) of one partition, and the aborted transactions in it.
 
-    `topic_id` is that of the directory when the range was planned; None where it is not known.
+    `topic_id` is the directory's when the range was planned; None if it is unknown.
     """
 
     partition: TopicPartition
     start: int
     end: int
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[AbortedRange, ...] = ()
     topic_id: bytes | None = None
 
 
 class Decoder(Protocol):
-    """What is made of batches: RecordDecoder, BatchDecoder, or what a job makes of them."""
+    """What RangeReader gives batches to: a RecordDecoder, a BatchDecoder, or a job's own."""
 
     @property
-    def of_data(self) -> bool:
-        """Whether control batches and aborted ones are kept from it."""
+    def only_data_batches(self) -> bool:
+        """Whether it is given neither control batches nor aborted and empty ones."""
 
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """Of batches of magic 2, for offsets in [start, end)."""
+        """Decode batches of magic 2, offsets [start, end)."""
 
     def decode_messages(
         self, data: bytes, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """Of whole messages of magic 0 or 1."""
+        """Decode whole messages of magic 0 or 1, offsets [start, end)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeReader:
-    """Reads one range, for the columns of `decoder`. `wait` sleeps between two looks.
-
-    A decoder that is not `of_data` is given control batches and aborted ones too.
-    """
+    """Reads one range with a decoder. `wait` sleeps, in seconds, before another attempt."""
 
     directories: LogDirectories
     wanted: OffsetRange
@@ -91,7 +88,7 @@ class RangeReader:
     wait: Callable[[float], None] = time.sleep
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """The records in the order of their offsets.
+        """Yield what the decoder makes of the batches, in order of offset.
 
         Raises DataLostError, CorruptRecordError, OSError.
         """
@@ -111,7 +108,7 @@ class RangeReader:
 
     def _pieces(self, segment: OpenSegment, at: int) -> Iterator[Piece]:
         files = self.directories.files
-        position, end_position = span_of(files, segment, at, self.wanted.end)
+        position, end_position = position_range(files, segment, at, self.wanted.end)
         return read_pieces(files, segment, position, end_position, verify_crc=self.verify_crc)
 
     def _decoded(self, piece: Piece, at: int) -> Iterator[pa.RecordBatch]:
@@ -121,7 +118,7 @@ class RangeReader:
         table = piece.table
         within = (table.last_offset >= at) & (table.base_offset < self.wanted.end)
         table = table.where(within)
-        if self.decoder.of_data:
+        if self.decoder.only_data_batches:
             table = table.where(~table.is_control & (table.record_count > 0))
             table = without_aborted(table, self.wanted.aborted)
         if table.height:
@@ -130,47 +127,47 @@ class RangeReader:
     # -- segments ----------------------------------------------------------------------------------
 
     def _next_segment(self, at: int, done: OpenSegment | None) -> OpenSegment | None:
-        """The segment to go on with at offset `at`; None where nothing is left of the range.
+        """Return the segment to read at offset `at`; None if nothing is left of the range.
 
         Raises DataLostError.
         """
-        for look in range(_LOOKS):
-            if look:
+        for attempt in range(_MAX_ATTEMPTS):
+            if attempt:
                 self.wait(_WAIT_S)
             try:
                 segments = list_segments(self.directories.files, self._directory())
-                segment = self._covering(segments, at, done)
+                segment = self._segment_at(segments, at, done)
             except FileNotFoundError:
                 continue
             if segment is not None:
                 return segment
-        return self._behind_the_loss(at)
+        return self._skip_lost(at)
 
     def _directory(self) -> Path:
         directory = self.directories.required(self.wanted.partition)
         known, found = self.wanted.topic_id, self.directories.topic_id(directory)
         if known is not None and found is not None and known != found:
-            raise FileNotFoundError(f"{directory} belongs to another topic of that name now")
+            raise FileNotFoundError(f"{directory} now belongs to another topic of that name")
         return directory
 
-    def _covering(
+    def _segment_at(
         self, segments: list[SegmentPath], at: int, done: OpenSegment | None
     ) -> OpenSegment | None:
-        """The segment that `at` lies in, or the one behind it where that has been read already."""
+        """Return the segment that contains `at`, or the next one if `done` is that segment."""
         files = self.directories.files
-        behind = bisect_right(segments, at, key=lambda segment: segment.base_offset)
-        if not behind:
+        following = bisect_right(segments, at, key=lambda segment: segment.base_offset)
+        if not following:
             return None
-        opened = open_segment(files, segments[behind - 1])
+        opened = open_segment(files, segments[following - 1])
         if done is None or not os.path.sameopenfile(opened.file.fd, done.file.fd):
             return opened
-        # Offsets that the cleaner has left out may lie between the two.
-        return open_segment(files, segments[behind]) if behind < len(segments) else None
+        # `at` was removed by the cleaner: it is between the last batch of one and the next segment.
+        return open_segment(files, segments[following]) if following < len(segments) else None
 
-    def _behind_the_loss(self, at: int) -> OpenSegment | None:
-        """Where to go on, if that is wanted. Raises DataLostError."""
+    def _skip_lost(self, at: int) -> OpenSegment | None:
+        """Return the segment after the lost records, if loss is allowed. Raises DataLostError."""
         segments: list[SegmentPath] = []
-        why = "the log ends before"
+        why = "they are after the end of the log"
         try:
             listed = list_segments(self.directories.files, self._directory())
             segments = [segment for segment in listed if segment.base_offset > at]
@@ -179,10 +176,10 @@ class RangeReader:
         until = min(segments[0].base_offset if segments else self.wanted.end, self.wanted.end)
         if segments:
             why = f"the log begins at {segments[0].base_offset}"
-        lost = f"{self.wanted.partition}: offsets {at} to {until - 1} are gone: {why}"
+        lost = f"{self.wanted.partition}: offsets {at} to {until - 1} are lost: {why}"
         if self.fail_on_data_loss:
             raise DataLostError(
-                f"{lost} (failOnDataLoss=false goes on without them)",
+                f"{lost} (failOnDataLoss=false continues without them)",
                 at,
                 until if segments else None,
             )

@@ -1,7 +1,7 @@
-"""Cuts ranges of offsets into parts of about so many bytes, at places where a batch ends.
+"""Divides ranges of offsets into parts of a given number of bytes, at ends of batches.
 
-The offset index of a segment tells such places, about one every `index.interval.bytes`; where it
-does not reach (it is written late for the active segment), the headers do.
+The offset index of a segment has about one batch per `index.interval.bytes`. The index of the
+active segment is written late; after its last entry, the headers of the log are read.
 """
 
 from dataclasses import replace
@@ -15,91 +15,92 @@ from odradek.storage.files import Files
 from .partitions import LogDirectories
 from .range_reader import OffsetRange
 from .segments import (
-    IndexedPlaces,
+    IndexEntries,
     OpenSegment,
     headers_from,
-    indexed_places,
-    is_true,
     list_segments,
+    matches_log,
     open_segment,
+    read_offset_index,
 )
 
 
 def split_range(
     directories: LogDirectories, wanted: OffsetRange, max_bytes: int
 ) -> list[OffsetRange]:
-    """Parts that follow each other and make up the range; at least one.
+    """Return consecutive parts that make up the range; at least one.
 
     Raises FileNotFoundError, CorruptRecordError.
     """
     files, directory = directories.files, directories.required(wanted.partition)
     segments = list_segments(files, directory)
-    cuts = _Cuts(wanted, max_bytes)
+    points = _SplitPoints(wanted, max_bytes)
     for segment, following in zip_longest(segments, segments[1:]):
         end = wanted.end if following is None else following.base_offset
         if end > wanted.start and segment.base_offset < wanted.end:
             opened = open_segment(files, segment)
-            cuts.see(opened, _places(files, opened, max_bytes), end)
-    edges = [wanted.start, *cuts.offsets, wanted.end]
-    return [part_of(wanted, start, end) for start, end in pairwise(edges) if start < end]
+            points.add(opened, _batch_ends(files, opened, max_bytes), end)
+    edges = [wanted.start, *points.offsets, wanted.end]
+    return [subrange(wanted, start, end) for start, end in pairwise(edges) if start < end]
 
 
-def split_or_whole(
+def split_if_readable(
     directories: LogDirectories, wanted: OffsetRange, max_bytes: int
 ) -> list[OffsetRange]:
-    """The same; what is damaged or has gone stays whole, and whoever reads it will tell."""
+    """Do the same, but return a damaged or deleted range whole; its reader reports the error."""
     try:
         return split_range(directories, wanted, max_bytes)
     except (CorruptRecordError, FileNotFoundError):
         return [wanted]
 
 
-class _Cuts:
-    """Offsets to cut at, found segment by segment: where so many bytes are full."""
+class _SplitPoints:
+    """The offsets at which to split: wherever `max_bytes` have been counted since the last."""
 
     def __init__(self, wanted: OffsetRange, max_bytes: int) -> None:
         self.offsets: list[int] = []
         self._wanted = wanted
         self._max_bytes = max_bytes
-        self._seen_bytes = 0
-        self._full = 0
+        self._total_bytes = 0
+        self._full_parts = 0
 
-    def see(self, segment: OpenSegment, places: IndexedPlaces, end: int) -> None:
-        """`end` is where the next segment begins."""
-        first = int(np.searchsorted(places.last_offset, self._wanted.start))
-        behind = int(np.searchsorted(places.last_offset, self._wanted.end))
-        begin_at = places.place(first - 1).position if first else 0
-        end_at = places.place(behind).position if behind < places.count else segment.size_bytes
-        seen = self._seen_bytes + places.position[first:behind] - begin_at
-        full = seen // self._max_bytes
-        is_cut = np.diff(full, prepend=self._full) > 0
-        self.offsets += (places.last_offset[first:behind][is_cut] + 1).tolist()
-        self._seen_bytes += max(0, end_at - begin_at)
-        self._full = max(self._full, int(full[-1]) if full.size else 0)
-        if self._seen_bytes // self._max_bytes > self._full and end < self._wanted.end:
-            self._full = self._seen_bytes // self._max_bytes
-            self.offsets.append(end)
+    def add(self, segment: OpenSegment, ends: IndexEntries, segment_end: int) -> None:
+        """Count a segment's bytes. `ends` are ends of batches, `segment_end` is an offset."""
+        first = int(np.searchsorted(ends.last_offset, self._wanted.start))
+        stop = int(np.searchsorted(ends.last_offset, self._wanted.end))
+        begin_at = ends.at(first - 1).position if first else 0
+        end_at = ends.at(stop).position if stop < ends.count else segment.size_bytes
+        total = self._total_bytes + ends.position[first:stop] - begin_at
+        full_parts = total // self._max_bytes
+        is_split = np.diff(full_parts, prepend=self._full_parts) > 0
+        self.offsets += (ends.last_offset[first:stop][is_split] + 1).tolist()
+        self._total_bytes += max(0, end_at - begin_at)
+        self._full_parts = max(self._full_parts, int(full_parts[-1]) if full_parts.size else 0)
+        in_total = self._total_bytes // self._max_bytes
+        if in_total > self._full_parts and segment_end < self._wanted.end:
+            self._full_parts = in_total
+            self.offsets.append(segment_end)
 
 
-def part_of(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
-    """Offsets [start, end) of it, with what has been aborted there."""
+def subrange(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
+    """Return the offsets [start, end) of a range, with the aborted transactions in them."""
     aborted = tuple(
         each for each in wanted.aborted if each.first_offset < end and each.last_offset >= start
     )
     return replace(wanted, start=start, end=end, aborted=aborted)
 
 
-def _places(files: Files, segment: OpenSegment, max_bytes: int) -> IndexedPlaces:
-    """Ends of batches, close enough to each other."""
-    places = indexed_places(files, segment)
-    if places.count and not is_true(files, segment, places.place(-1)):
-        places = IndexedPlaces(places.last_offset[:0], places.position[:0])
-    position = places.place(-1).position if places.count else 0
+def _batch_ends(files: Files, segment: OpenSegment, max_bytes: int) -> IndexEntries:
+    """Return ends of batches that are at most about `max_bytes` apart."""
+    entries = read_offset_index(files, segment)
+    if entries.count and not matches_log(files, segment, entries.at(-1)):
+        entries = IndexEntries(entries.last_offset[:0], entries.position[:0])
+    position = entries.at(-1).position if entries.count else 0
     if segment.size_bytes - position <= max_bytes:
-        return places
+        return entries
     found = [(header.last_offset, at) for at, header in headers_from(files, segment, position)]
-    further = np.array(found[1 if places.count else 0 :], np.int64).reshape(-1, 2)
-    return IndexedPlaces(
-        np.concatenate((places.last_offset, further[:, 0])),
-        np.concatenate((places.position, further[:, 1])),
+    further = np.array(found[1 if entries.count else 0 :], np.int64).reshape(-1, 2)
+    return IndexEntries(
+        np.concatenate((entries.last_offset, further[:, 0])),
+        np.concatenate((entries.position, further[:, 1])),
     )

@@ -1,7 +1,7 @@
-"""All rows of a task, before the first of them is sent.
+"""Collects all rows of a task before the first is sent.
 
-A few are kept in memory, many in a file without a name, where Spark keeps its own. Arrow's format
-of streams: what is read back are the same batches.
+A few rows are kept in memory. Many are written to an unnamed temporary file, in the directory of
+Spark's own temporary files. The format is Arrow's IPC stream, which gives the same batches back.
 """
 
 import os
@@ -15,13 +15,13 @@ _IN_MEMORY_BYTES: Final = 32 << 20
 
 
 class CollectedRows:
-    """Takes the batches when it is made, and gives them as often as it is asked. Raises OSError."""
+    """Reads all batches when it is created. Can be iterated many times. Raises OSError."""
 
     def __init__(
         self, batches: Iterable[pa.RecordBatch], *, in_memory_bytes: int = _IN_MEMORY_BYTES
     ) -> None:
         self.count = 0
-        self._file = tempfile.SpooledTemporaryFile(in_memory_bytes, dir=_directory())  # noqa: SIM115 - ends with this object
+        self._file = tempfile.SpooledTemporaryFile(in_memory_bytes, dir=_directory())  # noqa: SIM115 - __exit__ closes it
         try:
             self._take(batches)
         except BaseException:
@@ -53,5 +53,5 @@ class CollectedRows:
 
 
 def _directory() -> str | None:
-    """The first of Spark's; None, outside of Spark: Python's choice."""
+    """Return the first of Spark's directories; outside Spark None, which is Python's default."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None

@@ -1,6 +1,6 @@
-"""A producer that takes rows, and tells the first one that was refused.
+"""A producer of rows that reports the first one that failed.
 
-Rows without a partition go where Java's producers would send them: by the murmur2 of the key.
+A row without a partition is sent to the one that Java's producers choose: by murmur2 of the key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,16 +21,16 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
     }
 )
-# Said of what was in the way of another error, which made the producer stop.
+# Errors that only follow from an earlier error, which stopped the producer.
 _CONSEQUENCES = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class FencedError(WriteError):
-    """Another producer writes under the same transactional id now."""
+    """Another producer has the same transactional id now."""
 
 
 class RowSender:
-    """Raises WriteError, and FencedError."""
+    """Sends rows. Methods raise WriteError, and FencedError."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._refusals = _Refusals()
@@ -46,7 +46,7 @@ class RowSender:
         )
 
     def send(self, rows: Iterable[OutgoingRow]) -> None:
-        """Returns when all are queued."""
+        """Queue the rows for sending."""
         produce = self.producer.produce
         for number, (topic, value, key, partition, timestamp_ms, headers) in enumerate(rows):
             if number % _POLL_EVERY == 0:
@@ -63,25 +63,25 @@ class RowSender:
                     )
                 except BufferError:
                     if not len(self.producer):
-                        raise WriteError(f"a row for {topic} is too large to be sent") from None
+                        raise WriteError(f"a row for {topic} is too large to send") from None
                     self._poll(0.05)
                 except KafkaException as error:
-                    self.give_up(error)
+                    self.raise_reason(error)
                 else:
                     break
 
     def flush(self) -> None:
-        """Returns when all are acknowledged."""
+        """Wait until all rows are acknowledged."""
         while len(self.producer):
             self._poll(0.5)
         self._poll(0)
 
-    def give_up(self, error: Exception) -> NoReturn:
-        """Says why: the reason of the first row that was refused, if there is one."""
+    def raise_reason(self, error: Exception) -> NoReturn:
+        """Raise the error of the first row that failed, or else the reason of `error`."""
         with suppress(KafkaException, SystemError):
             self.producer.poll(0)
-        found = error if isinstance(error, KafkaException) else error.__cause__
-        reason = self._refusals.first or (found.args[0] if found is not None else None)
+        cause = error if isinstance(error, KafkaException) else error.__cause__
+        reason = self._refusals.first or (cause.args[0] if cause is not None else None)
         if not isinstance(reason, KafkaError):
             raise error
         if reason.code() in _CONSEQUENCES:
@@ -90,7 +90,7 @@ class RowSender:
         raise kind(f"{reason.name()}: {reason.str()}") from error
 
     def _fatal_reason(self) -> KafkaError | None:
-        """Whatever is asked of a producer that has failed for good is answered by the reason."""
+        """Return the error that stopped the producer: it answers any call with that error."""
         try:
             self.producer.begin_transaction()
         except KafkaException as error:
@@ -99,7 +99,7 @@ class RowSender:
         return None
 
     def close(self) -> None:
-        """What is not acknowledged is not waited for."""
+        """Close the producer without waiting for acknowledgements."""
         with suppress(KafkaException, SystemError):
             self.producer.purge()
             self.producer.poll(0)
@@ -108,16 +108,16 @@ class RowSender:
         try:
             self.producer.poll(wait_s)
         except (KafkaException, SystemError) as error:
-            # A SystemError: the client raised a fatal error, and called back nevertheless.
-            self.give_up(error)
+            # confluent-kafka raises SystemError if a callback ran during a fatal error.
+            self.raise_reason(error)
         if self._refusals.first is not None:
-            self.give_up(KafkaException(self._refusals.first))
+            self.raise_reason(KafkaException(self._refusals.first))
 
 
 class _Refusals:
-    """The reason of the first row that was refused.
+    """The error of the first row that failed.
 
-    It does not know the sender: a producer that is part of a cycle would live until it is found.
+    It has no reference to the sender: a producer in a reference cycle would not be freed at once.
     """
 
     def __init__(self) -> None:

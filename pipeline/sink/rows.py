@@ -1,4 +1,4 @@
-"""Rows of Arrow as the client takes them. The columns and types are those of Spark's Kafka sink."""
+"""Converts Arrow's rows to records for the client, with the columns of Spark's Kafka sink."""
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -25,11 +25,11 @@ _TYPES = {
 
 
 class WriteError(RuntimeError):
-    """Rows that could not be written; the message says why."""
+    """Rows could not be written; the message says why."""
 
 
 class OutgoingRow(NamedTuple):
-    """One record; a partition of -1 is chosen by the key, as Java clients do."""
+    """One record. A partition of -1 is chosen by the key, as Java clients do."""
 
     topic: str
     value: bytes | None
@@ -40,30 +40,28 @@ class OutgoingRow(NamedTuple):
 
 
 def check_columns(schema: "StructType", topic: str | None, *, with_timestamp: bool) -> None:
-    """Whether these columns can be written. Raises OptionError."""
+    """Check that these columns can be written. Raises OptionError."""
     found = {field.name: field.dataType.simpleString() for field in schema}
     if len(found) < len(schema):
-        raise OptionError(f"A column is there twice: {schema.simpleString()}")
+        raise OptionError(f"Duplicate column: {schema.simpleString()}")
     if "value" not in found:
-        raise OptionError(f"Required attribute 'value' not found: there are {', '.join(found)}")
+        raise OptionError(f"Required attribute 'value' not found: columns are {', '.join(found)}")
     if topic is None and "topic" not in found:
         raise OptionError(
             "topic option required when no 'topic' attribute is present. "
             "Use the topic option for setting a topic."
         )
     if with_timestamp and "timestamp" not in found:
-        raise OptionError("includeTimestamp needs a column 'timestamp'")
+        raise OptionError("includeTimestamp requires a column 'timestamp'")
     for name, kinds in _TYPES.items():
         if name in found and found[name] not in kinds:
-            raise OptionError(
-                f"Column '{name}' is {found[name]}; it must be {' or '.join(kinds)}: cast it"
-            )
+            raise OptionError(f"Column '{name}' is {found[name]}; cast it to {' or '.join(kinds)}")
 
 
-def outgoing(
+def outgoing_rows(
     batch: pa.RecordBatch, topic: str | None, *, with_timestamp: bool
 ) -> Iterator[OutgoingRow]:
-    """Each row; to `topic` where it is given. Raises WriteError."""
+    """Return the rows as records; `topic` overrides their topics. Raises WriteError."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     topics = repeat(topic) if topic is not None else _topics(columns["topic"])
     return map(
@@ -87,7 +85,7 @@ def _topics(column: pa.Array) -> Sequence[str]:
 
 
 def _bytes(column: pa.Array) -> Sequence[bytes | None]:
-    """Text is UTF-8 already."""
+    """Return the column as bytes. Arrow's text is UTF-8 already."""
     if pa.types.is_string(column.type):
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):

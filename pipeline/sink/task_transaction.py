@@ -1,4 +1,4 @@
-"""The transaction of a task: its rows and the mark of their batch, or nothing."""
+"""One transaction of a task: commits its rows and the id of their batch, or nothing."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -7,16 +7,17 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from .batch_marks import BatchMark, MarkedGroup
+from .committed_batches import CommittedBatch, TaskGroup
 from .row_sender import RowSender
 from .rows import OutgoingRow, WriteError
 
-# The longest that a broker allows by default: a task may take so long.
+# The longest that a broker allows by default (transaction.max.timeout.ms). A task may take that
+# long.
 _TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 120.0
-# librdkafka that is asked to begin before it has found a broker looks again half a second later.
+# If init_transactions is called before librdkafka has a broker, it retries only after 0.5 s.
 _CONNECTING_S = 0.05
-# The last is what odradek says; Kafka says it to those who may not use transactions.
+# odradek answers the last one. Kafka answers it to clients that may not use transactions.
 _NO_TRANSACTIONS = frozenset(
     {
         KafkaError._UNSUPPORTED_FEATURE,
@@ -27,16 +28,16 @@ _NO_TRANSACTIONS = frozenset(
 
 
 class NoTransactionsError(WriteError):
-    """The broker has none, or none for us."""
+    """The broker has no transactions, or this client may not use them."""
 
 
 class TaskTransaction:
-    """Under a name that no other transaction has at the same time.
+    """A transaction under a transactional id.
 
-    Raises WriteError; FencedError when another has begun under the name.
+    Methods raise WriteError; FencedError if another producer has begun under the same id.
     """
 
-    def __init__(self, client: Mapping[str, Any], name: str, group: MarkedGroup) -> None:
+    def __init__(self, client: Mapping[str, Any], name: str, group: TaskGroup) -> None:
         self._group = group
         settings = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **client}
         self.timeout_s = int(settings["transaction.timeout.ms"]) / 1000
@@ -44,7 +45,10 @@ class TaskTransaction:
         self._began_at = time.monotonic()
 
     def begin(self) -> None:
-        """What was begun under the name is ended. Raises NoTransactionsError."""
+        """Fence other producers of the id, end their transaction and begin a new one.
+
+        Raises NoTransactionsError.
+        """
         producer = self._sender.producer
         producer.poll(_CONNECTING_S)
         self._do(lambda: producer.init_transactions(_TIMEOUT_S))
@@ -52,33 +56,36 @@ class TaskTransaction:
         self._began_at = time.monotonic()
 
     def send(self, rows: Iterable[OutgoingRow]) -> None:
-        """Returns when they are queued."""
+        """Queue the rows for sending."""
         self._sender.send(rows)
 
-    def commit(self, mark: BatchMark) -> None:
-        """The rows that were sent, and the mark."""
+    def commit(self, batch: CommittedBatch) -> None:
+        """Commit the rows that were sent, and the batch."""
         producer, group = self._sender.producer, self._group.metadata()
         self._sender.flush()
-        offsets = [mark.as_offset()]
+        offsets = [batch.as_offset()]
         self._do(lambda: producer.send_offsets_to_transaction(offsets, group, _TIMEOUT_S))
         self._do(lambda: producer.commit_transaction(_TIMEOUT_S))
 
-    def check_in_time(self) -> None:
-        """A broker ends a transaction that takes too long as if another had begun."""
+    def check_timeout(self) -> None:
+        """Raise WriteError if the broker has ended the transaction because it took too long.
+
+        The broker's error is the same as if another producer had begun.
+        """
         if time.monotonic() - self._began_at >= self.timeout_s:
             raise WriteError(
-                f"the task has not ended within kafka.transaction.timeout.ms ({self.timeout_s:g} "
-                "s): cut the rows into more tasks, or raise it, and the broker's "
+                f"the task took longer than kafka.transaction.timeout.ms ({self.timeout_s:g} s). "
+                "Divide the rows into more tasks, or raise it and the broker's "
                 "transaction.max.timeout.ms"
             )
 
     def abort(self) -> None:
-        """As far as that is possible: who begins under the name again will do it."""
+        """Abort if possible; otherwise the next producer that begins under the id does it."""
         with suppress(KafkaException):
             self._sender.producer.abort_transaction(_TIMEOUT_S)
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the client."""
         self._sender.close()
 
     def _do(self, step: Callable[[], None]) -> None:
@@ -91,4 +98,4 @@ class TaskTransaction:
                 if reason.code() in _NO_TRANSACTIONS:
                     raise NoTransactionsError(reason.str()) from error
                 if not reason.retriable() or time.monotonic() > deadline:
-                    self._sender.give_up(error)
+                    self._sender.raise_reason(error)

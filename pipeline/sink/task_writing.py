@@ -1,4 +1,4 @@
-"""What a task does: its rows are written, once however often it runs. No Spark here."""
+"""Writes the rows of a task once, however often the task runs. Does not depend on Spark."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -7,32 +7,32 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from .batch_marks import BatchMark, MarkedGroup
 from .collected_rows import CollectedRows
+from .committed_batches import CommittedBatch, TaskGroup
 from .row_sender import FencedError, RowSender
-from .rows import OutgoingRow, WriteError, outgoing
+from .rows import OutgoingRow, WriteError, outgoing_rows
 from .task_transaction import NoTransactionsError, TaskTransaction
 from .write_options import Delivery, WriteOptions
 
-_LOOK_EVERY_S = 0.5
-# Spark's workers serve many tasks; each would ask again.
+_POLL_EVERY_S = 0.5
+# Bootstrap servers without transactions. Spark's workers run many tasks; each would try again.
 _without_transactions: set[str] = set()
 
 
 class TaskName(NamedTuple):
-    """The same whenever the task runs: `odradek-<query>-<task>`, and the batch it writes."""
+    """`odradek-<query>-<task>`, the same for all attempts, and the batch that the task writes."""
 
     name: str
     batch_id: int
 
 
-def names_of(options: WriteOptions, query: str) -> str:
-    """What the names of a query's tasks begin with; the task's number follows."""
+def task_name_prefix(options: WriteOptions, query: str) -> str:
+    """Return what the names of a query's tasks begin with; the task's number follows."""
     return f"{options.prefix}-{query}-"
 
 
-class AllRows(Protocol):
-    """The rows of a task, none missing: how many, and the batches of them."""
+class CompleteRows(Protocol):
+    """All rows of a task: their number, and their batches."""
 
     @property
     def count(self) -> int: ...
@@ -40,8 +40,8 @@ class AllRows(Protocol):
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
-class TaskWritten(NamedTuple):
-    """How many rows are there, whichever attempt has written them, and what was promised."""
+class TaskResult(NamedTuple):
+    """How many rows this or another attempt has written, and with which guarantee."""
 
     rows: int
     delivery: Delivery
@@ -49,102 +49,104 @@ class TaskWritten(NamedTuple):
 
 def write_rows(
     options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]
-) -> TaskWritten:
-    """Write all of them. Raises WriteError, and whatever their source raises."""
-    if not _may_be_once(options):
-        return TaskWritten(_send(options, batches), Delivery.AT_LEAST_ONCE)
+) -> TaskResult:
+    """Write all rows. Raises WriteError, and whatever the iterator raises."""
+    if not _tries_exactly_once(options):
+        return TaskResult(_send(options, batches), Delivery.AT_LEAST_ONCE)
     with CollectedRows(batches) as rows:
-        return write_all(options, task, rows)
+        return write_complete(options, task, rows)
 
 
-def write_all(options: WriteOptions, task: TaskName, rows: AllRows) -> TaskWritten:
-    """The same, given that nothing is missing. Raises WriteError.
+def write_complete(options: WriteOptions, task: TaskName, rows: CompleteRows) -> TaskResult:
+    """Write rows that are known to be complete. Raises WriteError.
 
-    The attempt that begins ends what the others have begun; so none may begin that cannot go on to
-    the end, as one whose rows have not all come.
+    The attempt that begins a transaction fences the others. So an attempt that may not be able to
+    finish, because some of its rows have not arrived, must not begin.
     """
     if not rows.count:
-        return TaskWritten(0, options.delivery)
+        return TaskResult(0, options.delivery)
     try:
-        mark = _written_by_anybody(options, task, rows)
+        batch = _write_in_transaction(options, task, rows)
     except NoTransactionsError as error:
         if options.delivery is Delivery.EXACTLY_ONCE:
             raise WriteError(
-                f"the broker gives no transactions ({error}); delivery=at-least-once does "
-                "without them"
+                f"the broker has no transactions ({error}); delivery=at-least-once does not "
+                "need them"
             ) from error
         _without_transactions.add(options.client["bootstrap.servers"])
-        return TaskWritten(_send(options, rows), Delivery.AT_LEAST_ONCE)
-    _check_same(mark, task, rows.count)
-    return TaskWritten(rows.count, Delivery.EXACTLY_ONCE)
+        return TaskResult(_send(options, rows), Delivery.AT_LEAST_ONCE)
+    _check_same(batch, task, rows.count)
+    return TaskResult(rows.count, Delivery.EXACTLY_ONCE)
 
 
-def _may_be_once(options: WriteOptions) -> bool:
+def _tries_exactly_once(options: WriteOptions) -> bool:
     if options.delivery is Delivery.AUTO:
         return options.client["bootstrap.servers"] not in _without_transactions
     return options.delivery is Delivery.EXACTLY_ONCE
 
 
-def _written_by_anybody(options: WriteOptions, task: TaskName, rows: AllRows) -> BatchMark:
-    """By this attempt, an earlier one, or another that has taken over."""
-    with closing(MarkedGroup(options.client, task.name)) as group:
+def _write_in_transaction(
+    options: WriteOptions, task: TaskName, rows: CompleteRows
+) -> CommittedBatch:
+    """Return the batch that this attempt, an earlier one or a later one has committed."""
+    with closing(TaskGroup(options.client, task.name)) as group:
         transaction = TaskTransaction(options.client, task.name, group)
         try:
             transaction.begin()
-            mark = group.newest()
-            if mark is None or mark.batch_id < task.batch_id:
-                for some in rows:
-                    transaction.send(_outgoing(options, some))
-                mark = BatchMark(task.batch_id, rows.count)
-                transaction.commit(mark)
+            last = group.last_batch()
+            if last is None or last.batch_id < task.batch_id:
+                for batch in rows:
+                    transaction.send(_outgoing_rows(options, batch))
+                last = CommittedBatch(task.batch_id, rows.count)
+                transaction.commit(last)
         except FencedError as error:
-            transaction.check_in_time()
-            mark = _await_other(task, group, transaction.timeout_s, error)
+            transaction.check_timeout()
+            last = _await_other_attempt(task, group, transaction.timeout_s, error)
         except BaseException:
             transaction.abort()
             raise
         finally:
             transaction.close()
-    return mark
+    return last
 
 
-def _await_other(
-    task: TaskName, group: MarkedGroup, timeout_s: float, fenced: FencedError
-) -> BatchMark:
-    """What the attempt has written that has taken over; it cannot take longer than that."""
+def _await_other_attempt(
+    task: TaskName, group: TaskGroup, timeout_s: float, fenced: FencedError
+) -> CommittedBatch:
+    """Wait until the attempt that fenced this one has committed; raise `fenced` on timeout."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        mark = group.newest()
-        if mark is not None and mark.batch_id >= task.batch_id:
-            return mark
-        time.sleep(_LOOK_EVERY_S)
+        last = group.last_batch()
+        if last is not None and last.batch_id >= task.batch_id:
+            return last
+        time.sleep(_POLL_EVERY_S)
     raise fenced
 
 
-def _check_same(mark: BatchMark, task: TaskName, rows: int) -> None:
-    if mark.batch_id > task.batch_id:
+def _check_same(last: CommittedBatch, task: TaskName, rows: int) -> None:
+    if last.batch_id > task.batch_id:
         raise WriteError(
-            f"{task.name} has written batch {mark.batch_id} already, and batch {task.batch_id} is "
-            "to be written now: the checkpoint is older than what it led to. Begin with a new one"
+            f"{task.name} has already written batch {last.batch_id}, which is later than batch "
+            f"{task.batch_id}: the checkpoint is out of date. Start with a new checkpoint"
         )
-    if mark.rows not in (rows, None):
+    if last.rows not in (rows, None):
         raise WriteError(
-            f"{task.name} has written {mark.rows} rows of batch {task.batch_id}, and has {rows} "
-            "rows now: the batch was not cut into the same tasks, or its query is not "
-            "deterministic. With .coalesce(1) the first cannot happen"
+            f"{task.name} wrote {last.rows} rows of batch {task.batch_id} before, and has {rows} "
+            "rows now: the batch was divided into different tasks, or its query is not "
+            "deterministic. .coalesce(1) prevents the former"
         )
 
 
 def _send(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
-    """How many rows there were; all are acknowledged."""
+    """Send all rows, wait until they are acknowledged, and return their number."""
     count = 0
     with closing(RowSender(options.client)) as sender:
         for batch in batches:
-            sender.send(_outgoing(options, batch))
+            sender.send(_outgoing_rows(options, batch))
             count += batch.num_rows
         sender.flush()
     return count
 
 
-def _outgoing(options: WriteOptions, batch: pa.RecordBatch) -> Iterator[OutgoingRow]:
-    return outgoing(batch, options.topic, with_timestamp=options.with_timestamp)
+def _outgoing_rows(options: WriteOptions, batch: pa.RecordBatch) -> Iterator[OutgoingRow]:
+    return outgoing_rows(batch, options.topic, with_timestamp=options.with_timestamp)

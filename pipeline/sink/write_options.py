@@ -1,12 +1,12 @@
 """The options of writing: those of Spark's Kafka sink, and a few more.
 
-topic                  where all rows go; without it, each to the topic of its column `topic`
-kafka.*                for the client (client_config.py); kafka.bootstrap.servers is needed
-delivery               auto: exactly-once where the broker has transactions; exactly-once;
+topic                  the topic of all rows; without it, the column `topic` names each row's topic
+kafka.*                for the client (client_config.py); kafka.bootstrap.servers is required
+delivery               auto: exactly-once if the broker has transactions; exactly-once;
                        at-least-once
-transactionalIdPrefix  what transactional ids begin with, and the groups beside them: odradek
-includeTimestamp       true: the column `timestamp` is the records'; else it is ignored, as by
-                       Spark's sink
+transactionalIdPrefix  the prefix of transactional ids and their groups; odradek by default
+includeTimestamp       true: the column `timestamp` becomes the records' timestamp; otherwise it is
+                       ignored, as by Spark's sink
 """
 
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from typing import Final
 
 from odradek.pipeline import option_values as values
 from odradek.pipeline.client_config import client_config
-from odradek.pipeline.option_names import texts_by_name
+from odradek.pipeline.option_names import canonical_options
 from odradek.pipeline.option_values import OptionError
 
 _BOOTSTRAP = "kafka.bootstrap.servers"
-# Options of reading, or of Spark itself, that have no meaning here.
+# Options of reading, or of Spark itself, that have no effect on writing.
 _IGNORED = frozenset({"includeheaders", "checkpointlocation", "queryname"})
 _NAMES: Final = ("topic", "delivery", "transactionalIdPrefix", "includeTimestamp")
 _REFUSED = {
     "kafka.key.serializer": "keys are written as they are: bytes, or text as UTF-8",
     "kafka.value.serializer": "values are written as they are: bytes, or text as UTF-8",
-    "kafka.transactional.id": "every task has its own; set 'transactionalIdPrefix'",
-    "kafka.enable.idempotence": "a retry of the client's must not write a record twice",
+    "kafka.transactional.id": "each task has its own; set 'transactionalIdPrefix'",
+    "kafka.enable.idempotence": "without it, a retry by the client could write a record twice",
 }
 
 
 class Delivery(StrEnum):
-    """How often a row arrives that a task is run more than once for."""
+    """How often a row is written if its task runs more than once."""
 
     AUTO = "auto"
     EXACTLY_ONCE = "exactly-once"
@@ -41,7 +41,7 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What the options ask for; `client` is librdkafka's configuration."""
+    """The parsed options; `client` is librdkafka's configuration."""
 
     client: Mapping[str, str]
     topic: str | None = None
@@ -51,12 +51,12 @@ class WriteOptions:
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
-    """What these options ask for. Raises OptionError."""
+    """Parse the options. Raises OptionError."""
     if "path" in map(str.lower, given):
-        raise OptionError("Option 'path' is for reading: records are written to a broker")
-    texts = texts_by_name(given, _NAMES, _REFUSED, passed_over=_IGNORED, purpose=" for writing")
+        raise OptionError("Option 'path' is only for reading: records are written to a broker")
+    texts = canonical_options(given, _NAMES, _REFUSED, ignored=_IGNORED, purpose=" for writing")
     if not texts.get(_BOOTSTRAP):
-        raise OptionError(f"Option '{_BOOTSTRAP}' must be specified: the broker to write to")
+        raise OptionError(f"Option '{_BOOTSTRAP}' is required: the broker to write to")
     delivery = values.one_of("delivery", texts.get("delivery", "auto"), tuple(Delivery))
     return WriteOptions(
         client=client_config(texts),

@@ -1,4 +1,4 @@
-"""What Spark asks to write: a batch query, or the batches of a stream."""
+"""The writers that Spark calls: for a batch query, and for the batches of a stream."""
 
 import functools
 import logging
@@ -14,10 +14,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from .batch_marks import delete_marks
+from .committed_batches import delete_groups
+from .complete_input import require_complete
 from .rows import WriteError, check_columns
-from .task_writing import TaskName, TaskWritten, names_of, write_rows
-from .whole_input import whole
+from .task_writing import TaskName, TaskResult, task_name_prefix, write_rows
 from .write_options import Delivery, WriteOptions
 
 if TYPE_CHECKING:
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Where Spark says to a task what it belongs to (StreamExecution, MicroBatchExecution).
+# Spark's local properties that name a task's query and batch (StreamExecution,
+# MicroBatchExecution).
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 
 
 @dataclass(frozen=True)
 class TaskDone(WriterCommitMessage):
-    """What a task tells the driver."""
+    """A task's message to the driver."""
 
     name: str
-    written: TaskWritten
+    result: TaskResult
 
 
 class OdradekWriter(DataSourceArrowWriter):
-    """A batch query: the one batch of a name that nobody else has."""
+    """Writes a batch query: one batch, under a random name."""
 
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         _check(options, schema)
@@ -51,26 +52,26 @@ class OdradekWriter(DataSourceArrowWriter):
         return _write(self.options, _context(), self.query, 0, iterator)
 
     def commit(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
-        _say_what_is_not_promised(self.options, messages)
-        self._clear(messages)
+        _warn_if_at_least_once(self.options, messages)
+        self._delete_groups(messages)
 
     def abort(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
-        self._clear(messages)
+        self._delete_groups(messages)
 
-    def _clear(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
-        """Nobody will ask again what the tasks have written."""
+    def _delete_groups(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
+        """Delete the groups of the tasks: no attempt will read them again."""
         names = [
             each.name
             for each in messages
             if isinstance(each, TaskDone)
-            and each.written.rows
-            and each.written.delivery is Delivery.EXACTLY_ONCE
+            and each.result.rows
+            and each.result.delivery is Delivery.EXACTLY_ONCE
         ]
-        delete_marks(self.options.client, names)
+        delete_groups(self.options.client, names)
 
 
 class OdradekStreamWriter(DataSourceStreamArrowWriter):
-    """A stream: Spark knows by which name it goes on after a restart."""
+    """Writes the batches of a stream. Spark keeps the query's id across restarts."""
 
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         _check(options, schema)
@@ -80,11 +81,11 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
         context = _context()
         query, batch_id = (context.getLocalProperty(name) for name in (_QUERY_ID, _BATCH_ID))
         if query is None or batch_id is None:
-            raise WriteError(f"Spark does not say which batch this is ({_QUERY_ID}, {_BATCH_ID})")
+            raise WriteError(f"Spark did not name the batch ({_QUERY_ID}, {_BATCH_ID})")
         return _write(self.options, context, query, int(batch_id), iterator)
 
     def commit(self, messages: "Sequence[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
-        _say_what_is_not_promised(self.options, messages)
+        _warn_if_at_least_once(self.options, messages)
 
 
 def _write(
@@ -94,26 +95,26 @@ def _write(
     batch_id: int,
     rows: "Iterator[pa.RecordBatch]",
 ) -> TaskDone:
-    task = TaskName(f"{names_of(options, query)}{context.partitionId()}", batch_id)
-    return TaskDone(task.name, write_rows(options, task, whole(rows)))
+    task = TaskName(f"{task_name_prefix(options, query)}{context.partitionId()}", batch_id)
+    return TaskDone(task.name, write_rows(options, task, require_complete(rows)))
 
 
 @functools.cache
-def _say_once(text: str) -> None:
-    """Once in a process of the driver's, which serves many batches."""
+def _warn_once(text: str) -> None:
+    """Log once per driver process, which runs many batches."""
     _logger.warning(text)
 
 
-def _say_what_is_not_promised(
+def _warn_if_at_least_once(
     options: WriteOptions, messages: "Sequence[WriterCommitMessage | None]"
 ) -> None:
     if options.delivery is Delivery.AUTO and any(
-        isinstance(each, TaskDone) and each.written.delivery is Delivery.AT_LEAST_ONCE
+        isinstance(each, TaskDone) and each.result.delivery is Delivery.AT_LEAST_ONCE
         for each in messages
     ):
-        _say_once(
-            f"{options.client['bootstrap.servers']} gives no transactions: rows are written at "
-            "least once, and twice where a task or a batch runs again (delivery=auto)"
+        _warn_once(
+            f"{options.client['bootstrap.servers']} has no transactions: rows are written at "
+            "least once, and again if a task or batch runs again (delivery=auto)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Offsets and ranges from a broker, through confluent-kafka: for who does not see the files."""
+"""Offsets and ranges from a broker, through confluent-kafka: for a driver without the files."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ from odradek.pipeline.reading.range_reader import OffsetRange
 from .positions import EARLIEST, LATEST
 
 _TIMEOUT_S = 60.0
-# A client that is no consumer is told a consumer's settings too; it need not warn of them.
+# Otherwise the admin client warns about settings that are for consumers.
 _ERRORS_ONLY = {"log_level": 3}
 _GONE = frozenset(
     {
@@ -30,16 +30,17 @@ _GONE = frozenset(
         KafkaError._UNKNOWN_TOPIC,
     }
 )
-# Called with EARLIEST, LATEST or a time it makes one of its subclasses, which mypy cannot see.
+# OffsetSpec(EARLIEST), (LATEST) or (a timestamp) makes an instance of a subclass; mypy cannot see
+# it.
 _spec = cast("Callable[[int], OffsetSpec]", OffsetSpec)
 
 
-class NoAnswerError(Exception):
-    """The broker cannot be reached, or refuses."""
+class BrokerError(Exception):
+    """The broker cannot be reached, or refuses a request."""
 
 
 class BrokerOrigin:
-    """See Origin. Raises NoAnswerError."""
+    """See Origin. Methods raise BrokerError."""
 
     def __init__(
         self, client: Mapping[str, str], *, committed_only: bool, timeout_s: float = _TIMEOUT_S
@@ -55,7 +56,7 @@ class BrokerOrigin:
         try:
             topics = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException as error:
-            raise self._no_answer(error) from error
+            raise self._broker_error(error) from error
         return sorted(
             TopicPartition(topic, partition)
             for topic, described in topics.items()
@@ -64,10 +65,10 @@ class BrokerOrigin:
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
         first = self._offsets(dict.fromkeys(partitions, EARLIEST))
-        behind = self._offsets(dict.fromkeys(first, LATEST))
+        ends = self._offsets(dict.fromkeys(first, LATEST))
         return {
             partition: OffsetBounds(min(first[partition], end), end)
-            for partition, end in behind.items()
+            for partition, end in ends.items()
         }
 
     def offsets_at(
@@ -91,36 +92,36 @@ class BrokerOrigin:
         topics = sorted({partition.topic for partition in partitions})
         if not topics:
             return {}
-        asked = self._admin.describe_topics(
+        futures = self._admin.describe_topics(
             TopicCollection(topics), request_timeout=self._timeout_s
         )
-        ids = {topic: str(found.topic_id).encode() for topic, found in self._results(asked)}
+        ids = {topic: str(result.topic_id).encode() for topic, result in self._results(futures)}
         return {each: ids[each.topic] for each in partitions if each.topic in ids}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         return [OffsetRange(partition, start, end)]
 
     def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """By a time in milliseconds, or EARLIEST, or LATEST; -1 where all records are older."""
+        """Return the offset of EARLIEST, LATEST or a time in ms; -1 if all records are older."""
         if not wanted:
             return {}
-        asked = self._admin.list_offsets(
+        futures = self._admin.list_offsets(
             {ClientPartition(*each): _spec(when) for each, when in wanted.items()},
             isolation_level=self._isolation,
             request_timeout=self._timeout_s,
         )
         return {
-            TopicPartition(partition.topic, partition.partition): found.offset
-            for partition, found in self._results(asked)
+            TopicPartition(partition.topic, partition.partition): result.offset
+            for partition, result in self._results(futures)
         }
 
-    def _results(self, asked: Mapping[Any, "Future[Any]"]) -> Iterable[tuple[Any, Any]]:
-        for each, future in asked.items():
+    def _results(self, futures: Mapping[Any, "Future[Any]"]) -> Iterable[tuple[Any, Any]]:
+        for each, future in futures.items():
             try:
                 yield each, future.result()
             except KafkaException as error:
                 if error.args[0].code() not in _GONE:
-                    raise self._no_answer(error) from error
+                    raise self._broker_error(error) from error
 
-    def _no_answer(self, error: KafkaException) -> NoAnswerError:
-        return NoAnswerError(f"{self._servers}: {error.args[0].str()}")
+    def _broker_error(self, error: KafkaException) -> BrokerError:
+        return BrokerError(f"{self._servers}: {error.args[0].str()}")

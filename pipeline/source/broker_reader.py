@@ -1,8 +1,8 @@
-"""The records of a range of offsets from a broker, through confluent-kafka.
+"""Reads the records of a range of offsets from a broker, through confluent-kafka.
 
-The last offsets of a range may belong to no record: to markers of transactions, to aborted
-records, to what compaction has taken. So the end has been reached with a record at or behind it, or
-where the client says that it has come to the end of the partition, and that lies there or further.
+The last offsets of a range may have no record that is returned: they may be transaction markers,
+aborted records, or removed by compaction. So the range has been read when a record at or after its
+last offset arrives, or when the client reports the end of the partition.
 """
 
 import logging
@@ -19,14 +19,14 @@ from odradek.pipeline.decoding.arrow_arrays import constant
 from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
-from .broker_origin import NoAnswerError
+from .broker_origin import BrokerError
 
 _logger = logging.getLogger(__name__)
 
-_AT_ONCE = 10_000
-# The client gathers for so long if there is less than `_AT_ONCE`: a short range is not to wait.
+_MAX_MESSAGES = 10_000
+# How long consume() waits if it has fewer than _MAX_MESSAGES: short, so a short range is quick.
 _POLL_S = 0.05
-_OWN = {
+_CONSUMER_SETTINGS = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
@@ -41,13 +41,13 @@ _GONE = frozenset(
         KafkaError._UNKNOWN_TOPIC,
     }
 )
-# confluent-kafka: 0 none, 1 CreateTime, 2 LogAppendTime; Spark: -1, 0, 1
-_SPARKS_TYPE = -1
+# confluent-kafka: 0 none, 1 CreateTime, 2 LogAppendTime. Spark: -1, 0, 1.
+_TO_SPARKS_TYPE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReader:
-    """Reads one range, for these columns of columns.py."""
+    """Reads one range, with these columns of columns.py."""
 
     client: Mapping[str, str]
     wanted: OffsetRange
@@ -58,23 +58,23 @@ class BrokerReader:
     timeout_ms: int = 120_000
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """The records in the order of their offsets. Raises DataLostError, NoAnswerError."""
+        """Yield the records in order of offset. Raises DataLostError, BrokerError."""
         consumer = Consumer(self._config())
         try:
             consumer.assign([self._at(self.wanted.start)])
             for messages in self._messages(consumer):
-                kept = self._kept(messages)
-                if kept:
-                    yield self._as_arrow(kept)
+                selected = self._selected(messages)
+                if selected:
+                    yield self._as_arrow(selected)
         finally:
             consumer.close()
 
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
-            "fetch.wait.max.ms": "100",  # what is asked for is there, but for what comes behind it
-            "group.id": f"odradek-pipeline-{uuid4()}",  # the client wants one; nobody joins it
+            "fetch.wait.max.ms": "100",  # only a fetch after the last record would wait
+            "group.id": f"odradek-pipeline-{uuid4()}",  # the client requires one; it is not joined
             **self.client,
-            **_OWN,
+            **_CONSUMER_SETTINGS,
             "isolation.level": "read_committed" if self.read_committed else "read_uncommitted",
         }
 
@@ -82,38 +82,39 @@ class BrokerReader:
         return ClientPartition(*self.wanted.partition, offset)
 
     def _messages(self, consumer: Consumer) -> Iterator[list[Message]]:
-        """Those in the range, until its end."""
+        """Yield messages until the end of the range."""
         silent_s = 0.0
         while True:
-            messages = consumer.consume(_AT_ONCE, _POLL_S)
+            messages = consumer.consume(_MAX_MESSAGES, _POLL_S)
             silent_s = 0.0 if messages else silent_s + _POLL_S
             if silent_s * 1000 >= self.timeout_ms:
-                raise NoAnswerError(
-                    f"{self.wanted.partition}: nothing from {self.client['bootstrap.servers']} "
-                    f"for {self.timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+                raise BrokerError(
+                    f"{self.wanted.partition}: no answer from {self.client['bootstrap.servers']} "
+                    f"within {self.timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
                 )
             yield [message for message in messages if message.error() is None]
-            if any(self._ends(consumer, message) for message in messages):
+            if any(self._is_end(consumer, message) for message in messages):
                 return
 
-    def _ends(self, consumer: Consumer, message: Message) -> bool:
-        """Whether nothing comes behind it. Raises DataLostError, NoAnswerError."""
+    def _is_end(self, consumer: Consumer, message: Message) -> bool:
+        """Whether the range has been read. Raises DataLostError, BrokerError."""
         error = message.error()
         offset = message.offset()
         if error is None:
             return offset is not None and offset >= self.wanted.end - 1
         if error.code() == KafkaError._PARTITION_EOF:
             if offset is not None and offset < self.wanted.end:
-                self._report(f"offsets {offset} to {self.wanted.end - 1}: the log ends before")
+                self._report(f"offsets {offset} to {self.wanted.end - 1} are after the log's end")
             return True
         if error.code() in _GONE:
-            return self._behind_the_loss(consumer, error)
+            return self._skip_lost(consumer, error)
         if error.retriable() and not error.fatal():
             _logger.warning("%s: %s", self.wanted.partition, error.str())
             return False
-        raise NoAnswerError(f"{self.wanted.partition}: {error.str()}")
+        raise BrokerError(f"{self.wanted.partition}: {error.str()}")
 
-    def _behind_the_loss(self, consumer: Consumer, error: KafkaError) -> bool:
+    def _skip_lost(self, consumer: Consumer, error: KafkaError) -> bool:
+        """Report lost records and continue after them. Returns whether the range has been read."""
         self._report(error.str())
         if error.code() not in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return True
@@ -124,20 +125,20 @@ class BrokerReader:
         return False
 
     def _report(self, why: str) -> None:
-        lost = f"{self.wanted.partition}: records are gone: {why}"
+        lost = f"{self.wanted.partition}: records are lost: {why}"
         if self.fail_on_data_loss:
-            raise DataLostError(f"{lost} (failOnDataLoss=false goes on without them)")
+            raise DataLostError(f"{lost} (failOnDataLoss=false continues without them)")
         _logger.warning("%s", lost)
 
     # -- as columns --------------------------------------------------------------------------------
 
-    def _kept(self, messages: Iterable[Message]) -> list[Message]:
-        first_ms, behind_ms = self.times_ms or (-(1 << 63), 1 << 63)
+    def _selected(self, messages: Iterable[Message]) -> list[Message]:
+        first_ms, end_ms = self.times_ms or (-(1 << 63), 1 << 63)
         return [
             message
             for message in messages
             if self.wanted.start <= (message.offset() or 0) < self.wanted.end
-            and first_ms <= message.timestamp()[1] < behind_ms
+            and first_ms <= message.timestamp()[1] < end_ms
         ]
 
     def _as_arrow(self, messages: Sequence[Message]) -> pa.RecordBatch:
@@ -160,7 +161,7 @@ class BrokerReader:
             case "timestamp":
                 values = [message.timestamp()[1] * 1000 for message in messages]
             case "timestampType":
-                values = [message.timestamp()[0] + _SPARKS_TYPE for message in messages]
+                values = [message.timestamp()[0] + _TO_SPARKS_TYPE for message in messages]
             case "headers":
                 values = [_headers(message) for message in messages]
         return pa.array(values, field.type)

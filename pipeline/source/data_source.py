@@ -1,7 +1,7 @@
 """The data source "odradek".
 
-Spark gives the options anew to every process, in a dictionary that does not care for case: copied
-into a plain one, its keys would be lower case.
+Spark passes the options to each process in a dictionary with case-insensitive keys. They are parsed
+from it directly: a copy in a plain dictionary would have lower-case keys.
 """
 
 import sys
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
     from odradek.pipeline.sink.writers import OdradekStreamWriter, OdradekWriter
 
-# Only the process that pushes filters down imports it. Spark does not tell a data source whether
-# `spark.sql.python.filterPushdown.enabled` is set, and where it is not, it refuses a reader that
+# Only the process that pushes filters down imports this module. A data source cannot see whether
+# `spark.sql.python.filterPushdown.enabled` is set, and if it is not, Spark refuses a reader that
 # has `pushFilters`.
 _PUSHING_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class OdradekDataSource(DataSource):
-    """`format("odradek")`."""
+    """Implements `format("odradek")`."""
 
     @classmethod
     def name(cls) -> str:
         return "odradek"
 
     def schema(self) -> "StructType":
-        # Whether it is a stream is not said here: the reader will look at the options again.
+        # Whether the query is a stream is not known here. The reader parses the options again.
         return full_schema(read_options(self.options, streaming=None))
 
     def reader(self, schema: "StructType") -> OdradekReader:
@@ -45,7 +45,7 @@ class OdradekDataSource(DataSource):
     def streamReader(self, schema: "StructType") -> OdradekStreamReader:  # noqa: N802 - Spark's name
         return OdradekStreamReader(read_options(self.options, streaming=True), schema)
 
-    # Who only reads need not have the client.
+    # sink/ is imported late: it needs confluent-kafka, reading files does not.
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OdradekWriter":
         from odradek.pipeline.sink.write_options import write_options
@@ -60,10 +60,10 @@ class OdradekDataSource(DataSource):
         from odradek.pipeline.sink.write_options import write_options
         from odradek.pipeline.sink.writers import OdradekStreamWriter
 
-        del overwrite  # of a stream it is the output mode `complete`: all rows, every time
+        del overwrite  # true in output mode `complete`, which writes all rows in each batch
         return OdradekStreamWriter(write_options(self.options), schema)
 
 
 def _check_appends(*, overwrite: bool) -> None:
     if overwrite:
-        raise OptionError("Save mode overwrite is not allowed: a topic is only appended to")
+        raise OptionError("Save mode overwrite is not supported: records can only be appended")

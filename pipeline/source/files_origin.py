@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_bounds
-from odradek.pipeline.reading.isolation import Aborted, read_committed
+from odradek.pipeline.reading.isolation import AbortedRange, committed_part
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import part_of, split_range
+from odradek.pipeline.reading.splits import split_range, subrange
 
 
 class FilesOrigin:
@@ -17,7 +17,7 @@ class FilesOrigin:
     def __init__(
         self, paths: Iterable[Path], *, committed_only: bool, max_split_bytes: int | None
     ) -> None:
-        """None: ranges are not cut."""
+        """Ranges are not split if `max_split_bytes` is None."""
         self.directories = LogDirectories(paths)
         self._committed_only = committed_only
         self._max_split_bytes = max_split_bytes
@@ -55,25 +55,25 @@ class FilesOrigin:
         try:
             wanted = replace(wanted, aborted=self._aborted(partition))
             if self._max_split_bytes is None:
-                return [part_of(wanted, start, end)]
+                return [subrange(wanted, start, end)]
             return split_range(self.directories, wanted, self._max_split_bytes)
         except FileNotFoundError:
-            # Files were deleted since they were listed: the task will see what is left.
+            # Files were deleted since they were listed. The task reads what is left.
             return [wanted]
 
     def _bounds(self, partition: TopicPartition) -> OffsetBounds:
         bounds = offset_bounds(self.directories, partition)
         if not self._committed_only:
             return bounds
-        end = read_committed(self.directories, partition, bounds.end).end
+        end = committed_part(self.directories, partition, bounds.end).end
         return OffsetBounds(min(bounds.start, end), end)
 
-    def _aborted(self, partition: TopicPartition) -> tuple[Aborted, ...]:
-        """By the whole log: how a transaction ends may stand behind the range that is read."""
+    def _aborted(self, partition: TopicPartition) -> tuple[AbortedRange, ...]:
+        """Return the aborted parts of the whole log: the marker may be after the range."""
         if not self._committed_only:
             return ()
         log_end = offset_bounds(self.directories, partition).end
-        return read_committed(self.directories, partition, log_end).aborted
+        return committed_part(self.directories, partition, log_end).aborted
 
     def _topic_id(self, partition: TopicPartition) -> bytes | None:
         directory = self.directories.find(partition)

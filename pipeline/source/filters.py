@@ -1,10 +1,11 @@
-"""What of a query's WHERE is done here and not by Spark.
+"""The conditions of a query's WHERE clause that the reader applies, instead of Spark.
 
-Done here, and exactly: comparisons of topic and partition, which choose what is read; comparisons
-of offset and timestamp with one value, which are spans; IS NOT NULL of what never is null.
-Narrowed here and looked at again by Spark: IN for offsets and timestamps. The rest is Spark's.
+Applied exactly: comparisons of topic and partition, which select the partitions to read;
+comparisons of offset and timestamp with one value, which are intervals; IS NOT NULL of a column
+that is never null. Applied in part, and applied again by Spark: IN on offsets and timestamps. Spark
+applies the rest.
 
-A condition holds for rows where it is true: where it is null, it does not.
+A row is selected if the condition is true, not if it is null.
 """
 
 import operator
@@ -32,7 +33,7 @@ from pyspark.sql.datasource import (
 from odradek.pipeline.reading.partitions import TopicPartition
 
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
-_FAR = 1 << 63
+_INFINITY = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _US_PER_MS = 1000
@@ -44,66 +45,66 @@ _TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
     GreaterThanOrEqual: operator.ge,
     LessThan: operator.lt,
     LessThanOrEqual: operator.le,
-    In: lambda found, values: found in values,
+    In: lambda value, values: value in values,
     StringStartsWith: str.startswith,
     StringEndsWith: str.endswith,
     StringContains: operator.contains,
 }
 
-# Whole numbers from the first to before the second.
-Span = tuple[int, int]
-EVERYTHING: Span = (-_FAR, _FAR)
+# Integers in [first, second).
+Interval = tuple[int, int]
+UNBOUNDED: Interval = (-_INFINITY, _INFINITY)
 
 
 @dataclass(slots=True)
 class PushedFilters:
-    """The conditions that were taken over; without any, everything is wanted."""
+    """The conditions that the reader applies; without any, everything is read."""
 
-    of_topic: list[Filter] = field(default_factory=list)
-    of_partition: list[Filter] = field(default_factory=list)
-    offsets: Span = EVERYTHING
-    times_ms: Span = EVERYTHING
+    topic_filters: list[Filter] = field(default_factory=list)
+    partition_filters: list[Filter] = field(default_factory=list)
+    offsets: Interval = UNBOUNDED
+    times_ms: Interval = UNBOUNDED
 
-    def has(self, partition: TopicPartition) -> bool:
-        """Whether anything of this partition is wanted."""
-        return all(_holds(each, partition.topic) for each in self.of_topic) and all(
-            _holds(each, partition.partition) for each in self.of_partition
+    def selects(self, partition: TopicPartition) -> bool:
+        """Whether rows of this partition can be selected."""
+        return all(_is_true(each, partition.topic) for each in self.topic_filters) and all(
+            _is_true(each, partition.partition) for each in self.partition_filters
         )
 
-    def narrow(self, start: int, end: int) -> Span:
-        """What is wanted of these offsets."""
-        return _common((start, end), self.offsets)
+    def narrow(self, start: int, end: int) -> Interval:
+        """Return the selected part of the offsets [start, end)."""
+        return _intersection((start, end), self.offsets)
 
-    def push(self, filters: Iterable[Filter], *, of_batches: bool) -> list[Filter]:
-        """Take over what can be; the others are returned: Spark has to look at them."""
-        return [each for each in filters if not self._take(each, of_batches=of_batches)]
+    def push(self, filters: Iterable[Filter], *, batch_view: bool) -> list[Filter]:
+        """Take the conditions that can be applied here; return those that Spark must apply."""
+        return [each for each in filters if not self._push_one(each, batch_view=batch_view)]
 
-    def _take(self, condition: Filter, *, of_batches: bool) -> bool:
-        """Whether Spark need not look at it any more."""
+    def _push_one(self, condition: Filter, *, batch_view: bool) -> bool:
+        """Return whether the condition is applied exactly, so Spark need not apply it again."""
         column = _column(condition)
         if isinstance(condition, IsNotNull):
             return column in _NEVER_NULL
         if column == "topic" and _compares_with(condition, str):
-            self.of_topic.append(condition)
+            self.topic_filters.append(condition)
             return True
         if column == "partition" and _compares_with(condition, int):
-            self.of_partition.append(condition)
+            self.partition_filters.append(condition)
             return True
         # A batch has many offsets and timestamps.
-        span = None if of_batches else _span(condition)
-        if span is None:
+        interval = None if batch_view else _interval(condition)
+        if interval is None:
             return False
         if column == "offset" and _compares_with(condition, int):
-            self.offsets = _common(self.offsets, span)
+            self.offsets = _intersection(self.offsets, interval)
         elif column == "timestamp" and _compares_with(condition, datetime):
-            self.times_ms = _common(self.times_ms, _in_ms(span))
+            self.times_ms = _intersection(self.times_ms, _in_ms(interval))
         else:
             return False
         return not isinstance(condition, In)
 
 
 def _column(condition: Filter) -> str | None:
-    """The column that it is about; None for a part of a column."""
+    """Return the column of the condition; None for a field within a column."""
     if isinstance(condition, Not):
         return _column(condition.child)
     path: tuple[str, ...] = getattr(condition, "attribute", ())
@@ -111,7 +112,7 @@ def _column(condition: Filter) -> str | None:
 
 
 def _compares_with(condition: Filter, kind: type) -> bool:
-    """Whether `_holds` and `_span` understand it, and the values are of that kind."""
+    """Whether `_is_true` and `_interval` support it, and its values are of this kind."""
     match condition:
         case Not(child):
             return isinstance(child, EqualTo) and _compares_with(child, kind)
@@ -133,23 +134,23 @@ def _compares_with(condition: Filter, kind: type) -> bool:
 
 def _is_a(value: object, kind: type) -> bool:
     if isinstance(value, datetime):
-        # Without a zone it would be another instant on every machine.
+        # Without a time zone it would be another instant on each machine.
         return kind is datetime and value.tzinfo is not None
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _holds(condition: Filter, found: Any) -> bool:
+def _is_true(condition: Filter, actual: Any) -> bool:
     """Whether it is true of a topic's name or a partition's number."""
     if isinstance(condition, Not):
-        return not _holds(condition.child, found)
+        return not _is_true(condition.child, actual)
     value: Any = getattr(condition, "value")  # noqa: B009 - not every filter has one
-    return _TESTS[type(condition)](found, value)
+    return _TESTS[type(condition)](actual, value)
 
 
-def _span(condition: Filter) -> Span | None:
-    """The numbers of which it is true, or among which they are for IN; None if these are no span.
+def _interval(condition: Filter) -> Interval | None:
+    """Return the numbers for which it is true; None if they are no interval.
 
-    Of timestamps, microseconds.
+    For IN, the smallest interval that contains the values. Timestamps are in microseconds.
     """
     match condition:
         case In(value=values):
@@ -158,13 +159,13 @@ def _span(condition: Filter) -> Span | None:
         case EqualTo(value=value) | EqualNullSafe(value=value):
             return _number(value), _number(value) + 1
         case GreaterThan(value=value):
-            return _number(value) + 1, _FAR
+            return _number(value) + 1, _INFINITY
         case GreaterThanOrEqual(value=value):
-            return _number(value), _FAR
+            return _number(value), _INFINITY
         case LessThan(value=value):
-            return -_FAR, _number(value)
+            return -_INFINITY, _number(value)
         case LessThanOrEqual(value=value):
-            return -_FAR, _number(value) + 1
+            return -_INFINITY, _number(value) + 1
     return None
 
 
@@ -174,11 +175,13 @@ def _number(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _in_ms(span_us: Span) -> Span:
-    """The milliseconds that lie in a span of microseconds."""
-    first, behind = (edge if abs(edge) == _FAR else -(-edge // _US_PER_MS) for edge in span_us)
-    return first, behind
+def _in_ms(interval_us: Interval) -> Interval:
+    """Return the whole milliseconds in an interval of microseconds."""
+    first, end = (
+        edge if abs(edge) == _INFINITY else -(-edge // _US_PER_MS) for edge in interval_us
+    )
+    return first, end
 
 
-def _common(one: Span, other: Span) -> Span:
+def _intersection(one: Interval, other: Interval) -> Interval:
     return max(one[0], other[0]), min(one[1], other[1])

@@ -1,16 +1,16 @@
-"""The options of `format("odradek")`: names, defaults and checks are those of Spark's Kafka source.
+"""The options of `format("odradek")`. Names, defaults and checks are those of Spark's Kafka source.
 
-Spark gives them in a dictionary that does not care for case. Unlike Spark's source this one refuses
-names that it does not know: a misspelt `endingOffset` would silently read everything.
+Names are case-insensitive. Unlike Spark's source, this one refuses unknown names: a misspelt
+`endingOffset` would silently read everything.
 
     of Spark's Kafka source            subscribe | subscribePattern | assign, startingOffsets, …
-    kafka.*                            for the client, where a broker is asked (client_config.py)
-    path                               log directories, with commas between them
-    mode                               files, broker, or auto: files where `path` can be read here
-    view                               records, or batches: a row for each batch, by its header
+    kafka.*                            for the client, if a broker is read (client_config.py)
+    path                               log directories, separated by commas
+    mode                               files, broker, or auto: files if `path` is readable here
+    view                               records, or batches: a row for each batch, from its header
     verifyCrc                          true: checksums are verified
-    maxSplitBytes                      64m: about so much of a log is one task of a batch query
-    maxRecordsPerPartition             of a stream 1,000,000: streams are cut by offsets alone
+    maxSplitBytes                      64m: bytes of log per task of a batch query, approximately
+    maxRecordsPerPartition             1,000,000 in a stream, which is divided by offsets only
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from odradek.pipeline import option_values as values
 from odradek.pipeline.client_config import client_config
-from odradek.pipeline.option_names import texts_by_name
+from odradek.pipeline.option_names import canonical_options
 from odradek.pipeline.option_values import OptionError
 
 from .positions import (
@@ -39,13 +39,13 @@ from .topics import Assigned, Topics, matching, subscribed
 _CHOICES = ("assign", "subscribe", "subscribePattern")
 _STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 _ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-# The same as those of Spark's source, and without a meaning here.
+# Options of Spark's source that have no effect here.
 _IGNORED = (
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
 )
-_SIMPLE: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
+_SCALAR: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
     "failOnDataLoss": ("fail_on_data_loss", values.boolean),
     "includeHeaders": ("include_headers", values.boolean),
     "verifyCrc": ("verify_crc", values.boolean),
@@ -62,21 +62,21 @@ _NAMES: Final = (
     *_STARTING,
     *_ENDING,
     *_IGNORED,
-    *_SIMPLE,
+    *_SCALAR,
     "startingOffsetsByTimestampStrategy",
     "isolationLevel",
     "path",
     "mode",
     "view",
 )
-# Of a stream; a task more costs some 50 ms.
+# In a stream. Each further task costs some 50 ms.
 _RECORDS_PER_TASK = 1_000_000
 _REFUSED = {
     "kafka.auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest'",
     "kafka.key.deserializer": "keys come as bytes; cast them in the query",
     "kafka.value.deserializer": "values come as bytes; cast them in the query",
     "kafka.enable.auto.commit": "offsets are kept in the checkpoint and never committed to Kafka",
-    "kafka.interceptor.classes": "there are no Java classes in this client",
+    "kafka.interceptor.classes": "the client cannot run Java classes",
 }
 _BOOTSTRAP = "kafka.bootstrap.servers"
 _ISOLATION = "kafka.isolation.level"
@@ -84,12 +84,12 @@ _ISOLATION = "kafka.isolation.level"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What the options ask for."""
+    """The parsed options."""
 
     topics: Topics
     starting: Position
     ending: Position
-    latest_where_no_time: bool = False
+    latest_if_no_match: bool = False
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
@@ -100,7 +100,7 @@ class ReadOptions:
     read_committed: bool = False
     directories: tuple[Path, ...] = ()
     mode: str = "auto"
-    of_batches: bool = False
+    batch_view: bool = False
     verify_crc: bool = True
     max_split_bytes: int = 64 << 20
     poll_timeout_ms: int = 120_000
@@ -108,11 +108,11 @@ class ReadOptions:
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
-    """What these options ask for; None: it is not known yet for what. Raises OptionError."""
+    """Parse the options. `streaming` is None if that is not known yet. Raises OptionError."""
     if "bootstrap.servers" in map(str.lower, given):
-        raise OptionError(f"Option 'bootstrap.servers' is called '{_BOOTSTRAP}'")
-    texts = texts_by_name(given, _NAMES, _REFUSED)
-    mode, directories = _place(texts)
+        raise OptionError(f"Option 'bootstrap.servers' must be written '{_BOOTSTRAP}'")
+    texts = canonical_options(given, _NAMES, _REFUSED)
+    mode, directories = _mode_and_directories(texts)
     options = ReadOptions(
         topics=_topics(texts),
         starting=_position(texts, _STARTING, default=LATEST if streaming else EARLIEST),
@@ -121,15 +121,15 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
         mode=mode,
         client=client_config(texts),
         read_committed=_is_read_committed(texts),
-        of_batches=values.one_of("view", texts.get("view", "records"), ("records", "batches"))
+        batch_view=values.one_of("view", texts.get("view", "records"), ("records", "batches"))
         == "batches",
-        latest_where_no_time=values.one_of(
+        latest_if_no_match=values.one_of(
             "startingOffsetsByTimestampStrategy",
             texts.get("startingOffsetsByTimestampStrategy", "error"),
             ("error", "latest"),
         )
         == "latest",
-        **_simple(texts),
+        **_scalar_options(texts),
     )
     if streaming:
         _check_stream(texts, options)
@@ -137,8 +137,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
             options = replace(options, max_records_per_partition=_RECORDS_PER_TASK)
     elif streaming is not None:
         _check_batch(options)
-    if options.of_batches and options.mode == "broker":
-        raise OptionError("view=batches reads the files: it needs 'path', and not mode=broker")
+    if options.batch_view and options.mode == "broker":
+        raise OptionError("view=batches reads files: set 'path', and not mode=broker")
     return options
 
 
@@ -149,7 +149,7 @@ def _topics(texts: Mapping[str, str]) -> Topics:
     if len(names) > 1:
         raise OptionError(
             f"Only one of the following options can be specified: "
-            f"{', '.join(_CHOICES)}; there are {' and '.join(names)}"
+            f"{', '.join(_CHOICES)}; given: {' and '.join(names)}"
         )
     name, text = names[0], texts[names[0]]
     if name == "subscribe":
@@ -165,7 +165,7 @@ def _topics(texts: Mapping[str, str]) -> Topics:
 
 
 def _position(texts: Mapping[str, str], names: tuple[str, str, str], *, default: int) -> Position:
-    """The most precise of the three options wins, as in Spark's source."""
+    """Parse the most precise of the three options, as Spark's source does."""
     at_time, by_time, by_offset = names
     if at_time in texts:
         return AtTime(_not_negative(at_time, values.whole(at_time, texts[at_time])))
@@ -182,25 +182,25 @@ def _position(texts: Mapping[str, str], names: tuple[str, str, str], *, default:
     offsets = parse_offsets(by_offset, text)
     for partition, offset in offsets.items():
         if offset < EARLIEST:
-            raise OptionError(f"{by_offset}: {partition} has {offset}: the least is -2, earliest")
+            raise OptionError(f"{by_offset}: {partition}: {offset} is less than -2 (earliest)")
     return ByOffset(offsets)
 
 
 def _not_negative(name: str, timestamp_ms: int) -> int:
     if timestamp_ms < 0:
-        raise OptionError(f"{name}: a timestamp is not negative: {timestamp_ms}")
+        raise OptionError(f"{name}: a timestamp must not be negative: {timestamp_ms}")
     return timestamp_ms
 
 
-def _place(texts: Mapping[str, str]) -> tuple[str, tuple[Path, ...]]:
+def _mode_and_directories(texts: Mapping[str, str]) -> tuple[str, tuple[Path, ...]]:
     mode = values.one_of("mode", texts.get("mode", "auto"), ("files", "broker", "auto"))
     parts = (part.strip().removeprefix("file://") for part in texts.get("path", "").split(","))
-    # Absolute, for the workers need not run in the directory of the driver.
+    # Absolute, because workers may run in another directory than the driver.
     directories = tuple(Path(part).absolute() for part in parts if part)
     if mode == "files" and not directories:
-        raise OptionError("mode=files needs the option 'path': the broker's log directories")
+        raise OptionError("mode=files requires the option 'path': the broker's log directories")
     if (mode == "broker" or not directories) and not texts.get(_BOOTSTRAP):
-        raise OptionError(f"Option '{_BOOTSTRAP}' must be specified where no 'path' is read")
+        raise OptionError(f"Option '{_BOOTSTRAP}' must be specified unless 'path' is read")
     return mode, directories
 
 
@@ -213,10 +213,10 @@ def _is_read_committed(texts: Mapping[str, str]) -> bool:
     return chosen == {"read_committed"}
 
 
-def _simple(texts: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that one option tells, for the options that are there."""
+def _scalar_options(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of ReadOptions that one option sets, for the options that are given."""
     return {
-        field: parse(name, texts[name]) for name, (field, parse) in _SIMPLE.items() if name in texts
+        field: parse(name, texts[name]) for name, (field, parse) in _SCALAR.items() if name in texts
     }
 
 
@@ -233,11 +233,11 @@ def _check_stream(texts: Mapping[str, str], options: ReadOptions) -> None:
 
 
 def _check_batch(options: ReadOptions) -> None:
-    _check_no("starting", options.starting, LATEST)
-    _check_no("ending", options.ending, EARLIEST)
+    _check_not("starting", options.starting, LATEST)
+    _check_not("ending", options.ending, EARLIEST)
 
 
-def _check_no(edge: str, position: Position, forbidden: int) -> None:
+def _check_not(edge: str, position: Position, forbidden: int) -> None:
     word = "latest" if forbidden == LATEST else "earliest"
     if position == Everywhere(forbidden):
         raise OptionError(f"{edge} offset can't be {word} for batch queries")

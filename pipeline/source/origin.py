@@ -9,14 +9,14 @@ from odradek.pipeline.reading.range_reader import OffsetRange
 
 
 class Origin(Protocol):
-    """What planning asks. What has just been deleted is left out of every answer."""
+    """What planning needs to know. A partition that was just deleted is left out of each result."""
 
     def partitions(self) -> list[TopicPartition]:
-        """All that are there."""
+        """Return all partitions."""
         ...
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
-        """From where to where they can be read now; of committed records, if only these count."""
+        """Return the readable offsets; with read_committed, up to the last stable offset."""
         ...
 
     def offsets_at(
@@ -24,13 +24,13 @@ class Origin(Protocol):
         timestamps_ms: Mapping[TopicPartition, int],
         bounds: Mapping[TopicPartition, OffsetBounds],
     ) -> dict[TopicPartition, int | None]:
-        """The first record in the bounds that is not older than that; None where all are."""
+        """Return the first offset in the bounds that is not older; None if all are older."""
         ...
 
     def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
-        """Of the topics they belong to, as far as that is known."""
+        """Return the ids of the partitions' topics, if known."""
         ...
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
-        """What tasks read to read offsets [start, end), one after the other."""
+        """Return the consecutive ranges that tasks read for the offsets [start, end)."""
         ...

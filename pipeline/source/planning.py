@@ -1,4 +1,4 @@
-"""Ranges of offsets into parts for tasks. Kafka: KafkaOffsetRangeCalculator."""
+"""Divides ranges of offsets into one range per task. Kafka: KafkaOffsetRangeCalculator."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,33 +7,33 @@ from itertools import pairwise
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import part_of
+from odradek.pipeline.reading.splits import subrange
 
 from .filters import PushedFilters
 from .options import ReadOptions
 from .origin import Origin
-from .resolving import ending_offsets, starting_offsets, wanted_partitions
+from .resolving import ending_offsets, selected_partitions, starting_offsets
 
 
 def plan_batch(origin: Origin, options: ReadOptions, pushed: PushedFilters) -> list[OffsetRange]:
-    """What the tasks of a batch query read. Raises OptionError, DataLostError, OSError."""
-    bounds = origin.bounds(wanted_partitions(origin, options))
+    """Return the ranges of a batch query's tasks. Raises OptionError, DataLostError, OSError."""
+    bounds = origin.bounds(selected_partitions(origin, options))
     start = starting_offsets(origin, options, bounds)
     end = ending_offsets(origin, options, bounds)
     chosen = {
         partition: pushed.narrow(start[partition], end[partition])
         for partition in sorted(start.keys() & end.keys())
-        if pushed.has(partition)
+        if pushed.selects(partition)
     }
     if pushed.times_ms[0] > 0:
         chosen = _without_old(origin, chosen, pushed.times_ms[0])
-    return cut_ranges(origin, options, chosen)
+    return split_ranges(origin, options, chosen)
 
 
 def _without_old(
     origin: Origin, ranges: Mapping[TopicPartition, tuple[int, int]], not_before_ms: int
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Without what lies before the first record that is young enough."""
+    """Return the ranges from the first record on that is not older than `not_before_ms`."""
     within = {
         partition: OffsetBounds(start, end)
         for partition, (start, end) in ranges.items()
@@ -46,39 +46,41 @@ def _without_old(
     }
 
 
-def cut_ranges(
+def split_ranges(
     origin: Origin,
     options: ReadOptions,
     ranges: Mapping[TopicPartition, tuple[int, int]],
 ) -> list[OffsetRange]:
-    """Parts of ranges [start, end); nothing of empty ones."""
+    """Divide ranges [start, end) into parts for tasks; an empty range has none."""
     parts = [
         part
         for partition, (start, end) in ranges.items()
         if start < end
         for part in origin.parts(partition, start, end)
     ]
-    if options.of_batches:
-        return parts  # a batch must not be cut
+    if options.batch_view:
+        return parts  # a batch must not be divided
     most = options.max_records_per_partition
     if most is not None:
-        parts = [piece for part in parts for piece in _cut(part, -(-_size(part) // most))]
-    return _at_least(parts, options.min_partitions or 0)
+        parts = [piece for part in parts for piece in _split(part, -(-_size(part) // most))]
+    return _split_to_at_least(parts, options.min_partitions or 0)
 
 
-def _at_least(parts: Sequence[OffsetRange], count: int) -> list[OffsetRange]:
-    """At least so many parts where there are enough offsets: the largest are cut most."""
+def _split_to_at_least(parts: Sequence[OffsetRange], count: int) -> list[OffsetRange]:
+    """Divide the parts into at least `count` in proportion to their sizes, if sizes permit."""
     if len(parts) >= count:
         return list(parts)
     total = sum(map(_size, parts))
-    return [piece for part in parts for piece in _cut(part, math.ceil(_size(part) * count / total))]
+    return [
+        piece for part in parts for piece in _split(part, math.ceil(_size(part) * count / total))
+    ]
 
 
-def _cut(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
+def _split(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
     size = _size(part)
     count = min(count, size)
     edges = [part.start + size * number // count for number in range(count + 1)]
-    return [part_of(part, start, end) for start, end in pairwise(edges)]
+    return [subrange(part, start, end) for start, end in pairwise(edges)]
 
 
 def _size(part: OffsetRange) -> int:

@@ -1,7 +1,7 @@
-"""Where to begin and where to end, as the options say it, before it is known what is there.
+"""Where to begin and end, as the options say, before the offsets of the log are known.
 
 Everywhere(EARLIEST)             startingOffsets=earliest
-ByOffset({orders-0: 23})         startingOffsets={"orders":{"0":23}}; -2 and -1 as above
+ByOffset({orders-0: 23})         startingOffsets={"orders":{"0":23}}; -2 is EARLIEST, -1 is LATEST
 AtTime(1700000000000)            startingTimestamp=1700000000000
 ByTime({orders-0: 17…})          startingOffsetsByTimestamp={"orders":{"0":17…}}
 """
@@ -29,14 +29,14 @@ class Everywhere:
 
 @dataclass(frozen=True, slots=True)
 class ByOffset:
-    """An offset of each partition, or EARLIEST, or LATEST."""
+    """For each partition an offset, EARLIEST or LATEST."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first record that is not older."""
+    """The first record of each partition that is not older."""
 
     timestamp_ms: int
 
@@ -52,7 +52,7 @@ Position = Everywhere | ByOffset | AtTime | ByTime
 
 
 def parse_assigned(name: str, text: str) -> frozenset[TopicPartition]:
-    """`{"orders":[0,1]}`. Raises OptionError."""
+    """Parse `{"orders":[0,1]}`. Raises OptionError."""
     topics = _object(name, text, '{"topicA":[0,1],"topicB":[0,1]}')
     found: set[TopicPartition] = set()
     for topic, partitions in topics.items():
@@ -63,7 +63,7 @@ def parse_assigned(name: str, text: str) -> frozenset[TopicPartition]:
 
 
 def parse_offsets(name: str, text: str) -> dict[TopicPartition, int]:
-    """`{"orders":{"0":23,"1":-1}}`: offsets, or timestamps. Raises OptionError."""
+    """Parse `{"orders":{"0":23,"1":-1}}`: offsets or timestamps. Raises OptionError."""
     topics = _object(name, text, '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}')
     found: dict[TopicPartition, int] = {}
     for topic, partitions in topics.items():
@@ -71,13 +71,13 @@ def parse_offsets(name: str, text: str) -> dict[TopicPartition, int]:
             raise OptionError(f"{name}: {topic} needs an object of partitions, not {partitions!r}")
         for partition, number in partitions.items():
             if not partition.isdecimal() or not _is_whole(number):
-                raise OptionError(f"{name}: {topic} has {partition!r}: {number!r}")
+                raise OptionError(f"{name}: {topic} has invalid {partition!r}: {number!r}")
             found[TopicPartition(topic, int(partition))] = number
     return found
 
 
 def as_json_object(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """`{"orders": {"0": 23}}`, always in the same order: Spark compares such offsets as text."""
+    """Return `{"orders": {"0": 23}}`, sorted, because Spark compares such offsets as text."""
     found: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
@@ -85,7 +85,7 @@ def as_json_object(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def from_json_object(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """Back from `as_json_object`."""
+    """Parse the result of `as_json_object`."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in offsets.items()
@@ -93,8 +93,8 @@ def from_json_object(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPart
     }
 
 
-def named(partitions: Iterable[TopicPartition]) -> str:
-    """Their names, for a message."""
+def format_partitions(partitions: Iterable[TopicPartition]) -> str:
+    """Return their names, for a message."""
     return ", ".join(map(str, sorted(partitions))) or "none"
 
 

@@ -1,4 +1,4 @@
-"""From where the options say to begin and to end to an offset for each partition."""
+"""Resolves the starting and ending positions of the options to an offset for each partition."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from .positions import (
     Everywhere,
     Offsets,
     Position,
-    named,
+    format_partitions,
 )
 
 _logger = logging.getLogger(__name__)
@@ -27,37 +27,36 @@ _logger = logging.getLogger(__name__)
 Bounds = Mapping[TopicPartition, OffsetBounds]
 
 
-def wanted_partitions(origin: Origin, options: ReadOptions) -> list[TopicPartition]:
-    """Those that the options mean and that are there.
+def selected_partitions(origin: Origin, options: ReadOptions) -> list[TopicPartition]:
+    """Return the existing partitions that the options select.
 
-    Raises DataLostError where some that are called by name are not there and that must not be.
+    Raises DataLostError if a topic or partition that is named does not exist (failOnDataLoss).
     """
-    there = origin.partitions()
-    missing = options.topics.missing(there)
+    existing = origin.partitions()
+    missing = options.topics.missing(existing)
     if missing:
-        report_loss(options, f"there is no {' and no '.join(missing)} to read")
-    return options.topics.choose(there)
+        report_loss(options, f"not found: {', '.join(missing)}")
+    return options.topics.choose(existing)
 
 
 def report_loss(options: ReadOptions, what: str) -> None:
-    """Raises DataLostError, or warns, as the options want it."""
+    """Raise DataLostError, or log a warning if failOnDataLoss is false."""
     if options.fail_on_data_loss:
-        raise DataLostError(f"{what} (failOnDataLoss=false goes on without)")
+        raise DataLostError(f"{what} (failOnDataLoss=false continues without)")
     _logger.warning("%s", what)
 
 
 def starting_offsets(
     origin: Origin, options: ReadOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
-    """Where to begin in each of these partitions. Raises OptionError, DataLostError."""
+    """Return where to begin in each of these partitions. Raises OptionError, DataLostError."""
     found = _resolve(origin, "starting", options.starting, bounds)
-    where_no_time = LATEST if options.latest_where_no_time else None
     offsets: dict[TopicPartition, int] = {}
     for partition, offset in found.items():
-        if offset is None and where_no_time is None:
+        if offset is None and not options.latest_if_no_match:
             raise OptionError(
                 f"No offset matched from request of starting timestamp in {partition}: all records "
-                "are older (startingOffsetsByTimestampStrategy=latest begins behind them)"
+                "are older (startingOffsetsByTimestampStrategy=latest begins at its end)"
             )
         offsets[partition] = bounds[partition].end if offset is None else offset
     return _within(options, offsets, bounds)
@@ -66,7 +65,7 @@ def starting_offsets(
 def ending_offsets(
     origin: Origin, options: ReadOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
-    """Where to end. Raises OptionError, DataLostError."""
+    """Return where to end. Raises OptionError, DataLostError."""
     found = _resolve(origin, "ending", options.ending, bounds)
     return _within(
         options,
@@ -81,14 +80,14 @@ def ending_offsets(
 def _resolve(
     origin: Origin, edge: str, position: Position, bounds: Bounds
 ) -> dict[TopicPartition, int | None]:
-    """An offset, or None where no record is so young."""
+    """Return the offset of each partition; None if all its records are older."""
     match position:
         case Everywhere(offset):
-            return {partition: _meant(offset, bounds[partition]) for partition in bounds}
+            return {partition: _resolve_offset(offset, bounds[partition]) for partition in bounds}
         case ByOffset(offsets):
             _check_same(f"{edge}Offsets", "TopicPartitions", offsets, bounds)
             return {
-                partition: _meant(offset, bounds[partition])
+                partition: _resolve_offset(offset, bounds[partition])
                 for partition, offset in offsets.items()
                 if partition in bounds
             }
@@ -99,7 +98,7 @@ def _resolve(
             return origin.offsets_at(timestamps_ms, bounds)
 
 
-def _meant(offset: int, bounds: OffsetBounds) -> int:
+def _resolve_offset(offset: int, bounds: OffsetBounds) -> int:
     if offset == EARLIEST:
         return bounds.start
     return bounds.end if offset == LATEST else offset
@@ -112,18 +111,18 @@ def _check_same(
         raise OptionError(
             f"If {option} contains specific offsets, you must specify all {what}. "
             f"Use -1 for latest, -2 for earliest. "
-            f"Specified: {named(given)}. Assigned: {named(assigned)}"
+            f"Specified: {format_partitions(given)}. Assigned: {format_partitions(assigned)}"
         )
 
 
 def _within(
     options: ReadOptions, offsets: Mapping[TopicPartition, int], bounds: Bounds
 ) -> dict[TopicPartition, int]:
-    """Offsets that are there. Raises DataLostError for others, or takes the nearest."""
+    """Clip offsets to the bounds, or raise DataLostError for those outside (failOnDataLoss)."""
     found: dict[TopicPartition, int] = {}
     for partition, offset in offsets.items():
         start, end = bounds[partition]
         found[partition] = min(max(offset, start), end)
         if found[partition] != offset:
-            report_loss(options, f"{partition} has offsets {start} to {end}, not {offset}")
+            report_loss(options, f"offset {offset} of {partition} is not in [{start}, {end}]")
     return found

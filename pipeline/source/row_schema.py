@@ -1,7 +1,7 @@
 """The columns of a query: all of them, or those of the user's schema, in its order.
 
-Spark's data sources for Python are not told which columns a query needs: a schema with few columns
-(`.schema("value binary, offset long")`) is how to say so, and what is not asked for is not made.
+Spark does not tell a Python data source which columns a query needs. A schema with few columns
+(`.schema("value binary, offset long")`) says so, and only these columns are decoded.
 """
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from .options import ReadOptions
 _HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 )
-_SPARKS = {
+_SPARK_TYPES = {
     pa.string(): StringType(),
     pa.binary(): BinaryType(),
     pa.int32(): IntegerType(),
@@ -40,25 +40,25 @@ _SPARKS = {
 
 
 def full_schema(options: ReadOptions) -> StructType:
-    """What a query gets that names no schema: the columns of Spark's Kafka source."""
-    if options.of_batches:
+    """Return the schema of a query that names none: the columns of Spark's Kafka source."""
+    if options.batch_view:
         return _schema_of(BATCH_COLUMN_TYPES)
-    shown = {
+    types = {
         name: COLUMN_TYPES[name]
         for name in ALL_COLUMNS
         if options.include_headers or name != "headers"
     }
-    return _schema_of(shown)
+    return _schema_of(types)
 
 
 def chosen_columns(schema: StructType, options: ReadOptions) -> tuple[str, ...]:
-    """The columns of a schema. Raises OptionError for what is no column of that type."""
-    known = _schema_of(BATCH_COLUMN_TYPES if options.of_batches else COLUMN_TYPES)
+    """Return a schema's columns. Raises OptionError for an unknown column or another type."""
+    known = _schema_of(BATCH_COLUMN_TYPES if options.batch_view else COLUMN_TYPES)
     types = {field.name: field.dataType for field in known}
     for field in schema:
         if field.name not in types:
             raise OptionError(
-                f"There is no column '{field.name}'; there are {', '.join(types)}, spelt like that"
+                f"Unknown column '{field.name}'; columns are {', '.join(types)} (case-sensitive)"
             )
         if not _is_same(types[field.name], field.dataType):
             raise OptionError(
@@ -66,12 +66,12 @@ def chosen_columns(schema: StructType, options: ReadOptions) -> tuple[str, ...]:
                 f"not {field.dataType.simpleString()}: cast it in the query"
             )
     if len(set(schema.names)) < len(schema.names) or not schema.names:
-        raise OptionError(f"A schema needs columns, each once: {schema.simpleString()}")
+        raise OptionError(f"A schema needs columns, each only once: {schema.simpleString()}")
     return tuple(schema.names)
 
 
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same in Spark's words: a schema may say that a column is never null."""
+def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with Spark's schema, which may declare columns as not null."""
     if batch.schema.equals(schema):
         return batch
     columns = [
@@ -82,14 +82,14 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """What Spark expects to be given for a schema."""
+    """Return the Arrow schema that Spark expects for a schema."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def _schema_of(types: dict[str, pa.DataType]) -> StructType:
-    return StructType([StructField(name, _SPARKS[kind]) for name, kind in types.items()])
+    return StructType([StructField(name, _SPARK_TYPES[kind]) for name, kind in types.items()])
 
 
 def _is_same(one: DataType, other: DataType) -> bool:
-    """Whether they differ at most in what may be null."""
+    """Whether they are equal, except for which parts are nullable."""
     return one.simpleString() == other.simpleString()

@@ -1,4 +1,4 @@
-"""A streaming query: its offsets are planned in the driver, its ranges read as those of a batch."""
+"""The reader of a streaming query: plans offsets in the driver, reads ranges in tasks."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-# Offsets as Spark keeps them: {"orders": {"0": 23}}, like those of its Kafka source.
+# Offsets as Spark stores them: {"orders": {"0": 23}}, the format of its Kafka source.
 _Json = dict[str, Any]
 
 
 class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes one in the driver, which plans, and copies of another, which read, in tasks."""
+    """Spark creates one in the driver, which plans, and copies another to the tasks, which read."""
 
     def __init__(self, options: ReadOptions, schema: "StructType") -> None:
         self.options = options
@@ -38,16 +38,16 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _planner(self) -> StreamPlanner:
-        # What runs again after a crash must be cut as before, or a sink cannot tell what it has:
-        # files change meanwhile, offsets do not.
-        origin = make_origin(self.options, cut_by_bytes=False)
+        # A batch that runs again after a crash must have the same tasks, or the sink cannot tell
+        # which it has written. Files change in the meantime; offsets do not.
+        origin = make_origin(self.options, split_by_bytes=False)
         return StreamPlanner(origin, self.options, lambda: time.monotonic() * 1000)
 
     def initialOffset(self) -> _Json:  # noqa: N802 - Spark's name, as all that follow
         return as_json_object(self._planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Both limits at once cannot be said: the planner knows the minimum."""
+        """Return one limit. If both are set, the planner applies the minimum."""
         if self.options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self.options.max_offsets_per_trigger)
         if self.options.min_offsets_per_trigger is not None:
@@ -62,10 +62,10 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return as_json_object(end)
 
     def reportLatestOffset(self) -> _Json | None:  # noqa: N802
-        return as_json_object(self._planner.seen) or None
+        return as_json_object(self._planner.last_ends) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._planner.stop_at_what_is_there()
+        self._planner.stop_at_current_ends()
 
     def partitions(self, start: _Json, end: _Json) -> Sequence[InputPartition]:
         parts = self._planner.parts(from_json_object(start), from_json_object(end))

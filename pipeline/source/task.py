@@ -1,4 +1,4 @@
-"""What a task does: read one range of offsets into Arrow record batches."""
+"""Reads one range of offsets into Arrow record batches. This is what a task runs."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,16 +25,16 @@ class _Reader(Protocol):
 
 
 def reads_files(options: ReadOptions) -> bool:
-    """Whether files are read on this machine, and not a broker asked."""
+    """Whether this machine reads files, and not a broker."""
     if options.mode != "auto":
         return options.mode == "files"
-    return all(map(_can_be_read, options.directories)) and bool(options.directories)
+    return all(map(_is_readable, options.directories)) and bool(options.directories)
 
 
 def read_range(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
 ) -> Iterator[pa.RecordBatch]:
-    """The records. Raises DataLostError, CorruptRecordError, NoAnswerError, OSError."""
+    """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
     with ExitStack() as stack:
         reader: _Reader
         if reads_files(options) or not options.client.get("bootstrap.servers"):
@@ -52,11 +52,11 @@ def _files_reader(
     stack: ExitStack,
 ) -> RangeReader:
     for directory in options.directories:
-        # Else it would look as if all records had been deleted.
+        # Raises OSError. An unreadable directory would otherwise look as if it had no records.
         next(directory.iterdir(), None)
     topic, partition = wanted.partition
     decoder: RecordDecoder | BatchDecoder
-    if options.of_batches:
+    if options.batch_view:
         decoder = BatchDecoder(topic, partition, columns)
     else:
         threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
@@ -74,7 +74,7 @@ def _files_reader(
 def _broker_reader(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
 ) -> _Reader:
-    from .broker_reader import BrokerReader  # who reads files need not have the client
+    from .broker_reader import BrokerReader  # confluent-kafka is needed only here
 
     return BrokerReader(
         options.client,
@@ -87,7 +87,7 @@ def _broker_reader(
     )
 
 
-def _can_be_read(directory: Path) -> bool:
+def _is_readable(directory: Path) -> bool:
     try:
         next(directory.iterdir(), None)
     except OSError:

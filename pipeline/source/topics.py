@@ -1,4 +1,4 @@
-"""Which partitions are read: `subscribe`, `subscribePattern` or `assign`."""
+"""Which partitions are read: the options `subscribe`, `subscribePattern` and `assign`."""
 
 import re
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from odradek.storage.topic_names import is_internal
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """All partitions of topics by their names."""
+    """All partitions of the named topics."""
 
     topics: tuple[str, ...]
 
-    def choose(self, there: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that are wanted, of those that are there."""
-        return sorted(partition for partition in there if partition.topic in self.topics)
+    def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the selected partitions."""
+        return sorted(partition for partition in existing if partition.topic in self.topics)
 
-    def missing(self, there: Iterable[TopicPartition]) -> list[str]:
-        """What is wanted and is not there, by name."""
-        return sorted(set(self.topics) - {partition.topic for partition in there})
+    def missing(self, existing: Iterable[TopicPartition]) -> list[str]:
+        """Return the names of topics that do not exist."""
+        return sorted(set(self.topics) - {partition.topic for partition in existing})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class Matching:
 
     pattern: re.Pattern[str]
 
-    def choose(self, there: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that are wanted, of those that are there."""
+    def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the selected partitions."""
         return sorted(
             partition
-            for partition in there
-            # No pattern means them, as Kafka's listing leaves them out; by name they are read.
+            for partition in existing
+            # A pattern never selects internal topics, as in Kafka. They can be read by name.
             if not is_internal(partition.topic) and self.pattern.fullmatch(partition.topic)
         )
 
-    def missing(self, there: Iterable[TopicPartition]) -> list[str]:  # noqa: ARG002 - as the others
-        """Nothing: a pattern may match no topic yet."""
+    def missing(self, existing: Iterable[TopicPartition]) -> list[str]:  # noqa: ARG002 - as the others
+        """Return nothing: a pattern need not match."""
         return []
 
 
@@ -50,20 +50,20 @@ class Assigned:
 
     partitions: frozenset[TopicPartition]
 
-    def choose(self, there: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that are wanted, of those that are there."""
-        return sorted(self.partitions.intersection(there))
+    def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the selected partitions."""
+        return sorted(self.partitions.intersection(existing))
 
-    def missing(self, there: Iterable[TopicPartition]) -> list[str]:
-        """What is wanted and is not there, by name."""
-        return sorted(map(str, self.partitions.difference(there)))
+    def missing(self, existing: Iterable[TopicPartition]) -> list[str]:
+        """Return the partitions that do not exist."""
+        return sorted(map(str, self.partitions.difference(existing)))
 
 
 Topics = Subscribed | Matching | Assigned
 
 
 def subscribed(text: str) -> Subscribed:
-    """Names with commas between them. Raises OptionError."""
+    """Parse names separated by commas. Raises OptionError."""
     topics = tuple(name for name in map(str.strip, text.split(",")) if name)
     if not topics:
         raise OptionError(
@@ -73,7 +73,7 @@ def subscribed(text: str) -> Subscribed:
 
 
 def matching(text: str) -> Matching:
-    """A regular expression. Raises OptionError."""
+    """Parse a regular expression. Raises OptionError."""
     if not text.strip():
         raise OptionError(
             "Pattern to subscribe is empty as specified value for option "

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 def by_odradek(spark: "SparkSession", data: str, topic: str, archive: str) -> tuple[float, None]:
     """Seconds that the job takes for the closed segments of a topic."""
-    from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.archive.job import archive as bring_up_to_date
+    from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
+    from odradek.pipeline.jobs.spark_tasks import SparkTasks
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 
     settings = ArchiveSettings(
         log_directories=[Path(data)], archive=Path(archive), topics=TopicChoice(names=[topic])
     )
     began = time.perf_counter()
-    bring_up_to_date(spark, settings)
+    run_archive(SparkTasks(spark), settings)
     return time.perf_counter() - began, None
 
 

@@ -12,11 +12,11 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink.batch_marks import BatchMark, MarkedGroup, delete_marks
+from odradek.pipeline.sink.committed_batches import CommittedBatch, TaskGroup, delete_groups
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, TaskWritten, write_all, write_rows
+from odradek.pipeline.sink.task_writing import TaskName, TaskResult, write_complete, write_rows
 from odradek.pipeline.sink.write_options import Delivery, WriteOptions, write_options
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
@@ -66,10 +66,10 @@ def committed(options: WriteOptions) -> list[str]:
     return [value.decode() for value in found]
 
 
-def mark_of(options: WriteOptions, name: str) -> BatchMark | None:
-    group = MarkedGroup(options.client, name)
+def last_batch_of(options: WriteOptions, name: str) -> CommittedBatch | None:
+    group = TaskGroup(options.client, name)
     try:
-        return group.newest()
+        return group.last_batch()
     finally:
         group.close()
 
@@ -81,9 +81,9 @@ def test_a_task_that_runs_again_writes_nothing(options: Callable[..., WriteOptio
     to, name = options(), "again-0"
     for batch_id, batch in enumerate((rows("a", "b"), rows("c"))):
         task = TaskName(name, batch_id)
-        assert write_rows(to, task, [batch]) == TaskWritten(batch.num_rows, ONCE)
-        assert mark_of(to, name) == BatchMark(batch_id, batch.num_rows)
-        assert write_rows(to, task, [batch]) == TaskWritten(batch.num_rows, ONCE)
+        assert write_rows(to, task, [batch]) == TaskResult(batch.num_rows, ONCE)
+        assert last_batch_of(to, name) == CommittedBatch(batch_id, batch.num_rows)
+        assert write_rows(to, task, [batch]) == TaskResult(batch.num_rows, ONCE)
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -97,8 +97,8 @@ def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
         raise OSError("the executor is gone")
 
     with pytest.raises(OSError, match="the executor is gone"):
-        write_all(to, task, InSteps(dying(), 3))
-    assert mark_of(to, task.name) is None
+        write_complete(to, task, InSteps(dying(), 3))
+    assert last_batch_of(to, task.name) is None
     write_rows(to, task, [rows("a", "b")])
     assert committed(to) == ["a", "b"]
 
@@ -113,10 +113,10 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
 
     def slow() -> Batches:
         yield first
-        assert write_rows(to, task, [first, rest]) == TaskWritten(3, ONCE)
+        assert write_rows(to, task, [first, rest]) == TaskResult(3, ONCE)
         yield rest
 
-    assert write_all(to, task, InSteps(slow(), 3)) == TaskWritten(3, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 3)) == TaskResult(3, ONCE)
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -135,7 +135,7 @@ def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
             write_rows(to, task, failing())
         yield rows("b")
 
-    assert write_all(to, task, InSteps(slow(), 2)) == TaskWritten(2, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 2)) == TaskResult(2, ONCE)
     assert committed(to) == ["a", "b"]
 
 
@@ -152,11 +152,11 @@ def test_an_attempt_that_is_overtaken_by_one_that_dies_fails(
     def slow() -> Batches:
         yield rows("a")
         with pytest.raises(OSError, match="gone"):
-            write_all(to, task, InSteps(dying(), 2))
+            write_complete(to, task, InSteps(dying(), 2))
         yield rows("b")
 
     with pytest.raises(FencedError):
-        write_all(to, task, InSteps(slow(), 2))
+        write_complete(to, task, InSteps(slow(), 2))
     assert committed(to) == []
     write_rows(to, task, [rows("a"), rows("b")])
     assert committed(to) == ["a", "b"]
@@ -185,7 +185,7 @@ def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
 def test_a_task_without_rows_leaves_no_trace(options: Callable[..., WriteOptions]) -> None:
     to = options()
     assert write_rows(to, TaskName("empty-0", 0), iter([rows()])).rows == 0
-    assert mark_of(to, "empty-0") is None
+    assert last_batch_of(to, "empty-0") is None
 
 
 def test_rows_of_one_task_go_to_many_topics(
@@ -233,16 +233,16 @@ def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]
     to = options(delivery="at-least-once")
     for _ in range(2):
         found = write_rows(to, TaskName("plain-0", 0), [rows("a")])
-        assert found == TaskWritten(1, Delivery.AT_LEAST_ONCE)
+        assert found == TaskResult(1, Delivery.AT_LEAST_ONCE)
     assert committed(to) == ["a", "a"]
-    assert mark_of(to, "plain-0") is None
+    assert last_batch_of(to, "plain-0") is None
 
 
 def test_marks_are_deleted_that_nobody_needs(options: Callable[..., WriteOptions]) -> None:
     to = options()
     write_rows(to, TaskName("gone-0", 0), [rows("a")])
-    delete_marks(to.client, ["gone-0", "never-was-0"])
-    assert mark_of(to, "gone-0") is None
+    delete_groups(to.client, ["gone-0", "never-was-0"])
+    assert last_batch_of(to, "gone-0") is None
 
 
 def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
@@ -254,13 +254,13 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
         yield rows("a")
         time.sleep(1.1)
         # A second producer sees the transaction ended, as the broker would do it in a while.
-        transaction = TaskTransaction(to.client, "slow-0", MarkedGroup(to.client, "slow-0"))
+        transaction = TaskTransaction(to.client, "slow-0", TaskGroup(to.client, "slow-0"))
         transaction.begin()
         transaction.close()
         yield rows("b")
 
     with pytest.raises(WriteError, match="has not ended within"):
-        write_all(to, TaskName("slow-0", 0), InSteps(slow(), 2))
+        write_complete(to, TaskName("slow-0", 0), InSteps(slow(), 2))
     assert committed(to) == []
 
 
@@ -275,5 +275,5 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
         write_rows(to, task, [many, many])
         yield many
 
-    assert write_all(to, task, InSteps(slow(), 300_000)) == TaskWritten(300_000, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 300_000)) == TaskResult(300_000, ONCE)
     assert len(committed(to)) == 300_000

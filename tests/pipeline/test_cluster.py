@@ -15,7 +15,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from odradek.pipeline.jobs.archive.job import ArchiveSettings, archive
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
+from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.protocol.compression import CompressionType
 from tests.conformance.kafkas_files.spark_reads import read
 from tests.support.archives import logged, rows_of, seen
@@ -124,7 +125,7 @@ def test_a_job_of_the_command_line_runs_on_both_workers(
     )
     assert done.returncode == 0, done.stdout + done.stderr + cluster.log_text()
     here = ArchiveSettings(log_directories=[large_log], archive=tmp_path / "here", until_end=True)
-    archive(spark, here)
+    run_archive(SparkTasks(spark), here)
     found = rows_of(seen(tmp_path / "clustered"))
     assert found == rows_of(seen(tmp_path / "here"))
     assert found == [row for each in sorted(large_log.glob("orders-*")) for row in logged(each)]

@@ -125,7 +125,7 @@ def test_a_large_batch_is_decoded_part_by_part(batches) -> None:
     data = built(batches)
     whole = decoded(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoder_module, "_GROUP_RECORDS", 3)
+        patch.setattr(decoder_module, "_CHUNK_RECORDS", 3)
         assert decoded(data).combine_chunks() == whole.combine_chunks()
 
 
@@ -161,7 +161,7 @@ def test_large_records_are_found_among_small_ones_of_many_batches() -> None:
 def test_what_becomes_large_is_decoded_in_rounds(
     threads: ThreadPoolExecutor | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies_module, "_ROUND_BYTES", 2000)
+    monkeypatch.setattr(bodies_module, "_MAX_BUFFER_BYTES", 2000)
     monkeypatch.setattr(bodies_module, "_TASK_BYTES", 500)
     data = built(
         [
@@ -267,7 +267,7 @@ def test_small_batches_that_hold_much_are_decompressed_some_at_a_time(
     expected = decoded(data)
     positions, _ = find_batches(data)
     table = read_table(np.frombuffer(data, np.uint8), positions)
-    monkeypatch.setattr(bodies_module, "_ROUND_BYTES", 10_000)
+    monkeypatch.setattr(bodies_module, "_MAX_BUFFER_BYTES", 10_000)
     monkeypatch.setattr(bodies_module, "_TASK_BYTES", 50_000)
     with ThreadPoolExecutor(2) as pool:
         found = list(read_bodies(data, table, pool if threads else None))

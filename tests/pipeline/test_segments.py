@@ -5,11 +5,11 @@ from pathlib import Path
 
 from odradek.pipeline.reading.segments import (
     headers_from,
-    indexed_places,
     list_segments,
     open_segment,
-    place_before,
-    span_of,
+    position_before,
+    position_range,
+    read_offset_index,
 )
 from odradek.storage.files import Files, OpenFile
 from tests.support.log_box import NOW_MS, LogBox, put
@@ -49,11 +49,11 @@ def test_the_room_in_an_active_index_is_not_read(tmp_path: Path) -> None:
     assert path.stat().st_size > INDEX_BYTES - 8
     (segment,) = list_segments(files, directory)
     opened = open_segment(files, segment)
-    places = indexed_places(files, opened)
-    assert 20 < places.count < 100
+    entries = read_offset_index(files, opened)
+    assert 20 < entries.count < 100
     for number in (0, 7, -1):
-        place = places.place(number)
-        assert place_before(files, opened, place.last_offset) == place.position
+        entry = entries.at(number)
+        assert position_before(files, opened, entry.last_offset) == entry.position
     assert files.read_bytes < 20_000
 
 
@@ -64,9 +64,9 @@ def test_an_index_of_zeros_or_of_nothing_tells_no_place(tmp_path: Path) -> None:
     opened = open_segment(files, segment)
     for content in (b"\0" * 80, b"", b"\0" * 7):
         path.write_bytes(content)
-        assert indexed_places(files, opened).count == 0
+        assert read_offset_index(files, opened).count == 0
     path.unlink()
-    assert indexed_places(files, opened).count == 0
+    assert read_offset_index(files, opened).count == 0
 
 
 def test_what_lies_before_or_behind_a_range_is_not_read(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_lies_before_or_behind_a_range_is_not_read(tmp_path: Path) -> None:
     batches = [(header.last_offset, at) for at, header in headers_from(files, opened, 0)]
     positions = [at for _, at in batches] + [opened.size_bytes]
     for start, end in ((0, 1), (0, 100), (10, 20), (47, 48), (99, 100), (98, 200)):
-        begin, stop = span_of(files, opened, start, end)
+        begin, stop = position_range(files, opened, start, end)
         assert {begin, stop} <= set(positions)
         assert begin <= positions[start]
         assert stop >= positions[min(end, 100)]
@@ -92,4 +92,4 @@ def test_an_index_that_lies_about_the_end_is_not_believed(tmp_path: Path) -> Non
     at_60 = next(at for at, header in headers_from(files, opened, 0) if header.last_offset == 60)
     for entries in (((10, 7), (80, at_60)), ((90, 100), (95, at_60 + 3))):
         path.write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
-        assert span_of(files, opened, 0, 80)[1] == opened.size_bytes
+        assert position_range(files, opened, 0, 80)[1] == opened.size_bytes

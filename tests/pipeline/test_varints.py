@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.pipeline.decoding.varints import behind_lengths, read_varints
+from odradek.pipeline.decoding.varints import read_varints, skip_length_prefixed
 from odradek.protocol.primitives import read_varlong, write_varint
 
 # Of one byte, of two, and of more.
@@ -25,7 +25,7 @@ def test_numbers_are_those_that_were_written(numbers: list[int]) -> None:
     found, behind = read_varints(data, np.array(at, np.int64))
     assert found.tolist() == numbers
     assert behind.tolist() == [*at, len(out)][1:]
-    assert behind_lengths(data, np.array(at, np.int64)).tolist() == [
+    assert skip_length_prefixed(data, np.array(at, np.int64)).tolist() == [
         end + number for end, number in zip(behind.tolist(), numbers, strict=True)
     ]
 
@@ -48,4 +48,4 @@ def test_any_bytes_are_read_as_one_by_one(data: bytes, drawn: st.DataObject) -> 
 def test_positions_outside_the_data_do_no_harm(data: bytes, at: list[int]) -> None:
     view, positions = np.frombuffer(data, np.uint8), np.array(at, np.int64)
     assert read_varints(view, positions)[0].size == len(at)
-    assert behind_lengths(view, positions).size == len(at)
+    assert skip_length_prefixed(view, positions).size == len(at)

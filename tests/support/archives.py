@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary
-from odradek.pipeline.jobs.told import QUIET
+from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.protocol.record import Record
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.storage.files import Files
@@ -43,7 +43,7 @@ def archive_here(
     settings: ArchiveSettings, files: Files | None = None, **how: Any
 ) -> ArchiveSummary:
     """Bring an archive up to date, in this process."""
-    return run_archive(InThisProcess(**how), settings, QUIET, files)
+    return run_archive(InThisProcess(**how), settings, NO_PROGRESS, files)
 
 
 def seen(archive: Path) -> pa.Table:

@@ -169,10 +169,10 @@ def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["replay", "to", "--bootstrap", "h:1", "--topic", "a"], "is no archive"),
+        (["replay", "to", "--bootstrap", "h:1", "--topic", "a"], "is not an archive"),
         (["archive", "to", "--path", ".", "--topic", "a"], "no topic a in"),
-        (["archive", "to", "--path", ".", "--topics", "("], "is none"),
-        (["archive", "to", "--path", ".", "--schema", "no"], "schema cannot be read"),
+        (["archive", "to", "--path", ".", "--topics", "("], "invalid pattern"),
+        (["archive", "to", "--path", ".", "--schema", "no"], "cannot read the schema"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(

@@ -103,7 +103,7 @@ def _planned(settings: "ArchiveSettings") -> int:
 
     plans = plan_archive(settings)
     summary = ArchiveSummary()
-    summary.planned(plans)
+    summary.add_plans(plans)
     offsets: dict[str, int] = {}
     for plan in plans:
         wanted = sum(each.end - each.start for each in plan.ranges)

@@ -78,31 +78,31 @@ def command(
 
 
 def _dry_run(job: "EtlJob", master: str | None, settings: dict[str, str]) -> int:
-    from odradek.pipeline.jobs.etl.client_options import checked_options
+    from odradek.pipeline.jobs.etl.client_options import check_options
 
     from .etl_report import show_plan, topics_of
 
-    checked = checked_options(job)
+    checked = check_options(job)
     topics = topics_of(checked)
     with _session(job, master, settings) as spark:
-        from odradek.pipeline.jobs.etl.job import planned
+        from odradek.pipeline.jobs.etl.job import dry_run
 
-        plan, continues = planned(spark, job)
-        return show_plan(job, plan, topics, checked.sink.delivery, continues=continues)
+        plan, is_resumed = dry_run(spark, job)
+        return show_plan(job, plan, topics, checked.sink.delivery, is_resumed=is_resumed)
 
 
 def _run(job: "EtlJob", master: str | None, settings: dict[str, str], once: bool) -> int:
-    from odradek.pipeline.jobs.etl.client_options import checked_options
+    from odradek.pipeline.jobs.etl.client_options import check_options
 
-    checked_options(job)  # reports wrong options before Spark is started
+    check_options(job)  # reports wrong options before Spark is started
     with _session(job, master, settings) as spark:
         from odradek.pipeline.jobs.etl.job import etl
 
         from .etl_report import show_progress, show_summary
 
         started = time.monotonic()
-        with _stopped_by_signals() as stop, show_progress() as told:
-            summary = etl(spark, job, once=once, told=told, stop=stop)
+        with _stopped_by_signals() as stop, show_progress() as on_batch:
+            summary = etl(spark, job, once=once, on_batch=on_batch, stop=stop)
         until_caught_up = once or job.trigger.every is None
         seconds = time.monotonic() - started
         return show_summary(job, summary, seconds, until_caught_up=until_caught_up)
@@ -133,9 +133,9 @@ def _stopped_by_signals() -> "Iterator[Stop]":
     stop = Stop()
 
     def ask(*_: object) -> None:
-        if stop.asked.is_set():
+        if stop.after_batch.is_set():
             stop.at_once.set()
-        stop.asked.set()
+        stop.after_batch.set()
 
     before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
 from odradek.pipeline.jobs.etl.client_options import CheckedOptions, written_topics
 from odradek.pipeline.jobs.etl.job_file import EtlJob
-from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.write_options import Delivery
 
@@ -39,12 +39,12 @@ Topics = dict[str, dict[str, int]]
 def topics_of(checked: CheckedOptions) -> Topics:
     """For each source: its topics, and how many partitions of each it reads. Raises JobError."""
     from odradek.pipeline.source.batch_reader import make_origin
-    from odradek.pipeline.source.resolving import wanted_partitions
+    from odradek.pipeline.source.resolving import selected_partitions
 
     found: Topics = {}
     for name, options in checked.sources.items():
         try:
-            partitions = wanted_partitions(make_origin(options), options)
+            partitions = selected_partitions(make_origin(options), options)
         except (OptionError, OSError, RuntimeError) as error:
             raise JobError(f"sources.{name}: {error}") from error
         topics: dict[str, int] = {}
@@ -55,7 +55,7 @@ def topics_of(checked: CheckedOptions) -> Topics:
 
 
 def show_plan(
-    job: EtlJob, plan: "EtlPlan", topics: Topics, delivery: Delivery, *, continues: bool
+    job: EtlJob, plan: "EtlPlan", topics: Topics, delivery: Delivery, *, is_resumed: bool
 ) -> int:
     """Print what would run; returns the exit code."""
     rows = [
@@ -78,7 +78,7 @@ def show_plan(
     typer.echo(f"writes: {', '.join(plan.rows.columns)}; output mode {job.sink.output_mode}")
     typer.echo(f"delivery: {_GUARANTEES[delivery]}")
     typer.echo(f"trigger: {job.trigger.every or 'available-now'}")
-    state = "continues from it" if continues else "new: sources begin at their startingOffsets"
+    state = "continues from it" if is_resumed else "new: sources begin at their startingOffsets"
     typer.echo(f"checkpoint: {job.checkpoint} ({state})")
     return EXIT_DONE
 
@@ -130,8 +130,8 @@ def progress_line(batch: EtlBatch) -> str:
     ]
     if batch.bad:
         parts.append(f"{batch.bad:,} bad")
-    if batch.behind is not None:
-        parts.append(f"{batch.behind:,} behind" if batch.behind else "caught up")
+    if batch.lag is not None:
+        parts.append(f"{batch.lag:,} behind" if batch.lag else "caught up")
     return f"batch {batch.number}: {', '.join(parts)}"
 
 

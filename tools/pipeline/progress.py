@@ -4,24 +4,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from odradek.pipeline.jobs.told import QUIET, Told
+from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 
 
 @contextmanager
-def progress_bar(unit: str) -> Iterator[Told]:
+def progress_bar(unit: str) -> Iterator[Progress]:
     """A bar that counts in `unit`, like "segments"."""
     if not sys.stderr.isatty():
-        yield QUIET
+        yield NO_PROGRESS
         return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.progress import Progress as RichProgress
 
     columns = (
         TextColumn("{task.description}"),
@@ -31,7 +31,7 @@ def progress_bar(unit: str) -> Iterator[Told]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as shown:
 
         class Shown:
             """Shows one rich task at a time."""

@@ -1,7 +1,7 @@
 """Prints the result of `odradek pipeline replay`."""
 
 from odradek.pipeline.jobs.replay.job import ReplaySummary
-from odradek.pipeline.jobs.replay.sending import PartitionReplayed
+from odradek.pipeline.jobs.replay.sending import ReplayResult
 
 from .running import EXIT_DONE
 from .tables import number, print_each, show_table
@@ -11,17 +11,17 @@ _HEADER = ("partition", "to", "records", "first offset", "last offset", "before"
 
 def show_summary(summary: ReplaySummary, title: str) -> int:
     """Print how many records were written to which offsets; returns the exit code."""
-    rows = [_row(each) for each in summary.replayed]
-    records = number(sum(each.progress.records for each in summary.replayed))
+    rows = [_row(each) for each in summary.results]
+    records = number(sum(each.progress.records for each in summary.results))
     total = ("", "", records, "", "", "", "") if len(rows) > 1 else ()
     show_table(title, _HEADER, rows, total)
-    changed = sum(each.changed_timestamps for each in summary.replayed)
+    changed = sum(each.changed_timestamps for each in summary.results)
     notes = [f"the timestamp of {changed} records was changed from 0 to 1"] if changed else []
     print_each("note", summary.notes + notes)
     return EXIT_DONE
 
 
-def _row(each: PartitionReplayed) -> tuple[str, ...]:
+def _row(each: ReplayResult) -> tuple[str, ...]:
     progress = each.progress
     return (
         str(each.source),

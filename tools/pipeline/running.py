@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.session import NoSparkError, make_session
 from odradek.tools.broken_pipe import handle_broken_pipe
 
@@ -79,9 +79,9 @@ def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "Sp
     except NoSparkError:
         raise
     except Exception as error:  # Spark raises many types for a wrong master or setting
-        from odradek.pipeline.jobs.spark_tasks import reason_of
+        from odradek.pipeline.jobs.spark_tasks import short_reason
 
-        raise JobError(f"Spark does not start: {reason_of(error)}") from error
+        raise JobError(f"Spark does not start: {short_reason(error)}") from error
 
 
 class SparkOnDemand:

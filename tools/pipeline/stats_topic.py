@@ -1,6 +1,6 @@
 """The section of one topic on the statistics page: a list of facts, and charts."""
 
-from odradek.pipeline.jobs.stats.hour_stats import HourStats, merged
+from odradek.pipeline.jobs.stats.hour_stats import HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import TopicStats
 from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
 
@@ -50,7 +50,7 @@ def _columns_of(topic: TopicStats) -> tuple[list[tuple[int, HourStats]], int]:
     for each in numbers:
         found.setdefault((each - first) // step, []).append(topic.hours[each])
     count = (last - first) // step + 1
-    return [(first + at * step, merged(found.get(at, ()))) for at in range(count)], step
+    return [(first + at * step, merge_hours(found.get(at, ()))) for at in range(count)], step
 
 
 def _column(hour: int, value: int, amount: str) -> Column:

@@ -1,12 +1,12 @@
-"""From staged files to files that readers see, in steps that may end anywhere and be done again.
+"""Commits staged files, in steps that can be interrupted anywhere and repeated.
 
-    1  the entry     which ranges are archived now, which staged file gets which name: all or none
-    2  publishing    replaced files go, staged files get their names; doing it again is harmless
-    3  sweeping      the run's staging directory goes
+    1  add the entry     which ranges are archived, the final name of each staged file; atomic
+    2  publish           delete replaced files, rename staged files; repeating it is harmless
+    3  clean up          delete the run's staging directory
 
-As long as the staging directory of a run is there, its entries may not be published; `take_over`
-does what is left to do. A reader that lists directories sees no record twice at any time; between 1
-and the end of 2 it does not see all of them yet.
+While the staging directory of a run exists, its entries may not be published. `take_over` does the
+remaining steps. A reader that lists directories never sees a record twice. Between step 1 and the
+end of step 2 it does not see all of the records.
 """
 
 import logging
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Committer:
-    """Commits what one run has staged. Holds `state` up to date."""
+    """Commits what one run has staged, and keeps `state` up to date."""
 
     manifest: Manifest
     run_id: str
@@ -42,28 +42,28 @@ class Committer:
         files: Sequence[ArchivedFile],
         partitions: dict[str, int],
     ) -> Entry:
-        """Ranges that were read, and what was found in them. Raises JobError, OSError."""
+        """Commit ranges that were read, and their files. Raises JobError, OSError."""
         entry = self._next("archive")
         return self._commit(
             replace(
                 entry,
                 ranges=tuple(ranges),
-                files=_named(files, entry.number),
+                files=_with_paths(files, entry.number),
                 partitions=partitions,
             )
         )
 
     def compaction(self, files: Sequence[ArchivedFile], replaced: Sequence[str]) -> Entry:
-        """Files in place of others, with the same records. Raises JobError, OSError."""
+        """Commit files that replace others with the same records. Raises JobError, OSError."""
         entry = self._next("compaction")
         return self._commit(
-            replace(entry, files=_named(files, entry.number), replaced=tuple(replaced))
+            replace(entry, files=_with_paths(files, entry.number), replaced=tuple(replaced))
         )
 
     def take_over(self, entries: Sequence[Entry]) -> int:
-        """Finish what killed runs have committed and sweep out the rest; how many runs those were.
+        """Complete the commits of killed runs, delete their other files; return the number of runs.
 
-        Should one of them live still, it cannot commit any more before its files are swept out.
+        A run that is still alive after all cannot commit any more before its files are deleted.
         Raises JobError, OSError.
         """
         files, layout = self.manifest.files, self.manifest.layout
@@ -74,21 +74,23 @@ class Committer:
             if entry.run_id in runs:
                 self._publish_again(entry)
         for run_id in runs:
-            self._sweep(run_id)
-        self.manifest.tidy()
+            self._delete_staging(run_id)
+        self.manifest.remove_temporary_files()
         return len(runs)
 
-    def sweep(self) -> None:
-        """The run is over: what it has staged and not committed goes."""
-        self._sweep(self.run_id)
+    def delete_staging(self) -> None:
+        """Delete what this run has staged and not committed."""
+        self._delete_staging(self.run_id)
 
-    def _sweep(self, run_id: str) -> None:
-        """Where a task that nobody waits for any more still writes there, the next run does it."""
+    def _delete_staging(self, run_id: str) -> None:
+        """If an abandoned task still writes to the directory, the next run deletes it."""
         directory = self.manifest.layout.run(run_id)
         try:
             self.manifest.files.remove_tree(directory)
         except OSError as error:
-            _logger.warning("%s is left to the next run: %s", directory, error)
+            _logger.warning(
+                "%s could not be deleted; the next run will do it: %s", directory, error
+            )
 
     def _next(self, kind: Literal["archive", "compaction", "takeover"]) -> Entry:
         return Entry(
@@ -106,7 +108,7 @@ class Committer:
         return entry
 
     def _publish_again(self, entry: Entry) -> None:
-        """What of its files is still to be there, and has not got its name."""
+        """Publish files that have not been renamed or replaced since."""
         files, run = self.manifest.files, self.manifest.layout.run(entry.run_id)
         left = [
             file
@@ -116,8 +118,8 @@ class Committer:
         publish(files, self.manifest.layout, replace(entry, files=tuple(left)))
 
 
-def _named(files: Iterable[ArchivedFile], number: int) -> tuple[ArchivedFile, ...]:
-    """With the paths that they are to have."""
+def _with_paths(files: Iterable[ArchivedFile], number: int) -> tuple[ArchivedFile, ...]:
+    """Return the files with their final paths."""
     return tuple(replace(file, path=_path(file, number)) for file in files)
 
 
@@ -128,7 +130,7 @@ def _path(file: ArchivedFile, number: int) -> str:
 
 
 def publish(files: Files, layout: ArchiveLayout, entry: Entry) -> None:
-    """Do what the entry says. Raises OSError."""
+    """Delete and rename the files that the entry lists. Raises OSError."""
     touched: set[Path] = set()
     for path in entry.replaced:
         files.remove(layout.root / path)
@@ -138,12 +140,14 @@ def publish(files: Files, layout: ArchiveLayout, entry: Entry) -> None:
         files.make_directory(target.parent)
         files.rename(staged, target)
         touched.add(target.parent)
-    for directory in sorted({place for each in touched for place in _up_to(layout.root, each)}):
+    for directory in sorted(
+        {parent for each in touched for parent in _with_parents(layout.root, each)}
+    ):
         files.fsync_directory(directory)
 
 
-def _up_to(root: Path, directory: Path) -> Iterable[Path]:
-    """A directory and those above it, up to the archive's: each may be new."""
+def _with_parents(root: Path, directory: Path) -> Iterable[Path]:
+    """Yield a directory and its parents up to the archive's root: each may be new."""
     while directory != root:
         yield directory
         directory = directory.parent

@@ -1,8 +1,8 @@
-"""Many small files of a partition and a date into few large ones.
+"""Merges small files of a partition and a date into few large ones.
 
-Frequent runs leave a small file each. They are merged by rising offsets, as they would have been
-written in one run, and one commit puts the merged file in their place: see commit.py. Files of
-different schemas, and of different lives of a topic, stay apart.
+Frequent runs leave a small file each. They are merged in order of offset, with the result that one
+run would have written. One commit replaces them by the merged file (see commit.py). Files with
+different schemas or topic ids are not merged.
 """
 
 import uuid
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.progress import Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
-from odradek.pipeline.jobs.told import Told
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 
@@ -35,23 +35,23 @@ TARGET_BYTES = 128 << 20
 
 
 class MergedFile(NamedTuple):
-    """Files, and the staged one that has their records."""
+    """A staged file, and the files whose records it has."""
 
     sources: tuple[ArchivedFile, ...]
     staged: ArchivedFile
 
 
-def merges(
+def mergeable_groups(
     state: ArchiveState, topics: Iterable[str], small_bytes: int = SMALL_BYTES
 ) -> list[list[ArchivedFile]]:
-    """Which files are to be merged: neighbours, each small, together no more than a large one."""
+    """Return groups of files to merge: adjacent, each small, together at most TARGET_BYTES."""
     wanted = set(topics)
-    places: dict[object, list[ArchivedFile]] = {}
+    by_place: dict[object, list[ArchivedFile]] = {}
     for file in state.files.values():
         if file.of.topic in wanted:
             place = (file.of, file.date, file.schema_id, file.is_dead_letters)
-            places.setdefault(place, []).append(file)
-    return [group for files in places.values() for group in _groups(files, small_bytes)]
+            by_place.setdefault(place, []).append(file)
+    return [group for files in by_place.values() for group in _groups(files, small_bytes)]
 
 
 def _groups(files: list[ArchivedFile], small_bytes: int) -> Iterator[list[ArchivedFile]]:
@@ -72,7 +72,7 @@ def _groups(files: list[ArchivedFile], small_bytes: int) -> Iterator[list[Archiv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergingWork:
-    """Merges files into staged ones. It is sent to the tasks."""
+    """Merges files into staged files. It is pickled and sent to the tasks."""
 
     layout: ArchiveLayout
     run_id: str
@@ -86,7 +86,7 @@ class MergingWork:
         records = self._write(path, sources)
         expected = sum(file.records for file in sources)
         if records != expected:
-            raise JobError(f"{sources[0].path} and its neighbours: {records} of {expected} records")
+            raise JobError(f"merging {sources[0].path} and others: {records} of {expected} records")
         self.files.fsync(self.files.open(path, read_only=True))
         self.files.fsync_directory(directory)
         staged = replace(
@@ -107,27 +107,29 @@ class MergingWork:
         records = 0
         first = self.layout.root / sources[0].path
         with open_writer(path, pq.read_schema(first)) as writer:
-            for table in in_row_groups(read_by_offset(self._placed(sources)), ROW_GROUP_BYTES):
+            for table in in_row_groups(
+                read_by_offset(self._offset_files(sources)), ROW_GROUP_BYTES
+            ):
                 writer.write_table(table, row_group_size=table.num_rows)
                 records += table.num_rows
         return records
 
-    def _placed(self, sources: Sequence[ArchivedFile]) -> list[OffsetFile]:
+    def _offset_files(self, sources: Sequence[ArchivedFile]) -> list[OffsetFile]:
         return [OffsetFile(self.layout.root / each.path, each.first_offset) for each in sources]
 
 
 def in_row_groups(tables: Iterable[pa.Table], group_bytes: int) -> Iterator[pa.Table]:
-    """As many of the tables together as make a row group."""
-    together: list[pa.Table] = []
+    """Concatenate tables until they have the size of a row group."""
+    group: list[pa.Table] = []
     size_bytes = 0
     for table in tables:
-        together.append(table)
+        group.append(table)
         size_bytes += table.nbytes
         if size_bytes >= group_bytes:
-            yield pa.concat_tables(together)
-            together, size_bytes = [], 0
-    if together:
-        yield pa.concat_tables(together)
+            yield pa.concat_tables(group)
+            group, size_bytes = [], 0
+    if group:
+        yield pa.concat_tables(group)
 
 
 def compact(
@@ -135,15 +137,15 @@ def compact(
     committer: Committer,
     topics: TopicChoice,
     summary: ArchiveSummary,
-    told: Told,
+    progress: Progress,
 ) -> None:
-    """Merge what is small. Raises JobError, OSError."""
-    there = sorted({file.of.topic for file in committer.state.files.values()})
-    groups = merges(committer.state, topics.chosen(there))
+    """Merge small files. Raises JobError, OSError."""
+    archived = sorted({file.of.topic for file in committer.state.files.values()})
+    groups = mergeable_groups(committer.state, topics.chosen(archived))
     manifest = committer.manifest
-    # Somebody may have deleted files of old dates; what is left of them stays as it is.
-    groups = [group for group in groups if all(_is_there(manifest, file) for file in group)]
-    told.total("compacting", len(groups))
+    # Files of old dates may have been deleted on purpose. A group that lacks a file is left alone.
+    groups = [group for group in groups if all(_exists(manifest, file) for file in group)]
+    progress.total("compacting", len(groups))
     work: Callable[[Sequence[ArchivedFile]], Iterable[MergedFile]] = MergingWork(
         layout=manifest.layout, run_id=committer.run_id, files=manifest.files
     )
@@ -151,9 +153,9 @@ def compact(
         for _, merged in results:
             for each in merged:
                 committer.compaction([each.staged], [file.path for file in each.sources])
-                summary.merged(each.staged.of.topic, len(each.sources), 1)
-            told.done(1)
+                summary.add_merged(each.staged.of.topic, len(each.sources), 1)
+            progress.done(1)
 
 
-def _is_there(manifest: Manifest, file: ArchivedFile) -> bool:
+def _exists(manifest: Manifest, file: ArchivedFile) -> bool:
     return manifest.files.exists(manifest.layout.root / file.path)

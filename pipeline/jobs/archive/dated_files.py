@@ -1,8 +1,8 @@
-"""Records into one Parquet file for each date of their timestamps.
+"""Writes records to one Parquet file for each date of their timestamps.
 
-Records are held back until there is enough for a row group: then those of the date that has most
-are written. So memory is bounded however many dates there are. A file is only open while its date
-is among the last that were written to; a date that comes again after many others gets a second one.
+Records are buffered until there is enough for a row group. Then the records of the date that has
+most are written. So memory is bounded for any number of dates. The number of open files is bounded
+too: a date that was not written to for long is closed. If it comes again, it gets a second file.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from odradek.storage.files import Files
 from .layout import STAGED_SUFFIX
 from .parquet_format import ROW_GROUP_BYTES, open_writer
 
-_MOST_OPEN = 100
+_MAX_OPEN = 100
 _US_PER_MS = 1000
 _US_PER_DAY = 86_400_000_000
 
@@ -38,9 +38,9 @@ class StagedFile(NamedTuple):
 
 
 class DatedFiles:
-    """Takes the records of one partition, by rising offsets, all of one schema.
+    """Takes the records of one partition in order of offset, all with one schema.
 
-    The files are named `stem` and a number, in `directory`, which is there.
+    The files are named `stem` and a number, in `directory`, which must exist.
     """
 
     def __init__(
@@ -50,47 +50,47 @@ class DatedFiles:
         self._directory = directory
         self._stem = stem
         self._group_bytes = group_bytes
-        self._waiting: dict[int, _Waiting] = {}
-        self._waiting_bytes = 0
-        self._open: OrderedDict[int, _OpenFile] = OrderedDict()
+        self._buffers: dict[int, _Buffer] = {}
+        self._buffered_bytes = 0
+        self._open: OrderedDict[int, _OpenFile] = OrderedDict()  # least recently written first
         self._opened = 0
         self._done: list[StagedFile] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Raises OSError."""
+        """Add records. Raises OSError."""
         for day, part in _by_day(batch):
-            self._waiting_bytes += self._waiting.setdefault(day, _Waiting()).add(part)
-        while self._waiting_bytes >= self._group_bytes:
-            self._write(max(self._waiting, key=lambda day: self._waiting[day].size_bytes))
+            self._buffered_bytes += self._buffers.setdefault(day, _Buffer()).add(part)
+        while self._buffered_bytes >= self._group_bytes:
+            self._write(max(self._buffers, key=lambda day: self._buffers[day].size_bytes))
 
     def finish(self) -> list[StagedFile]:
-        """Write and sync the rest; all files, in the order of their dates. Raises OSError."""
-        for day in list(self._waiting):
+        """Write and sync the rest, and return all files in order of date. Raises OSError."""
+        for day in list(self._buffers):
             self._write(day)
         while self._open:
-            self._close_eldest()
+            self._close_least_recent()
         return sorted(self._done, key=lambda each: (each.day, each.first_offset))
 
     def _write(self, day: int) -> None:
-        waiting = self._waiting.pop(day)
-        self._waiting_bytes -= waiting.size_bytes
+        buffer = self._buffers.pop(day)
+        self._buffered_bytes -= buffer.size_bytes
         file = self._open.get(day)
         if file is None:
-            if len(self._open) >= _MOST_OPEN:
-                self._close_eldest()
+            if len(self._open) >= _MAX_OPEN:
+                self._close_least_recent()
             path = self._directory / f"{self._stem}-{self._opened}{STAGED_SUFFIX}"
             self._opened += 1
-            file = self._open[day] = _OpenFile(path, waiting.batches[0].schema)
+            file = self._open[day] = _OpenFile(path, buffer.batches[0].schema)
         self._open.move_to_end(day)
-        file.write(pa.Table.from_batches(waiting.batches))
+        file.write(pa.Table.from_batches(buffer.batches))
 
-    def _close_eldest(self) -> None:
+    def _close_least_recent(self) -> None:
         day, file = self._open.popitem(last=False)
         self._done.append(file.close(self._files, day))
 
 
-class _Waiting:
-    """What is held back of a date."""
+class _Buffer:
+    """The records of one date that are not written yet."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -103,7 +103,7 @@ class _Waiting:
 
 
 class _OpenFile:
-    """A file that row groups are written to."""
+    """A file that is open for writing."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
@@ -134,13 +134,13 @@ class _OpenFile:
 
 
 def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The records of each date, in their order."""
+    """Yield the records of each date, in their order."""
     if not batch.num_rows:
         return
     days: Ints = batch["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_DAY
     if (days == days[0]).all():
         yield int(days[0]), batch
         return
-    # Copied, not sliced: a slice would hold all of the batch in memory.
+    # Copied, not sliced: a slice would keep the whole batch in memory.
     for day in np.unique(days).tolist():
         yield day, batch.take(pa.array(np.flatnonzero(days == day)))

@@ -1,7 +1,7 @@
-"""What stands in the manifest of an archive: one JSON file per commit. On disk: never rename.
+"""The format of the manifest: one JSON file per commit. On disk: never rename.
 
-An entry adds ranges (what was read of the log) and files (what lies there now), and replaces
-files that earlier ones have added.
+An entry adds ranges (offsets that were read from the log) and files (that hold their records), and
+replaces files that earlier entries added.
 """
 
 from typing import Literal
@@ -14,19 +14,19 @@ FORMAT = 1
 
 
 class PartitionKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition of one life of a topic: made anew, a topic has another id and begins at 0."""
+    """A partition of a topic id. A topic that is created again has another id and begins at 0."""
 
     topic: str
-    topic_id: str  # in hexadecimal digits; "" where the log directory does not tell
+    topic_id: str  # in hexadecimal digits; "" if the log directory does not contain it
     partition: int
 
 
 class ArchivedRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Offsets [start, end) have been read, and what was there is archived.
+    """Offsets [start, end) were read, and their records are archived.
 
     An offset without a record belongs to a control record, an aborted transaction, or a record that
-    compaction has removed. `gaps` are the first such ranges, `absent` counts the offsets of all.
-    `lost` were deleted before they could be read.
+    log compaction has removed. `gaps` are the first ranges of such offsets; `absent` counts all
+    such offsets. `lost` offsets were deleted before they could be read.
     """
 
     of: PartitionKey
@@ -40,10 +40,10 @@ class ArchivedRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ArchivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file with records of one partition and one date, in the order of their offsets.
+    """A file with records of one partition and one date, in order of offset.
 
     `path` is relative to the archive, `staged` to the staging directory of the entry's run.
-    `times_ms` are the oldest and the newest timestamp.
+    `times_ms` are the smallest and the largest timestamp.
     """
 
     of: PartitionKey
@@ -55,14 +55,14 @@ class ArchivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     first_offset: int
     last_offset: int
     times_ms: tuple[int, int]
-    schema_id: str  # files of different ones cannot be merged
+    schema_id: str  # only files with the same one can be merged
     is_dead_letters: bool = False
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One commit. `partitions` tells how many each topic had.
+    """One commit. `partitions` holds the number of partitions of each topic.
 
-    A takeover adds nothing: behind it, no run that began earlier can commit any more.
+    A takeover adds nothing. It uses up a number, so that an earlier run can no longer commit.
     """
 
     format: int

@@ -1,7 +1,7 @@
-"""`odradek pipeline archive`: what is missing in the archive is read, staged and committed.
+"""Implements `odradek pipeline archive`: reads, stages and commits what the archive lacks.
 
-Results are committed while the tasks still run, every few seconds: what a kill costs is the work
-since then.
+Results are committed every few seconds while tasks are running. If the job is killed, only the work
+since the last commit is lost.
 """
 
 import time
@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
-from odradek.pipeline.jobs.told import QUIET, Told
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
@@ -29,24 +28,28 @@ from .entries import ArchivedFile, ArchivedRange
 from .layout import ArchiveLayout, date_of
 from .manifest import ArchiveState, Manifest
 from .parquet_format import RECORD_SCHEMA
-from .plan import LARGEST_SPLIT_BYTES, PartitionPlan, Planner, key_of, split_bytes, tasks_of
+from .plan import (
+    MAX_PART_BYTES,
+    PartitionPlan,
+    Planner,
+    divide_into_tasks,
+    part_size_bytes,
+    partition_key,
+)
 from .staging import StagedRange, StagingWork
 from .summary import ArchiveSummary
 from .typed_values import DEAD_LETTER_SCHEMA, TypedValues, schema_id
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _COMMIT_EVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveSettings:
-    """What is to be archived, and how.
+    """What to archive, and how.
 
-    `until_end`: the active segment, too. `values` is the schema of values that are JSON objects;
-    without `keep_value` such a value's bytes are not kept. `max_split_bytes` bounds what one file
-    is made of.
+    `until_end`: the active segment too. `values` is the schema of values that are JSON objects;
+    without `keep_value`, the bytes of such values are not archived. `max_split_bytes` is the size
+    of the part of a log that goes into one file, at most.
     """
 
     log_directories: Sequence[Path]
@@ -58,24 +61,15 @@ class ArchiveSettings:
     keep_value: bool = True
     compact: bool = False
     verify_crc: bool = True
-    max_split_bytes: int = LARGEST_SPLIT_BYTES
+    max_split_bytes: int = MAX_PART_BYTES
 
     def typed_values(self) -> TypedValues | None:
-        """Raises JobError."""
+        """Return how to parse values, or None. Raises JobError."""
         return None if self.values is None else TypedValues(self.values, self.keep_value)
 
 
-def archive(spark: "SparkSession", settings: ArchiveSettings, told: Told = QUIET) -> ArchiveSummary:
-    """Bring an archive up to date. Raises JobError, OSError."""
-    from odradek.pipeline.jobs.spark_tasks import (
-        SparkTasks,  # here, for pyspark need not be there for the rest
-    )
-
-    return run_archive(SparkTasks(spark), settings, told)
-
-
 def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[PartitionPlan]:
-    """What a run would do now; nothing is written. Raises JobError, OSError."""
+    """Return what a run would do now; write nothing. Raises JobError, OSError."""
     files = files or Files()
     entries = Manifest(ArchiveLayout(settings.archive), files).entries()
     return _plans(settings, files, ArchiveState.of(entries))
@@ -93,24 +87,27 @@ def _plans(settings: ArchiveSettings, files: Files, state: ArchiveState) -> list
 
 
 def run_archive(
-    runner: TaskRunner, settings: ArchiveSettings, told: Told, files: Files | None = None
+    runner: TaskRunner,
+    settings: ArchiveSettings,
+    progress: Progress = NO_PROGRESS,
+    files: Files | None = None,
 ) -> ArchiveSummary:
-    """The same by any runner. Raises JobError, OSError."""
-    settings.typed_values()  # what is wrong with it is said before anything is done
+    """Bring an archive up to date. Raises JobError, OSError."""
+    settings.typed_values()  # raises for an invalid schema before anything is done
     files = files or Files()
     layout = ArchiveLayout(settings.archive)
-    with _opened(files, layout) as committer:
-        run = _Run(runner, settings, told, committer)
+    with _open_archive(files, layout) as committer:
+        run = _Run(runner, settings, progress, committer)
         run.read()
         if settings.compact:
-            compact(runner, committer, settings.topics, run.summary, told)
-        committer.sweep()
+            compact(runner, committer, settings.topics, run.summary, progress)
+        committer.delete_staging()
         return run.summary
 
 
 @contextmanager
-def _opened(files: Files, layout: ArchiveLayout) -> Iterator[Committer]:
-    """The archive, locked, with what killed runs have left brought to an end."""
+def _open_archive(files: Files, layout: ArchiveLayout) -> Iterator[Committer]:
+    """Lock the archive, and complete what killed runs have left."""
     run_id = uuid.uuid4().hex
     for directory in (layout.manifest, layout.staging):
         files.make_directory(directory)
@@ -118,7 +115,7 @@ def _opened(files: Files, layout: ArchiveLayout) -> Iterator[Committer]:
     try:
         lock = files.lock(layout.lock)
     except LockHeldError as error:
-        raise JobError(f"another process archives into {layout.root}: {error}") from error
+        raise JobError(f"another process is archiving to {layout.root}: {error}") from error
     try:
         manifest = Manifest(layout, files)
         entries = manifest.entries()
@@ -135,20 +132,24 @@ class _Run:
     """Reads what is missing, and commits it."""
 
     def __init__(
-        self, runner: TaskRunner, settings: ArchiveSettings, told: Told, committer: Committer
+        self,
+        runner: TaskRunner,
+        settings: ArchiveSettings,
+        progress: Progress,
+        committer: Committer,
     ) -> None:
         self._runner = runner
         self._settings = settings
-        self._told = told
+        self._progress = progress
         self._committer = committer
         self._files = committer.manifest.files
         self._staged: list[StagedRange] = []
         self.summary = ArchiveSummary()
 
     def read(self) -> None:
-        """All that is missing. What was committed stays so, whatever is raised."""
+        """Read all that is missing. What was committed stays committed if an error is raised."""
         plans = _plans(self._settings, self._files, self._committer.state)
-        self.summary.planned(plans)
+        self.summary.add_plans(plans)
         self._partitions = _partition_counts(plans)
         lost = [each for plan in plans for each in plan.lost]
         if lost:
@@ -159,7 +160,7 @@ class _Run:
             with closing(self._runner.run(self._work(), tasks, "archive")) as results:
                 for _, staged in results:
                     self._staged += staged
-                    self._told.done(1)
+                    self._progress.done(1)
                     if time.monotonic() - committed_at > _COMMIT_EVERY_S:
                         self._commit()
                         committed_at = time.monotonic()
@@ -169,23 +170,23 @@ class _Run:
     def _commit(self) -> None:
         staged, self._staged = self._staged, []
         for each in staged:
-            self.summary.staged(each)
-        ranges = [_archived(each) for each in staged if each.end > each.wanted.start]
+            self.summary.add_staged(each)
+        ranges = [_archived_range(each) for each in staged if each.end > each.wanted.start]
         if ranges:
             files = [file for each in staged for file in self._archived_files(each)]
             self._committer.archive(ranges, files, self._partitions)
-            self.summary.committed(files)
+            self.summary.add_committed(files)
 
     def _tasks(self, plans: Sequence[PartitionPlan]) -> list[list[OffsetRange]]:
         total_bytes = sum(plan.size_bytes for plan in plans)
         if not any(plan.ranges for plan in plans):
-            return []  # nor is the runner asked: Spark takes seconds to start
-        max_bytes = split_bytes(
+            return []  # without asking the runner: Spark takes seconds to start
+        max_bytes = part_size_bytes(
             total_bytes, self._runner.parallelism, self._settings.max_split_bytes
         )
         directories = LogDirectories(self._settings.log_directories, self._files)
-        tasks = list(tasks_of(directories, plans, max_bytes))
-        self._told.total("archiving", len(tasks))
+        tasks = list(divide_into_tasks(directories, plans, max_bytes))
+        self._progress.total("archiving", len(tasks))
         return tasks
 
     def _work(self) -> StagingWork:
@@ -207,9 +208,9 @@ class _Run:
             yield _archived_file(staged, file, DEAD_LETTER_SCHEMA, is_dead_letters=True)
 
 
-def _archived(staged: StagedRange) -> ArchivedRange:
+def _archived_range(staged: StagedRange) -> ArchivedRange:
     return ArchivedRange(
-        of=key_of(staged.wanted.partition, staged.wanted.topic_id),
+        of=partition_key(staged.wanted.partition, staged.wanted.topic_id),
         start=staged.wanted.start,
         end=staged.end,
         records=sum(file.records for file in staged.files),
@@ -224,8 +225,8 @@ def _archived_file(
     staged: StagedRange, file: StagedFile, schema: pa.Schema, *, is_dead_letters: bool = False
 ) -> ArchivedFile:
     return ArchivedFile(
-        of=key_of(staged.wanted.partition, staged.wanted.topic_id),
-        path="",  # the commit gives it
+        of=partition_key(staged.wanted.partition, staged.wanted.topic_id),
+        path="",  # set by the commit
         staged=file.path.name,
         date=date_of(file.day),
         records=file.records,

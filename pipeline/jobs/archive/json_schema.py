@@ -1,15 +1,15 @@
-"""The file given as `--schema`: what JSON values are made of, in Spark's words.
+"""Parses the file given as `--schema`: the schema of JSON values, with Spark's type names.
 
-Either as Spark writes a schema (`df.schema.json()`):
+It is either a schema as Spark writes it (`df.schema.json()`):
 
     {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": false}]}
 
-or briefly, by examples of its types' names:
+or an example object whose values are names of types:
 
     {"id": "long", "tags": ["string"], "customer": {"name": "string", "born": "date"}}
 
-A field of the outermost struct that is not nullable must be there. Timestamps and dates are text in
-ISO 8601. Maps are not supported: a field for each key is what makes columns.
+A field of the outermost struct that is not nullable is required. Timestamps and dates are text in
+ISO 8601. Maps are not supported: columns need a field for each key.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 _SIMPLE: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -40,30 +40,30 @@ _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 
 def read_json_schema(path: Path) -> pa.StructType:
-    """Raises JobError."""
+    """Read and parse the file. Raises JobError."""
     try:
         return parse_json_schema(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"the schema cannot be read: {error}") from error
+        raise JobError(f"cannot read the schema: {error}") from error
     except JobError as error:
         raise JobError(f"{path}: {error}") from error
 
 
 def parse_json_schema(text: str) -> pa.StructType:
-    """Raises JobError."""
+    """Parse a schema. Raises JobError."""
     try:
         kind = _type_of(json.loads(text), "the schema")
     except json.JSONDecodeError as error:
-        raise JobError(f"no JSON: {error}") from error
+        raise JobError(f"not JSON: {error}") from error
     if not pa.types.is_struct(kind) or not kind.num_fields:
-        raise JobError("a schema is a struct with fields")
+        raise JobError("a schema must be a struct with fields")
     return kind
 
 
-def _type_of(told: Any, place: str) -> pa.DataType:  # it is what the user wrote
-    match told:
+def _type_of(description: Any, place: str) -> pa.DataType:  # any JSON value
+    match description:
         case str():
-            return _named(told, place)
+            return _simple_type(description, place)
         case [element]:
             return pa.list_(pa.field("element", _type_of(element, f"{place}[]")))
         case {"type": "struct", "fields": list(fields)}:
@@ -73,12 +73,13 @@ def _type_of(told: Any, place: str) -> pa.DataType:  # it is what the user wrote
         case {"type": "map"}:
             raise JobError(f"{place}: a map is not supported")
         case dict():
-            return pa.struct([pa.field(name, _type_of(kind, name)) for name, kind in told.items()])
+            fields = [pa.field(name, _type_of(kind, name)) for name, kind in description.items()]
+            return pa.struct(fields)
         case _:
-            raise JobError(f"{place}: no type: {json.dumps(told)}")
+            raise JobError(f"{place}: not a type: {json.dumps(description)}")
 
 
-def _named(name: str, place: str) -> pa.DataType:
+def _simple_type(name: str, place: str) -> pa.DataType:
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
@@ -86,12 +87,13 @@ def _named(name: str, place: str) -> pa.DataType:
     elif name in _SIMPLE:
         return _SIMPLE[name]
     known = ", ".join([*_SIMPLE, "decimal(p,s)"])
-    raise JobError(f"{place}: no type {name!r}; there are {known}, arrays and structs")
+    raise JobError(f"{place}: unknown type {name!r}; types are {known}, arrays and structs")
 
 
-def _field(told: Any, place: str) -> pa.Field:  # it is what the user wrote
-    match told:
+def _field(description: Any, place: str) -> pa.Field:  # any JSON value
+    match description:
         case {"name": str(name), "type": kind}:
-            return pa.field(name, _type_of(kind, name), nullable=told.get("nullable", True))
+            nullable = description.get("nullable", True)
+            return pa.field(name, _type_of(kind, name), nullable=nullable)
         case _:
-            raise JobError(f"{place}: a field has a name and a type: {json.dumps(told)}")
+            raise JobError(f"{place}: a field needs a name and a type: {json.dumps(description)}")

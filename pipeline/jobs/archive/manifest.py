@@ -1,8 +1,8 @@
-"""The manifest of an archive: entries that are added at its end, one file each, and never change.
+"""The manifest of an archive: a list of entries, one file each, that is only appended to.
 
-An entry is written under another name, synced, and then linked to its own: it is there whole or not
-at all, and of two that want the same number one fails. What was synced before it (the staged files
-that it names) is there if it is.
+An entry is written to a temporary name, synced, and then linked to its own name. So it exists
+completely or not at all, and if two processes want the same number, one fails. The staged files
+that it names are synced before it.
 """
 
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from typing import Self
 
 import msgspec
 
-from odradek.pipeline.jobs.job_error import JobError
-from odradek.pipeline.jobs.offset_spans import Span, joined
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.offset_spans import Span, merge_spans
 from odradek.storage.files import TEMPORARY_SUFFIX, Files
 
 from .entries import FORMAT, ArchivedFile, Entry, PartitionKey
@@ -22,12 +22,12 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 
 class ManifestConflictError(JobError):
-    """Somebody else has committed to this archive meanwhile."""
+    """Another process has committed to this archive in the meantime."""
 
 
 @dataclass(slots=True)
 class ArchiveState:
-    """What all entries together say."""
+    """The result of all entries."""
 
     last_number: int = 0
     covered: dict[PartitionKey, list[Span]] = field(default_factory=dict)
@@ -36,18 +36,18 @@ class ArchiveState:
 
     @classmethod
     def of(cls, entries: list[Entry]) -> Self:
-        """Of entries in the order of their numbers."""
+        """Return the state after these entries, in the order of their numbers."""
         state = cls()
         for entry in entries:
             state.add(entry)
         return state
 
     def add(self, entry: Entry) -> None:
-        """The next entry."""
+        """Apply the next entry."""
         self.last_number = entry.number
         for each in entry.ranges:
             span = Span(each.start, each.end)
-            self.covered[each.of] = joined([*self.covered.get(each.of, ()), span])
+            self.covered[each.of] = merge_spans([*self.covered.get(each.of, ()), span])
         for path in entry.replaced:
             self.files.pop(path, None)
         for file in entry.files:
@@ -58,39 +58,40 @@ class ArchiveState:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The entries that lie in an archive."""
+    """The entries of an archive."""
 
     layout: ArchiveLayout
     files: Files
 
     def entries(self) -> list[Entry]:
-        """All of them, in their order; none where there is no archive. Raises JobError, OSError."""
+        """Return all entries in order; none if there is no archive. Raises JobError, OSError."""
         try:
             names = self.files.list_directory(self.layout.manifest)
         except FileNotFoundError:
             return []
         numbers = [number for number in map(entry_number, names) if number is not None]
         if numbers != list(range(1, len(numbers) + 1)):
-            raise JobError(f"{self.layout.manifest}: an entry is missing: {_holes(numbers)}")
+            missing = _missing_numbers(numbers)
+            raise JobError(f"{self.layout.manifest}: missing entries: {missing}")
         return [self._entry(number) for number in numbers]
 
     def add(self, entry: Entry) -> None:
-        """Commit. Raises ManifestConflictError, OSError."""
+        """Commit an entry. Raises ManifestConflictError, OSError."""
         path = self.layout.manifest / entry_name(entry.number)
         temporary = path.with_name(f"{path.name}.{entry.run_id}{TEMPORARY_SUFFIX}")
         self.files.write(temporary, _encode(entry))
         try:
             self.files.link(temporary, path)
-        except (FileExistsError, FileNotFoundError):  # or what was written has been tidied away
+        except (FileExistsError, FileNotFoundError):  # FileNotFoundError: another run's takeover
             raise ManifestConflictError(
-                f"another process archives into {self.layout.root}: it was first with {path.name}"
+                f"another process is archiving to {self.layout.root}: it has committed {path.name}"
             ) from None
         finally:
             self.files.remove(temporary)
         self.files.fsync_directory(self.layout.manifest)
 
-    def tidy(self) -> None:
-        """Remove what killed runs have left beside the entries."""
+    def remove_temporary_files(self) -> None:
+        """Remove unfinished entries of killed runs."""
         for name in self.files.list_directory(self.layout.manifest):
             if name.endswith(TEMPORARY_SUFFIX):
                 self.files.remove(self.layout.manifest / name)
@@ -100,12 +101,12 @@ class Manifest:
         try:
             entry = _decode(self.files.read(path))
         except msgspec.DecodeError as error:
-            raise JobError(f"{path} is no entry of a manifest: {error}") from error
+            raise JobError(f"{path} is not an entry of a manifest: {error}") from error
         if entry.format != FORMAT:
-            raise JobError(f"{path} has format {entry.format}; this odradek knows {FORMAT}")
+            raise JobError(f"{path} has format {entry.format}; this version supports {FORMAT}")
         return entry
 
 
-def _holes(numbers: list[int]) -> str:
+def _missing_numbers(numbers: list[int]) -> str:
     missing = sorted(set(range(1, numbers[-1] + 1)) - set(numbers))
     return ", ".join(map(str, missing[:10]))

@@ -1,7 +1,7 @@
-"""Records of several files of one partition by rising offsets, of each file a batch at a time.
+"""Reads the records of several files of one partition in order of offset, in batches.
 
-Within a file offsets rise. Files of one partition may overlap, for where timestamps do not rise the
-records of two dates alternate. A file is opened when its first offset comes near, so few are open.
+Within a file, offsets ascend. Files of one partition may overlap: if timestamps are out of order,
+records of two dates alternate. A file is opened when its first offset is reached, so few are open.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _OFFSET = "offset"
 
 @dataclass(frozen=True, slots=True)
 class OffsetFile:
-    """A file, and the offset that it begins with."""
+    """A file and its first offset."""
 
     path: Path
     first_offset: int
@@ -32,7 +32,7 @@ def read_by_offset(
     columns: Sequence[str] | None = None,
     batch_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.Table]:
-    """All records at or behind `start_offset`, in tables of bounded size; `offset` among `columns`.
+    """Yield the records from `start_offset` on, in small tables; `columns` must include `offset`.
 
     Raises OSError.
     """
@@ -52,7 +52,7 @@ def read_by_offset(
 
 
 class _Cursor:
-    """A place in a file: the records that were read of it and not taken."""
+    """A position in a file, with records that were read and not yet taken."""
 
     def __init__(
         self, path: Path, start_offset: int, columns: Sequence[str] | None, batch_rows: int
@@ -60,7 +60,7 @@ class _Cursor:
         file = pq.ParquetFile(path, pre_buffer=False)
         self._start = start_offset
         self._batches = file.iter_batches(
-            batch_rows, _groups_behind(file, start_offset), columns, use_threads=False
+            batch_rows, _row_groups_from(file, start_offset), columns, use_threads=False
         )
         self._table: pa.Table = pa.table({})
 
@@ -73,7 +73,7 @@ class _Cursor:
         return int(self._table[_OFFSET][-1].as_py())
 
     def advance(self) -> bool:
-        """Read on, when all has been taken; whether there was more."""
+        """Read the next records after all were taken; return whether there were any."""
         for batch in self._batches:
             table = pa.Table.from_batches([batch])
             self._table = table.slice(_rows_before(table, self._start))
@@ -82,7 +82,7 @@ class _Cursor:
         return False
 
     def take(self, until_offset: int) -> pa.Table:
-        """The records up to that offset."""
+        """Take the records up to and including that offset."""
         rows = _rows_before(self._table, until_offset + 1)
         taken, self._table = self._table.slice(0, rows), self._table.slice(rows)
         return taken
@@ -92,13 +92,13 @@ def _rows_before(table: pa.Table, offset: int) -> int:
     return int(np.searchsorted(table[_OFFSET].to_numpy(), offset))
 
 
-def _groups_behind(file: pq.ParquetFile, offset: int) -> list[int]:
-    """The row groups that may have records at or behind an offset."""
+def _row_groups_from(file: pq.ParquetFile, offset: int) -> list[int]:
+    """Return the row groups that may have records at or after an offset."""
     column = file.metadata.schema.names.index(_OFFSET)
     groups = range(file.metadata.num_row_groups)
-    told = [file.metadata.row_group(group).column(column).statistics for group in groups]
+    statistics = [file.metadata.row_group(group).column(column).statistics for group in groups]
     return [
         group
-        for group in groups
-        if not (told[group] and told[group].has_min_max) or told[group].max >= offset
+        for group, known in zip(groups, statistics, strict=True)
+        if not (known and known.has_min_max) or known.max >= offset
     ]

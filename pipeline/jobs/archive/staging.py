@@ -1,7 +1,7 @@
-"""The work of a task: ranges of offsets are read, and written as staged files. No Spark here.
+"""Reads ranges of offsets and writes them to staged files. This is what a task runs, without Spark.
 
-A task may be killed, run again, or run twice at once: what it writes has names that no other
-attempt has, and counts only when the driver commits its result.
+A task may be killed, run again, or run twice at once. Its files have names that no other attempt
+has, and become visible only when the driver commits its result.
 """
 
 import uuid
@@ -28,10 +28,10 @@ from .typed_values import TypedValues
 
 
 class StagedRange(NamedTuple):
-    """What became of a range.
+    """The result for a range.
 
-    `end` is less than what was wanted where a batch is damaged (`error`), or where the log ends
-    before (`note`): the rest is to be read another time.
+    `end` is less than the wanted end if a batch is damaged (`error`) or if the log ends earlier
+    (`note`). The rest is read by another run.
     """
 
     wanted: OffsetRange
@@ -47,7 +47,7 @@ class StagedRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingWork:
-    """What the tasks of a run are to do. It is sent to them."""
+    """What the tasks of a run do. It is pickled and sent to them."""
 
     log_directories: tuple[Path, ...]
     layout: ArchiveLayout
@@ -57,11 +57,11 @@ class StagingWork:
     files: Files = field(default_factory=Files)
 
     def __call__(self, ranges: Iterable[OffsetRange]) -> Iterator[StagedRange]:
-        """Raises OSError: then all of it is to be tried again."""
+        """Stage the ranges. Raises OSError; then the whole task is to be retried."""
         directory = self.layout.run(self.run_id)
         self.files.make_directory(directory)
         staged = [self._stage(wanted, directory) for wanted in ranges]
-        # The names must outlast a power cut before the driver hears of them.
+        # The names must survive a power failure before the driver commits them.
         self.files.fsync_directory(directory)
         yield from staged
 
@@ -69,13 +69,13 @@ class StagingWork:
         stem = f"{wanted.partition}-{wanted.start}-{uuid.uuid4().hex}"
         records = DatedFiles(self.files, directory, stem)
         dead_letters = DatedFiles(self.files, directory, f"{stem}-dead")
-        reading = _Reading(self, wanted)
+        reading = _RangeReading(self, wanted)
         try:
             for batch in reading.batches():
-                sound, bad = self._typed(batch)
-                records.add(sound)
-                if bad is not None:
-                    dead_letters.add(bad)
+                valid, invalid = self._typed(batch)
+                records.add(valid)
+                if invalid is not None:
+                    dead_letters.add(invalid)
         except CorruptRecordError as error:
             reading.end, reading.error = reading.gaps.next, str(error)
         reading.gaps.end(reading.end)
@@ -97,8 +97,8 @@ class StagingWork:
         return self.typed_values.split(batch)
 
 
-class _Reading:
-    """Reads a range past what has been deleted since it was planned."""
+class _RangeReading:
+    """Reads a range, and continues after offsets that were deleted since it was planned."""
 
     def __init__(self, work: StagingWork, wanted: OffsetRange) -> None:
         self._work = work
@@ -109,14 +109,14 @@ class _Reading:
         self.note = self.error = ""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All records that are there. Raises CorruptRecordError, OSError."""
+        """Yield all records that exist. Raises CorruptRecordError, OSError."""
         at: int | None = self._wanted.start
         while at is not None and at < self.end:
             try:
                 yield from self._read(at)
                 return
             except DataLostError as error:
-                at = self._behind(error)
+                at = self._resume_at(error)
 
     def _read(self, start: int) -> Iterator[pa.RecordBatch]:
         topic, partition = self._wanted.partition
@@ -127,11 +127,11 @@ class _Reading:
             verify_crc=self._work.verify_crc,
         )
         for batch in reader.read():
-            self.gaps.see(batch["offset"].to_numpy().astype(np.int64, copy=False))
+            self.gaps.add(batch["offset"].to_numpy().astype(np.int64, copy=False))
             yield batch
 
-    def _behind(self, error: DataLostError) -> int | None:
-        """Where to go on; None where the log ends: it may grow, so nothing is lost for good."""
+    def _resume_at(self, error: DataLostError) -> int | None:
+        """Return where to continue. None at the log's end: it may grow, so nothing is lost."""
         if error.resumes_at is None:
             self.end = error.start
             self.note = f"the log ends at {self.end} now, not at {self._wanted.end}"

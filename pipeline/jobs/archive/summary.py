@@ -1,4 +1,4 @@
-"""What a run of archive has done, by topic."""
+"""Counts what a run of archive has done, by topic."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from .staging import StagedRange
 
 @dataclass(slots=True)
 class TopicSummary:
-    """`waiting` and `lost` count offsets; `log_bytes` is what was planned to be read, about."""
+    """`waiting` and `lost` count offsets; `log_bytes` is the approximate planned size."""
 
     partitions: int = 0
     records: int = 0
@@ -26,15 +26,15 @@ class TopicSummary:
 
 @dataclass(slots=True)
 class ArchiveSummary:
-    """What was done; `lost` and `problems` say in words what went wrong, and where."""
+    """The result of a run; `lost`, `notes` and `problems` are messages."""
 
     topics: dict[str, TopicSummary] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def planned(self, plans: Sequence[PartitionPlan]) -> None:
-        """What was found when the run began."""
+    def add_plans(self, plans: Sequence[PartitionPlan]) -> None:
+        """Count what was found when the run began."""
         for plan in plans:
             topic = self._topic(plan.partition.topic)
             topic.partitions += 1
@@ -46,8 +46,8 @@ class ArchiveSummary:
                 topic.lost += each.end - each.start
                 self.lost.append(f"{plan.partition}: offsets {each.start} to {each.end - 1}")
 
-    def staged(self, staged: StagedRange) -> None:
-        """A range that is about to be committed."""
+    def add_staged(self, staged: StagedRange) -> None:
+        """Count a range that is about to be committed."""
         partition = staged.wanted.partition
         topic = self._topic(partition.topic)
         topic.absent += staged.absent
@@ -59,8 +59,8 @@ class ArchiveSummary:
         if staged.note:
             self.notes.append(f"{partition}: {staged.note}")
 
-    def committed(self, files: Iterable[ArchivedFile]) -> None:
-        """Files that have come to be there."""
+    def add_committed(self, files: Iterable[ArchivedFile]) -> None:
+        """Count files that were committed."""
         for file in files:
             topic = self._topic(file.of.topic)
             topic.files += 1
@@ -70,12 +70,12 @@ class ArchiveSummary:
             else:
                 topic.records += file.records
 
-    def merged(self, topic: str, before: int, after: int) -> None:
-        """So many files have become fewer."""
+    def add_merged(self, topic: str, before: int, after: int) -> None:
+        """Count `before` files that were merged into `after`."""
         self._topic(topic).merged_files += before - after
 
     def total(self) -> TopicSummary:
-        """Of all topics."""
+        """Return the sums of all topics."""
         return TopicSummary(
             *(
                 sum(getattr(topic, name) for topic in self.topics.values())

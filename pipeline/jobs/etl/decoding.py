@@ -1,9 +1,9 @@
-"""Bytes of keys and values into what the SQL sees, each with the reason why it could not be.
+"""Decodes keys and values for the SQL, with an error message for those that cannot be decoded.
 
-JSON is parsed as {"r": [ … ]}, for alone from_json would pass over what comes after the first value
-and take an empty text for null. Here it must be one value and nothing else, and not null. A field
-whose type is another, or is too large for it, makes the record bad; a field that the schema does
-not name is passed over; one that is missing is null, and bad where the schema says NOT NULL.
+JSON is parsed as {"r": [ … ]}. Alone, from_json would ignore what follows the first value, and
+decode empty text to null. Here, the text must be exactly one value, and not null. A record is bad
+if a field has another type or is too large for it. A field that is not in the schema is ignored. A
+missing field is null, and the record is bad if the schema says NOT NULL.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
-from .job_values import Decoded
+from .job_values import DecodingSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,36 +27,36 @@ _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
 
 
 def decoded_column(name: str) -> str:
-    """What was made of `key` or `value`."""
+    """Return the name of the column with the decoded `key` or `value`."""
     return f"{INTERNAL}{name}"
 
 
 def error_column(name: str) -> str:
-    """Why nothing could be made of it; null where something could."""
+    """Return the name of the column with the reason why it was not decoded; null if it was."""
     return f"{INTERNAL}{name}_error"
 
 
-def decode(frame: "DataFrame", name: str, decoded: Decoded, place: str) -> "DataFrame":
-    """With the two columns for `name`, which is `key` or `value`. Raises JobError."""
-    if decoded.kind == "json":
-        return _with_json(frame, name, decoded, place)
-    made, error = sf.col(name), sf.lit(None).cast("string")
-    if decoded.kind == "string":
-        made = made.cast("string")
+def decode(frame: "DataFrame", name: str, spec: DecodingSpec, place: str) -> "DataFrame":
+    """Add the two columns for `name`, which is `key` or `value`. Raises JobError."""
+    if spec.kind == "json":
+        return _with_json(frame, name, spec, place)
+    decoded, error = sf.col(name), sf.lit(None).cast("string")
+    if spec.kind == "string":
+        decoded = decoded.cast("string")
         error = sf.when(~_is_text(name), "not UTF-8")
-    return frame.withColumn(decoded_column(name), made).withColumn(error_column(name), error)
+    return frame.withColumn(decoded_column(name), decoded).withColumn(error_column(name), error)
 
 
-def _with_json(frame: "DataFrame", name: str, decoded: Decoded, place: str) -> "DataFrame":
-    kind = json_type(decoded.ddl, place)
-    around = StructType(
+def _with_json(frame: "DataFrame", name: str, spec: DecodingSpec, place: str) -> "DataFrame":
+    kind = json_type(spec.ddl, place)
+    wrapper = StructType(
         [StructField("r", ArrayType(kind)), StructField(_CORRUPT, StringType(), True)]
     )
     parsed = f"{INTERNAL}{name}_parsed"
     text = sf.concat(sf.lit('{"r":['), sf.col(name).cast("string"), sf.lit("]}"))
     try:
         with_parsed = frame.withColumn(
-            parsed, sf.from_json(text, around, {**decoded.options, **_OPTIONS})
+            parsed, sf.from_json(text, wrapper, {**spec.options, **_OPTIONS})
         )
     except PySparkException as failure:
         raise JobError(f"{place}: {first_line(failure)}") from failure
@@ -65,19 +65,19 @@ def _with_json(frame: "DataFrame", name: str, decoded: Decoded, place: str) -> "
     error = (
         sf.when(sf.col(name).isNull(), None)
         .when(~_is_text(name), "not UTF-8")
-        .when(~sf.coalesce(fits, sf.lit(False)), "no JSON that fits the schema")
+        .when(~sf.coalesce(fits, sf.lit(False)), "not JSON that matches the schema")
     )
-    made = decoded_column(name)
+    decoded = decoded_column(name)
     for path in required_fields(kind, place):
-        parent = sf.col(".".join((f"`{made}`", *_quoted(path[:-1]))))
-        field = sf.col(".".join((f"`{made}`", *_quoted(path))))
+        parent = sf.col(".".join((f"`{decoded}`", *_quoted(path[:-1]))))
+        field = sf.col(".".join((f"`{decoded}`", *_quoted(path))))
         missing = parent.isNotNull() & field.isNull()
         error = error.when(missing, f"{'.'.join(path)} is missing")
-    return with_parsed.withColumn(made, one).withColumn(error_column(name), error).drop(parsed)
+    return with_parsed.withColumn(decoded, one).withColumn(error_column(name), error).drop(parsed)
 
 
 def json_type(ddl: str, place: str) -> DataType:
-    """Spark's type of a schema as SQL writes it. Raises JobError."""
+    """Parse a schema in Spark's SQL syntax. Raises JobError."""
     try:
         return DataType.fromDDL(ddl)
     except PySparkException as error:
@@ -85,7 +85,7 @@ def json_type(ddl: str, place: str) -> DataType:
 
 
 def required_fields(kind: DataType, place: str) -> Iterator[tuple[str, ...]]:
-    """The paths of fields that are NOT NULL. Raises JobError where that could not be checked."""
+    """Yield the paths of NOT NULL fields. Raises JobError for those that cannot be checked."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             if not field.nullable:

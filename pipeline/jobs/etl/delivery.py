@@ -1,21 +1,21 @@
-"""What was promised for the records of a run.
+"""Finds out which guarantee the records of a run had.
 
-With `delivery=auto` the sink's tasks find out whether the broker has transactions. What they have
-found is seen by what they leave: with each transaction a task commits an offset in a group of its
-own, `<prefix>-<query>-<task>`.
+With `delivery=auto`, each task of the sink finds out whether the broker has transactions. If it
+has, the task commits an offset in each transaction, to a group named `<prefix>-<query>-<task>`. So
+the existence of such a group shows that transactions were used.
 """
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from odradek.pipeline.sink.task_writing import names_of
+from odradek.pipeline.sink.task_writing import task_name_prefix
 from odradek.pipeline.sink.write_options import Delivery, WriteOptions
 
 _TIMEOUT_S = 30.0
 
 
 def delivery_seen(sink: WriteOptions, query: str, written: int) -> Delivery:
-    """Of the query with that id; AUTO where it cannot be told."""
+    """Return the guarantee of the query with that id; AUTO if it cannot be determined."""
     if sink.delivery is not Delivery.AUTO or not written:
         return sink.delivery
     admin = AdminClient({"log_level": 3, **sink.client})
@@ -23,8 +23,8 @@ def delivery_seen(sink: WriteOptions, query: str, written: int) -> Delivery:
         listed = admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S)
     except (KafkaException, TimeoutError):
         return Delivery.AUTO
-    own = names_of(sink, query)
-    found = any(group.group_id.startswith(own) for group in listed.valid)
+    prefix = task_name_prefix(sink, query)
+    found = any(group.group_id.startswith(prefix) for group in listed.valid)
     if not found and listed.errors:
         return Delivery.AUTO
     return Delivery.EXACTLY_ONCE if found else Delivery.AT_LEAST_ONCE

@@ -1,11 +1,11 @@
-"""Environment variables in the values of a job file.
+"""Substitutes environment variables in the values of a job file.
 
     ${NAME}             the variable's value; it must be set
-    ${NAME:-default}    the default where it is not set, or empty
+    ${NAME:-default}    the default if the variable is not set or is empty
     $${NAME}            the text ${NAME}
 
-Values are replaced after the YAML has been read, so what is in a variable stays one text, whatever
-characters it has. Keys are left as they are. Inside of { } and [ ], YAML wants quotes around it.
+Values are substituted after the YAML is parsed, so a variable is always one text, whatever
+characters it contains. Keys are not changed. Inside { } and [ ], YAML requires quotes around it.
 """
 
 import re
@@ -13,47 +13,47 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^}]*)\}")
-_WANTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 KeyPath = tuple[str | int, ...]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a job file, and where in it."""
+    """What is wrong with a job file, and at which key."""
 
     path: KeyPath
     text: str
 
 
 class Environment:
-    """The variables, and what was missing."""
+    """The variables, and the problems found while substituting them."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
         self.problems: list[Problem] = []
 
-    def substituted(self, data: Any, path: KeyPath = ()) -> Any:  # what YAML can be
-        """The same with its texts replaced."""
+    def substitute(self, data: Any, path: KeyPath = ()) -> Any:  # any YAML value
+        """Return the data with all texts substituted."""
         match data:
             case str():
                 return _REFERENCE.sub(lambda match: self._value(match, path), data)
             case dict():
-                return {key: self.substituted(each, (*path, key)) for key, each in data.items()}
+                return {key: self.substitute(each, (*path, key)) for key, each in data.items()}
             case list():
-                return [self.substituted(each, (*path, at)) for at, each in enumerate(data)]
+                return [self.substitute(each, (*path, at)) for at, each in enumerate(data)]
             case _:
                 return data
 
     def _value(self, match: "re.Match[str]", path: KeyPath) -> str:
         if match[1]:
             return match[0][1:]
-        wanted = _WANTED.fullmatch(match[2])
-        if wanted is None:
+        variable = _VARIABLE.fullmatch(match[2])
+        if variable is None:
             self.problems.append(
                 Problem(path, f"{match[0]} is neither ${{NAME}} nor ${{NAME:-default}}")
             )
             return ""
-        name, default = wanted[1], wanted[2]
+        name, default = variable[1], variable[2]
         value = self._variables.get(name)
         if default is not None:
             return value or default
@@ -62,7 +62,7 @@ class Environment:
                 Problem(
                     path,
                     f"the environment variable {name} is not set "
-                    f"(${{{name}:-default}} would give it a default)",
+                    f"(${{{name}:-default}} sets a default)",
                 )
             )
             return ""

@@ -1,4 +1,4 @@
-"""`odradek pipeline etl`: runs a job until it has caught up, is told to stop, or has failed."""
+"""Implements `odradek pipeline etl`: runs a job until it has caught up, is stopped, or fails."""
 
 import json
 import time
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
-from .checkpoint_note import check_checkpoint, claim_checkpoint
-from .client_options import checked_options
+from .batches import EtlBatch, EtlSummary, batches_of
+from .checkpoint_owner import check_checkpoint, claim_checkpoint
+from .client_options import check_options
 from .delivery import delivery_seen
-from .failures import readable
+from .failures import explain
 from .job_file import EtlJob
 from .plan import EtlPlan, plan_job
-from .progress import EtlBatch, EtlSummary, batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 GRACE_S = 10.0
-_LOOK_EVERY_S = 0.2
-_LOOK_FOR_END_EVERY_S = 0.02  # the next batch may begin at once
+_POLL_EVERY_S = 0.2
+_POLL_FOR_END_EVERY_S = 0.02  # short, because the next batch may begin at once
 _SETTINGS = {
-    # What is passed over by a filter that is always false is not read (the package's docstring).
+    # A branch with a filter that is always false is not read (see the package's docstring).
     "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
-    # A kill leaves half of a checkpoint's first file, which Spark takes for another query's; whose
-    # a checkpoint is has been looked at before (checkpoint_note.py).
+    # After a kill, a checkpoint may contain half of its first file, and Spark would refuse it as
+    # another query's. checkpoint_owner.py has checked the owner already.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How a run is told to end: after the batch that is being written, or at once."""
+    """Requests to end a run: after the current batch, or at once."""
 
-    asked: Event = field(default_factory=Event)
+    after_batch: Event = field(default_factory=Event)
     at_once: Event = field(default_factory=Event)
 
 
-def nobody_hears(batch: EtlBatch) -> None:
-    """Of a batch."""
+def ignore_batch(batch: EtlBatch) -> None:
+    """Report nothing."""
 
 
 def etl(
@@ -56,32 +56,32 @@ def etl(
     job: EtlJob,
     *,
     once: bool = False,
-    told: Callable[[EtlBatch], None] = nobody_hears,
+    on_batch: Callable[[EtlBatch], None] = ignore_batch,
     stop: Stop | None = None,
 ) -> EtlSummary:
-    """Run it; with `once`, until all that is there now has been read. Raises JobError."""
-    sink = checked_options(job).sink
+    """Run the job; with `once`, until all existing records are read. Raises JobError."""
+    sink = check_options(job).sink
     plan = plan_job(spark, job)
-    goes_on = claim_checkpoint(spark, job.checkpoint, job.name, plan.reads)
-    summary = EtlSummary(goes_on=goes_on)
+    is_resumed = claim_checkpoint(spark, job.checkpoint, job.name, plan.reads)
+    summary = EtlSummary(is_resumed=is_resumed)
     with _with_settings(spark):
-        query = _started(job, plan, once=once)
+        query = _start(job, plan, once=once)
         try:
-            _watch(query, job, summary, told, stop or Stop())
+            _watch(query, job, summary, on_batch, stop or Stop())
         finally:
             _stop(query)
     summary.delivery = delivery_seen(sink, str(query.id), summary.written)
     return summary
 
 
-def planned(spark: "SparkSession", job: EtlJob) -> tuple[EtlPlan, bool]:
-    """What would run, and whether it goes on from a checkpoint. Raises JobError."""
-    checked_options(job)
+def dry_run(spark: "SparkSession", job: EtlJob) -> tuple[EtlPlan, bool]:
+    """Return what would run, and whether it resumes from a checkpoint. Raises JobError."""
+    check_options(job)
     plan = plan_job(spark, job)
     return plan, check_checkpoint(spark, job.checkpoint, job.name, plan.reads)
 
 
-def _started(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
+def _start(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
     options = job.sink_options
     if plan.has_timestamp:
         options["includeTimestamp"] = "true"
@@ -99,12 +99,12 @@ def _started(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
     try:
         return writer.start()
     except (PySparkException, Py4JError) as error:
-        raise JobError(readable(error, job.checkpoint)) from error
+        raise JobError(explain(error, job.checkpoint)) from error
 
 
 @contextmanager
 def _with_settings(spark: "SparkSession") -> "Iterator[None]":
-    """While the query runs: some of them are looked at when it has started already."""
+    """Set them until the query ends: Spark reads some of them after the start."""
     before = {name: spark.conf.get(name, None) for name in _SETTINGS}
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
@@ -122,40 +122,40 @@ def _watch(
     query: "StreamingQuery",
     job: EtlJob,
     summary: EtlSummary,
-    told: Callable[[EtlBatch], None],
+    on_batch: Callable[[EtlBatch], None],
     stop: Stop,
 ) -> None:
-    seen = _Seen(query, summary, told)
+    reports = _BatchReports(query, summary, on_batch)
     deadline: float | None = None
     try:
-        wait_s = _LOOK_EVERY_S
-        while not query.awaitTermination(wait_s):  # type: ignore[arg-type]  # floats do
-            is_new = seen.look()
-            if stop.asked.is_set():
+        wait_s = _POLL_EVERY_S
+        while not query.awaitTermination(wait_s):  # type: ignore[arg-type]  # accepts floats
+            is_new = reports.poll()
+            if stop.after_batch.is_set():
                 if deadline is None:
                     deadline = time.monotonic() + GRACE_S
-                    is_new = False  # it ended before, and the next one may be under way
-                summary.was_stopped, wait_s = True, _LOOK_FOR_END_EVERY_S
+                    is_new = False  # that batch ended earlier, and the next may have begun
+                summary.was_stopped, wait_s = True, _POLL_FOR_END_EVERY_S
                 is_between = is_new or not query.status["isTriggerActive"]
                 if is_between or stop.at_once.is_set() or time.monotonic() > deadline:
                     query.stop()
     except (PySparkException, Py4JError) as error:
-        raise JobError(readable(error, job.checkpoint)) from error
-    seen.look()
+        raise JobError(explain(error, job.checkpoint)) from error
+    reports.poll()
 
 
-class _Seen:
-    """Adds up the batches of a query."""
+class _BatchReports:
+    """Adds the batches of a query to the summary."""
 
     def __init__(
-        self, query: "StreamingQuery", summary: EtlSummary, told: Callable[[EtlBatch], None]
+        self, query: "StreamingQuery", summary: EtlSummary, on_batch: Callable[[EtlBatch], None]
     ) -> None:
-        self._query, self._summary, self._told = query, summary, told
+        self._query, self._summary, self._on_batch = query, summary, on_batch
         self._last = -1
         self._newest: str | None = None
 
-    def look(self) -> bool:
-        """Whether there is a new one."""
+    def poll(self) -> bool:
+        """Return whether there is a new batch."""
         newest = self._query.lastProgress
         if newest is None or newest.timestamp == self._newest:
             return False
@@ -165,14 +165,14 @@ class _Seen:
         for batch in batches:
             self._last = batch.number
             self._summary.add(batch)
-            self._told(batch)
+            self._on_batch(batch)
         return bool(batches)
 
 
 def _stop(query: "StreamingQuery") -> None:
-    """If it runs still: nobody will look after it any more."""
+    """Stop the query if it is still running, because nothing will watch it any more."""
     try:
         if query.isActive:
             query.stop()
     except (PySparkException, Py4JError):
-        return  # the reason for leaving is the better message
+        return  # the error that ended the run is the better message

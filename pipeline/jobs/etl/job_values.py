@@ -1,4 +1,4 @@
-"""The kinds of values in a job file, as pydantic checks them."""
+"""Types of values in a job file, validated with pydantic."""
 
 import json
 import re
@@ -9,32 +9,32 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-_PIECE = r"\d+ +(?:millisecond|second|minute|hour|day|week)s?"
-_DURATION = re.compile(rf"{_PIECE}(?: +{_PIECE})*")
-# What the decoding itself has to say.
-_DECODINGS_OWN = frozenset({"mode", "columnnameofcorruptrecord", "multiline", "samplingratio"})
+_AMOUNT = r"\d+ +(?:millisecond|second|minute|hour|day|week)s?"
+_DURATION = re.compile(rf"{_AMOUNT}(?: +{_AMOUNT})*")
+# Options of from_json that decoding.py sets itself.
+_RESERVED_OPTIONS = frozenset({"mode", "columnnameofcorruptrecord", "multiline", "samplingratio"})
 
 
-def wrong(text: str) -> PydanticCustomError:
-    """An error that a validator raises: the text as it is."""
-    return PydanticCustomError("wrong", "{text}", {"text": text})
+def invalid(text: str) -> PydanticCustomError:
+    """Return the error that a validator raises, with exactly this text."""
+    return PydanticCustomError("invalid", "{text}", {"text": text})
 
 
-class Part(BaseModel):
-    """A mapping of the file. An unknown key is told together with those that there are."""
+class Section(BaseModel):
+    """A mapping in the file. The error for an unknown key lists the known ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _has_known_keys(cls, data: Any) -> Any:  # what YAML can be
+    def _has_known_keys(cls, data: Any) -> Any:  # any YAML value
         _check_keys(data, tuple(cls.model_fields))
         return data
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """How bytes are read; of JSON, the schema in Spark's words and the options of from_json."""
+class DecodingSpec:
+    """How bytes are decoded; for JSON, the schema in Spark's syntax and options of from_json."""
 
     kind: Literal["binary", "string", "json"] = "binary"
     ddl: str = ""
@@ -42,75 +42,75 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Triggered:
-    """How often a batch is made; None: until all that is there now has been read."""
+class TriggerSpec:
+    """How often a batch runs; None: until all existing records are read."""
 
     every: str | None = None
 
 
-def _check_keys(data: Any, known: tuple[str, ...]) -> None:  # what YAML can be
+def _check_keys(data: Any, known: tuple[str, ...]) -> None:  # any YAML value
     if not isinstance(data, dict):
-        raise wrong(f"a mapping is needed, with {', '.join(known)}")
+        raise invalid(f"must be a mapping with {', '.join(known)}")
     for key in data:
         if key not in known:
-            told = "unknown key; there are {known}"
+            text = "unknown key; known keys are {known}"
             raise PydanticCustomError(
-                "unknown_key", told, {"key": str(key), "known": ", ".join(known)}
+                "unknown_key", text, {"key": str(key), "known": ", ".join(known)}
             )
 
 
-def _texts(data: Any) -> Any:  # what YAML can be
-    """Options are texts: numbers, true and false are written out, lists and mappings as JSON."""
+def _texts(data: Any) -> Any:  # any YAML value
+    """Convert options to text: numbers, true and false as they are, lists and mappings as JSON."""
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise wrong("a mapping of names and values is needed")
+        raise invalid("must be a mapping of names to values")
     texts: dict[str, str] = {}
     for name, value in data.items():
         if value is None:
-            raise wrong(f"{name} has no value")
+            raise invalid(f"{name} has no value")
         texts[str(name)] = value if isinstance(value, str) else json.dumps(value)
     return texts
 
 
-def _duration(data: Any) -> Any:  # what YAML can be
+def _duration(data: Any) -> Any:  # any YAML value
     if not isinstance(data, str) or not _DURATION.fullmatch(data):
-        raise wrong(f"a duration such as 10 seconds is needed, not {data!r}")
+        raise invalid(f"must be a duration such as 10 seconds, not {data!r}")
     return data
 
 
-def _decoding(data: Any) -> Any:  # what YAML can be
-    if isinstance(data, Decoded):
+def _decoding(data: Any) -> Any:  # any YAML value
+    if isinstance(data, DecodingSpec):
         return data
     if data in ("binary", "string"):
-        return Decoded(data)
+        return DecodingSpec(data)
     if not isinstance(data, dict):
-        raise wrong("binary, string, or json: with a schema such as 'id long, at timestamp'")
+        raise invalid("must be binary, string, or json: with a schema such as 'id long, at date'")
     _check_keys(data, ("json", "options"))
     schema = data.get("json")
     if not isinstance(schema, str) or not schema.strip():
-        raise wrong("json needs a schema such as 'id long, at timestamp'")
+        raise invalid("json must be a schema such as 'id long, at timestamp'")
     options = _texts(data.get("options"))
-    taken = [name for name in options if name.lower() in _DECODINGS_OWN]
-    if taken:
-        raise wrong(f"options: {taken[0]} cannot be set: on_bad_record says what happens")
-    return Decoded("json", schema, options)
+    reserved = [name for name in options if name.lower() in _RESERVED_OPTIONS]
+    if reserved:
+        raise invalid(f"options: {reserved[0]} cannot be set; see on_bad_record")
+    return DecodingSpec("json", schema, options)
 
 
-def _trigger(data: Any) -> Any:  # what YAML can be
-    if isinstance(data, Triggered):
+def _trigger(data: Any) -> Any:  # any YAML value
+    if isinstance(data, TriggerSpec):
         return data
     if data == "available-now":
-        return Triggered()
+        return TriggerSpec()
     if not isinstance(data, dict):
-        raise wrong("available-now, or every: with a duration such as 10 seconds")
+        raise invalid("must be available-now, or every: with a duration such as 10 seconds")
     _check_keys(data, ("every",))
-    return Triggered(_duration(data.get("every")))
+    return TriggerSpec(_duration(data.get("every")))
 
 
 Texts = Annotated[Mapping[str, str], BeforeValidator(_texts)]
 Duration = Annotated[str, BeforeValidator(_duration)]
-Decoding = Annotated[Decoded, BeforeValidator(_decoding)]
-Trigger = Annotated[Triggered, BeforeValidator(_trigger)]
-BINARY = Decoded()
-AVAILABLE_NOW = Triggered()
+Decoding = Annotated[DecodingSpec, BeforeValidator(_decoding)]
+Trigger = Annotated[TriggerSpec, BeforeValidator(_trigger)]
+BINARY = DecodingSpec()
+AVAILABLE_NOW = TriggerSpec()

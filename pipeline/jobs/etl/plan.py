@@ -1,4 +1,4 @@
-"""A job as one query, analysed as Spark will when it starts it, and not started."""
+"""Builds a job's query and has Spark analyse it, without starting it."""
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
+from .batches import SINK, SOURCE
 from .failures import first_line
 from .job_file import EtlJob
-from .progress import SINK, SOURCE
 from .sink_rows import sink_rows
 from .source_view import SourceView, source_view
-from .statements import last_of, views
+from .statements import run_statements, temporary_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,11 +23,11 @@ _OBSERVED = re.compile(rf"CollectMetrics {re.escape(SOURCE)}(\w+)")
 
 
 class EtlPlan(NamedTuple):
-    """What would run.
+    """The query that would run.
 
-    `rows` are what is written, dead letters among them; `yielded` is the schema of what the SQL
-    yields; `reads` names the sources in the order in which the SQL reads them, one that it reads
-    twice twice: a checkpoint keeps their offsets in that order.
+    `rows` are the records to write, including dead letters. `yielded` is the schema of the SQL's
+    result. `reads` are the sources in the order in which the SQL reads them, and a source that it
+    reads twice is there twice. A checkpoint stores their offsets in that order.
     """
 
     rows: "DataFrame"
@@ -37,16 +37,16 @@ class EtlPlan(NamedTuple):
 
     @property
     def has_timestamp(self) -> bool:
-        """Whether records are given their times."""
+        """Whether records get their timestamps from the SQL."""
         return "timestamp" in self.rows.columns
 
 
 def plan_job(spark: "SparkSession", job: EtlJob) -> EtlPlan:
-    """Raises JobError."""
-    found = {name: source_view(spark, job, name) for name in job.sources}
-    with views(spark, {name: each.rows for name, each in found.items()}):
+    """Build the query. Raises JobError."""
+    sources = {name: source_view(spark, job, name) for name in job.sources}
+    with temporary_views(spark, {name: each.rows for name, each in sources.items()}):
         try:
-            selected = last_of(spark, job.statements)
+            selected = run_statements(spark, job.statements)
         finally:
             for name in job.steps or ():
                 spark.catalog.dropTempView(name)
@@ -55,16 +55,18 @@ def plan_job(spark: "SparkSession", job: EtlJob) -> EtlPlan:
     rows = rows.observe(SINK, sf.count(sf.lit(1)).alias("records"))
     _check_output_mode(spark, rows, job)
     return EtlPlan(
-        rows=_with_dead_letters(rows, found, job),
+        rows=_with_dead_letters(rows, sources, job),
         yielded=selected.schema,
-        views={name: each.rows.schema for name, each in found.items()},
+        views={name: each.rows.schema for name, each in sources.items()},
         reads=reads,
     )
 
 
-def _with_dead_letters(rows: "DataFrame", found: dict[str, SourceView], job: EtlJob) -> "DataFrame":
+def _with_dead_letters(
+    rows: "DataFrame", sources: dict[str, SourceView], job: EtlJob
+) -> "DataFrame":
     for name in job.sources:
-        rows = rows.unionByName(found[name].dead_letters, allowMissingColumns=True)
+        rows = rows.unionByName(sources[name].dead_letters, allowMissingColumns=True)
     return rows
 
 
@@ -80,7 +82,7 @@ def _sources_read(selected: "DataFrame", job: EtlJob) -> tuple[str, ...]:
 
 
 def _check_output_mode(spark: "SparkSession", rows: "DataFrame", job: EtlJob) -> None:
-    """Spark's own check, which it makes when a query is started."""
+    """Run the check that Spark makes when a query is started."""
     jvm = spark._jvm
     assert jvm is not None, "the session has ended"
     modes = jvm.org.apache.spark.sql.streaming.OutputMode

@@ -1,6 +1,6 @@
-"""What the SQL yields as records: the columns of the sink, always with `topic`.
+"""Turns the SQL's result into records: the columns of the sink, always with `topic`.
 
-A column that would not be written is an error: Spark's Kafka sink passes over it.
+A column that would not be written is an error. Spark's Kafka sink ignores it.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, VariantType
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.rows import check_columns
 
@@ -24,25 +24,25 @@ _COLUMNS = ("topic", "key", "value", "headers", "partition", "timestamp")
 
 
 def sink_rows(frame: "DataFrame", sink: Sink) -> "DataFrame":
-    """Keys and values are bytes. Raises JobError."""
+    """Return the records, with keys and values as bytes. Raises JobError."""
     twice = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
     if twice:
-        raise JobError(f"the SQL yields two columns {twice[0]}: give one another name (AS …)")
-    shaped = _packed(frame, sink) if sink.value == "json" else _named(frame, sink)
+        raise JobError(f"the SQL yields two columns {twice[0]}: rename one (AS …)")
+    records = _pack_json(frame, sink) if sink.value == "json" else _check_names(frame, sink)
     try:
-        check_columns(shaped.schema, None, with_timestamp="timestamp" in shaped.columns)
+        check_columns(records.schema, None, with_timestamp="timestamp" in records.columns)
     except OptionError as error:
         raise JobError(f"the columns for the sink: {error}") from None
-    here = [name for name in ("key", "value") if name in shaped.columns]
-    return shaped.withColumns({name: sf.col(name).cast("binary") for name in here})
+    here = [name for name in ("key", "value") if name in records.columns]
+    return records.withColumns({name: sf.col(name).cast("binary") for name in here})
 
 
-def _named(frame: "DataFrame", sink: Sink) -> "DataFrame":
-    """The SQL names them."""
+def _check_names(frame: "DataFrame", sink: Sink) -> "DataFrame":
+    """Check that the SQL's columns have the names of the sink's, and add the topic."""
     names = frame.columns
     if "value" not in names:
         raise JobError(
-            f"the SQL yields no column 'value', but {', '.join(names)}: name one so, or set "
+            f"the SQL yields no column 'value', but {', '.join(names)}: rename one, or set "
             "sink.value: json, which packs them"
         )
     others = [name for name in names if name not in _COLUMNS]
@@ -54,20 +54,20 @@ def _named(frame: "DataFrame", sink: Sink) -> "DataFrame":
     if sink.topic is None and "topic" not in names:
         raise JobError("sink.topic is missing, and the SQL yields no column 'topic'")
     if sink.topic is not None and "topic" in names:
-        raise JobError("the SQL yields a column 'topic', and sink.topic is set: only one can be")
+        raise JobError("the SQL yields a column 'topic', and sink.topic is set: use only one")
     return frame if sink.topic is None else frame.withColumn("topic", sf.lit(sink.topic))
 
 
-def _packed(frame: "DataFrame", sink: Sink) -> "DataFrame":
-    """Those that the sink names become what it says; all others the value."""
-    told = {
+def _pack_json(frame: "DataFrame", sink: Sink) -> "DataFrame":
+    """Use the columns that the sink names, and pack all others into the value."""
+    columns_by_part = {
         "topic": sink.topic_column,
         "key": sink.key,
         "headers": sink.headers,
         "partition": sink.partition,
         "timestamp": sink.timestamp,
     }
-    named = {name: column for name, column in told.items() if column is not None}
+    named = {name: column for name, column in columns_by_part.items() if column is not None}
     for name, column in named.items():
         if column not in frame.columns:
             place = "topic_column" if name == "topic" else name
@@ -76,7 +76,7 @@ def _packed(frame: "DataFrame", sink: Sink) -> "DataFrame":
             )
     rest = [name for name in frame.columns if name not in named.values()]
     if not rest:
-        raise JobError("sink.value: no column is left to be packed")
+        raise JobError("sink.value: there is no other column to pack")
     columns = {name: _column(column) for name, column in named.items()}
     if "key" in columns:
         columns["key"] = _as_key(frame, named["key"], sink)
@@ -90,7 +90,7 @@ def _packed(frame: "DataFrame", sink: Sink) -> "DataFrame":
 
 
 def _as_key(frame: "DataFrame", name: str, sink: Sink) -> "Column":
-    """Text as it is; numbers and times as text, structs as JSON."""
+    """Convert a key: text as it is, numbers and times to text, structs to JSON."""
     kind = frame.schema[name].dataType
     if isinstance(kind, StringType | BinaryType):
         return _column(name)
@@ -104,5 +104,5 @@ def _in_order(columns: "dict[str, Column]") -> "Iterable[tuple[str, Column]]":
 
 
 def _column(name: str) -> "Column":
-    """Whatever characters it has."""
+    """Return the column of this name, which may contain any character."""
     return sf.col(f"`{name.replace('`', '``')}`")

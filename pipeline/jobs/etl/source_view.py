@@ -1,17 +1,17 @@
-"""A source as a view of good records, and beside it what becomes of the bad ones."""
+"""Builds a source's view of valid records, and the dead letters for its bad records."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
+from .batches import SOURCE
 from .decoding import INTERNAL, decode, decoded_column, error_column
-from .failures import first_line, readable
+from .failures import explain, first_line
 from .job_file import EtlJob, Source
-from .progress import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,28 +24,29 @@ _PLACE = ("topic", "partition", "offset")
 
 
 class SourceView(NamedTuple):
-    """The view's rows; records for the dead-letter topic (never any, where there is none)."""
+    """The view's rows, and records for the dead-letter topic (none without such a topic)."""
 
     rows: "DataFrame"
     dead_letters: "DataFrame"
 
 
 def source_view(spark: "SparkSession", job: EtlJob, name: str) -> SourceView:
-    """Raises JobError."""
+    """Build a source's view. Raises JobError."""
     source, place = job.sources[name], f"sources.{name}"
-    frame = _loaded(spark, job, name)
+    frame = _load(spark, job, name)
     for part in ("key", "value"):
         frame = decode(frame, part, getattr(source, part), f"{place}.{part}")
-    told = [sf.concat(sf.lit(f"{part}: "), sf.col(error_column(part))) for part in ("key", "value")]
-    is_bad = sf.greatest(*told).isNotNull()  # null where both are
-    frame = frame.withColumn(_ERROR, sf.when(is_bad, sf.concat_ws("; ", *told)))
+    parts = ("key", "value")
+    errors = [sf.concat(sf.lit(f"{part}: "), sf.col(error_column(part))) for part in parts]
+    is_bad = sf.greatest(*errors).isNotNull()  # greatest() is null if both are
+    frame = frame.withColumn(_ERROR, sf.when(is_bad, sf.concat_ws("; ", *errors)))
     has_headers = _wants_headers(job.source_options(name))
-    rows = _good(_counted(frame, name, source), has_headers=has_headers)
+    rows = _valid_rows(_observe(frame, name, source), has_headers=has_headers)
     return SourceView(_with_event_time(rows, source, place), _dead_letters(frame, job, name))
 
 
-def _loaded(spark: "SparkSession", job: EtlJob, name: str) -> "DataFrame":
-    """With headers where the SQL wants them; a dead letter keeps its own."""
+def _load(spark: "SparkSession", job: EtlJob, name: str) -> "DataFrame":
+    """Load the source, with headers if the SQL or the dead letters need them."""
     source, options = job.sources[name], job.source_options(name)
     try:
         reader = spark.readStream.format(source.format).options(**options)
@@ -53,7 +54,7 @@ def _loaded(spark: "SparkSession", job: EtlJob, name: str) -> "DataFrame":
             reader = reader.option("includeHeaders", "true")
         return reader.load()
     except (PySparkException, Py4JError) as error:
-        raise JobError(f"sources.{name}: {readable(error, job.checkpoint)}") from error
+        raise JobError(f"sources.{name}: {explain(error, job.checkpoint)}") from error
 
 
 def _wants_headers(options: dict[str, str]) -> bool:
@@ -63,26 +64,26 @@ def _wants_headers(options: dict[str, str]) -> bool:
     )
 
 
-def _counted(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
-    """The numbers of records and of bad ones, for the progress of the query; or an error."""
-    told = sf.concat(
+def _observe(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
+    """Count records and bad ones in the query's progress; or fail at the first bad one."""
+    message = sf.concat(
         *(sf.lit(f"{name}: "), sf.concat_ws("-", "topic", "partition")),
         *(sf.lit(" offset "), sf.col("offset").cast("string"), sf.lit(": "), sf.col(_ERROR)),
     )
     is_bad = sf.col(_ERROR).isNotNull()
-    seen: Column = sf.lit(1)
+    counted: Column = sf.lit(1)
     if source.on_bad_record == "fail":
-        advice = " (on_bad_record: drop or dead-letter would go on)"
-        seen = sf.raise_error(sf.concat(told, sf.lit(advice)))
+        advice = " (on_bad_record: drop or dead-letter would continue)"
+        counted = sf.raise_error(sf.concat(message, sf.lit(advice)))
     return frame.observe(
         SOURCE + name,
         sf.count(sf.lit(1)).alias("records"),
-        sf.count(sf.when(is_bad, seen)).alias("bad"),
-        sf.min(sf.when(is_bad, told)).alias("example"),
+        sf.count(sf.when(is_bad, counted)).alias("bad"),
+        sf.min(sf.when(is_bad, message)).alias("example"),
     )
 
 
-def _good(frame: "DataFrame", *, has_headers: bool) -> "DataFrame":
+def _valid_rows(frame: "DataFrame", *, has_headers: bool) -> "DataFrame":
     kept = [
         sf.col(decoded_column(name)).alias(name) if name in ("key", "value") else sf.col(name)
         for name in frame.columns
@@ -103,9 +104,9 @@ def _with_event_time(rows: "DataFrame", source: Source, place: str) -> "DataFram
 
 
 def _dead_letters(frame: "DataFrame", job: EtlJob, name: str) -> "DataFrame":
-    """Key, value and headers as they were; more headers tell where from, and why.
+    """Return the bad records: key, value and headers as they were, more headers with the reason.
 
-    Their time is that of the write: retention would take old ones away at once.
+    The timestamp is that of the write: with the original one, retention could delete them at once.
     """
     source = job.sources[name]
     is_wanted = source.on_bad_record == "dead-letter"

@@ -1,4 +1,4 @@
-"""The SQL of a job over the views of its sources."""
+"""Runs the SQL of a job over the views of its sources."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def query(spark: "SparkSession", place: str, sql: str) -> "DataFrame":
-    """A query, and no command: that would be done now, and once. Raises JobError."""
+def parse_query(spark: "SparkSession", place: str, sql: str) -> "DataFrame":
+    """Analyse a query. A command is refused, because it would run now. Raises JobError."""
     text = sql.strip().rstrip(";")
     try:
-        # Spark's own parser, asked for a query: a command is a syntax error to it.
+        # To Spark's parser for queries, a command is a syntax error.
         spark._jsparkSession.sessionState().sqlParser().parseQuery(text)
         return spark.sql(text)
     except PySparkException as error:
         raise JobError(f"{place}: {first_line(error)}") from error
 
 
-def last_of(spark: "SparkSession", statements: "Mapping[str, str]") -> "DataFrame":
-    """What the last statement yields; those before become views. Raises JobError."""
+def run_statements(spark: "SparkSession", statements: "Mapping[str, str]") -> "DataFrame":
+    """Return the result of the last statement; make views of those before. Raises JobError."""
     places = list(statements)
     for place in places[:-1]:
         name = place.rpartition(".")[2]
-        query(spark, place, statements[place]).createOrReplaceTempView(name)
-    return query(spark, places[-1], statements[places[-1]])
+        parse_query(spark, place, statements[place]).createOrReplaceTempView(name)
+    return parse_query(spark, places[-1], statements[places[-1]])
 
 
 @contextmanager
-def views(spark: "SparkSession", frames: "Mapping[str, DataFrame]") -> Iterator[None]:
-    """They can be named in SQL, until the end: who analysed SQL before does not need them then."""
+def temporary_views(spark: "SparkSession", frames: "Mapping[str, DataFrame]") -> Iterator[None]:
+    """Register views for the SQL, until the end. A query that is analysed needs them no more."""
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     try:

@@ -1,7 +1,7 @@
-"""What a killed run has delivered without noting it: it lies at the end of the target's partition.
+"""Finds the records that a killed run delivered after it last stored its progress.
 
-Records of others may lie between, for a topic may have many producers; a record that equals the
-next one of the archive is taken for it.
+They are at the end of the target's partition. Records of other producers may be between them. A
+record that equals the next one of the archive is taken for it.
 """
 
 import time
@@ -18,23 +18,23 @@ from confluent_kafka import (
 )
 
 from odradek.pipeline.client_values import Headers
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 from .outgoing import OutgoingRecord
 
 _TIMEOUT_S = 60.0
-_AT_ONCE = 10_000
+_MAX_MESSAGES = 10_000
 
 
 class TargetRecord(NamedTuple):
     """A record of the target, with the target's offset."""
 
     record: OutgoingRecord
-    has_own_time: bool
+    has_create_time: bool
 
 
 class TargetReader:
-    """Looks into one partition of the target. Raises JobError where the broker does not answer."""
+    """Reads one partition of the target. Methods raise JobError if the broker does not answer."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int) -> None:
         settings = {
@@ -49,7 +49,7 @@ class TargetReader:
         self._partition = partition
 
     def end(self) -> int:
-        """The offset that the next record will get."""
+        """Return the log end offset."""
         place = TopicPartition(self._topic, self._partition)
         try:
             bounds = self._consumer.get_watermark_offsets(place, _TIMEOUT_S)
@@ -60,29 +60,29 @@ class TargetReader:
         return int(bounds[1])
 
     def records(self, start: int) -> Iterator[TargetRecord]:
-        """What lies at `start` and behind it now, without what has been deleted."""
+        """Yield the records from `start` to the current end that were not deleted."""
         self._consumer.assign([TopicPartition(self._topic, self._partition, start)])
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            for message in self._consumer.consume(_AT_ONCE, 1.0):
+            for message in self._consumer.consume(_MAX_MESSAGES, 1.0):
                 error = message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     return
                 if error is not None:
                     raise self._error(error.str())
                 deadline = time.monotonic() + _TIMEOUT_S
-                yield _seen(message)
-        raise self._error(f"nothing came in {_TIMEOUT_S:.0f} seconds")
+                yield _target_record(message)
+        raise self._error(f"no answer within {_TIMEOUT_S:.0f} seconds")
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the client."""
         self._consumer.close()
 
     def _error(self, what: str) -> JobError:
-        return JobError(f"{self._topic}-{self._partition} cannot be read: {what}")
+        return JobError(f"cannot read {self._topic}-{self._partition}: {what}")
 
 
-def _seen(message: Message) -> TargetRecord:
+def _target_record(message: Message) -> TargetRecord:
     kind, timestamp_ms = message.timestamp()
     headers = cast("Headers", message.headers() or [])
     offset = message.offset() or 0
@@ -91,7 +91,7 @@ def _seen(message: Message) -> TargetRecord:
 
 
 class Delivered(NamedTuple):
-    """So many records are there already; the first and the last of them in the target."""
+    """The number of delivered records, and the target's offsets of the first and the last."""
 
     records: int = 0
     next_offset: int = 0
@@ -99,18 +99,19 @@ class Delivered(NamedTuple):
     target_last: int = -1
 
 
-def find_delivered(wanted: Iterable[OutgoingRecord], there: Iterable[TargetRecord]) -> Delivered:
-    """How many of the wanted records, from the first on, are there in their order."""
-    found = Delivered()
-    coming = iter(wanted)
-    awaited = next(coming, None)
-    for seen in there:
-        if awaited is None:
+def find_delivered(wanted: Iterable[OutgoingRecord], target: Iterable[TargetRecord]) -> Delivered:
+    """Find how many of the wanted records, from the first on, are in the target in this order."""
+    delivered = Delivered()
+    remaining = iter(wanted)
+    expected = next(remaining, None)
+    for actual in target:
+        if expected is None:
             break
-        with_time = seen.has_own_time
-        if awaited.content(with_time=with_time) != seen.record.content(with_time=with_time):
+        with_time = actual.has_create_time
+        if expected.content(with_time=with_time) != actual.record.content(with_time=with_time):
             continue
-        first = found.target_first if found.records else seen.record.offset
-        found = Delivered(found.records + 1, awaited.offset + 1, first, seen.record.offset)
-        awaited = next(coming, None)
-    return found
+        offset = actual.record.offset
+        first = delivered.target_first if delivered.records else offset
+        delivered = Delivered(delivered.records + 1, expected.offset + 1, first, offset)
+        expected = next(remaining, None)
+    return delivered

@@ -1,4 +1,4 @@
-"""`odradek pipeline replay`: records of an archive into topics, a task for each partition."""
+"""Implements `odradek pipeline replay`: one task per partition writes an archive to topics."""
 
 import threading
 import time
@@ -6,34 +6,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
-from odradek.pipeline.jobs.told import QUIET, Told
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 
 from .outgoing import check_columns
-from .progress import ProgressNotes, ReplayJob, ReplayTopic
+from .progress_files import ProgressFiles, ReplayJob, ReplayTopic
 from .selection import PartitionFiles, Selection, select
-from .sending import PartitionReplay, PartitionReplayed, SendingWork
+from .sending import PartitionReplay, ReplayResult, SendingWork
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_LOOK_EVERY_S = 1.0
+_POLL_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """What is to be replayed, and where to.
+    """What to replay, and where to.
 
-    `client` is librdkafka's configuration, with `bootstrap.servers`. `to_topic` is for a single
-    topic; without it each goes to one of its own name. With `create`, topics that are missing are
-    made, with `topic_settings`. `records_per_s` bounds all partitions together.
+    `client` is librdkafka's configuration, with `bootstrap.servers`. `to_topic` is the target of a
+    single topic; by default each topic is written to one of the same name. With `create`, missing
+    topics are created with `topic_settings`. `records_per_s` is the limit of all partitions
+    together.
     """
 
     archive: Path
@@ -48,7 +46,7 @@ class ReplaySettings:
 
 
 class ReplayPlan(NamedTuple):
-    """Which partitions go where; `partitions` is how many each target needs."""
+    """The partitions and their targets; `partitions` is the number that each target needs."""
 
     job: ReplayJob
     replays: tuple[PartitionReplay, ...]
@@ -57,52 +55,46 @@ class ReplayPlan(NamedTuple):
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """What a run has done, and what it found objectionable."""
+    """The result of a run; `notes` are warnings about the target topics."""
 
-    replayed: list[PartitionReplayed] = field(default_factory=list)
+    results: list[ReplayResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def replay(spark: "SparkSession", settings: ReplaySettings, told: Told = QUIET) -> ReplaySummary:
-    """Replay, or go on with it. Raises JobError, OSError."""
-    from odradek.pipeline.jobs.spark_tasks import (
-        SparkTasks,  # here, for pyspark need not be there for the rest
-    )
-
-    return run_replay(SparkTasks(spark), settings, told)
-
-
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:
-    """What a run would do; nothing is sent, and no broker is asked. Raises JobError, OSError."""
+    """Return what a run would do, without connecting to a broker. Raises JobError, OSError."""
     manifest = Manifest(ArchiveLayout(settings.archive), files or Files())
     state = ArchiveState.of(manifest.entries())
     if not state.last_number:
-        raise JobError(f"{settings.archive} is no archive: it has no manifest")
+        raise JobError(f"{settings.archive} is not an archive: it has no manifest")
     topics = settings.topics.chosen(sorted({key.topic for key in state.covered}))
     if settings.to_topic is not None and len(topics) != 1:
-        raise JobError(f"{len(topics)} topics cannot become the one {settings.to_topic}")
+        raise JobError(f"cannot replay {len(topics)} topics to one topic, {settings.to_topic}")
     return _plan(settings, state, topics)
 
 
 def _plan(settings: ReplaySettings, state: ArchiveState, topics: Sequence[str]) -> ReplayPlan:
-    about: list[ReplayTopic] = []
+    replayed: list[ReplayTopic] = []
     replays: list[PartitionReplay] = []
     needed: dict[str, int] = {}
     for topic in topics:
         target = settings.to_topic or topic
         selected = select(state, topic, settings.selection)
-        lives = [key.topic_id for key in state.covered if key.topic == topic]
-        about.append(ReplayTopic(source=topic, target=target, topic_id=lives[-1]))
+        topic_ids = [key.topic_id for key in state.covered if key.topic == topic]
+        replayed.append(ReplayTopic(source=topic, target=target, topic_id=topic_ids[-1]))
         needed[target] = state.partitions.get(topic, 1)
         replays += [PartitionReplay(files, target) for files in selected]
-    job = ReplayJob(topics=tuple(about), selection=settings.selection)
+    job = ReplayJob(topics=tuple(replayed), selection=settings.selection)
     return ReplayPlan(job, tuple(replays), needed)
 
 
 def run_replay(
-    runner: TaskRunner, settings: ReplaySettings, told: Told, files: Files | None = None
+    runner: TaskRunner,
+    settings: ReplaySettings,
+    progress: Progress = NO_PROGRESS,
+    files: Files | None = None,
 ) -> ReplaySummary:
-    """The same by any runner. Raises JobError, OSError."""
+    """Start or resume a replay. Raises JobError, OSError."""
     files = files or Files()
     plan = plan_replay(settings, files)
     layout = ArchiveLayout(settings.archive)
@@ -111,19 +103,19 @@ def run_replay(
     if not plan.replays:
         return summary
     summary.notes += _prepare_targets(settings, plan)
-    notes = ProgressNotes(layout.replay(settings.job_id), files)
-    notes.begin(plan.job)
-    left = [each for each in plan.replays if not notes.of(each.source.partition).is_done]
-    summary.replayed += [_done_before(each, notes) for each in plan.replays if each not in left]
-    if left:  # else the runner is not asked: Spark takes seconds to start
+    stored = ProgressFiles(layout.replay(settings.job_id), files)
+    stored.begin(plan.job)
+    left = [each for each in plan.replays if not stored.read(each.source.partition).is_done]
+    summary.results += [_done_before(each, stored) for each in plan.replays if each not in left]
+    if left:  # else the runner is not used: Spark takes seconds to start
         work = _work(settings, layout, files, min(runner.parallelism, len(left)))
         with (
-            _watched(notes, [each.source for each in left], told),
-            closing(runner.run(work, left, "replay")) as results,
+            _reported(stored, [each.source for each in left], progress),
+            closing(runner.run(work, left, "replay")) as results_by_task,
         ):
-            for _, replayed in results:
-                summary.replayed += replayed
-    summary.replayed.sort(key=lambda each: each.source)
+            for _, results in results_by_task:
+                summary.results += results
+    summary.results.sort(key=lambda each: each.source)
     return summary
 
 
@@ -141,13 +133,13 @@ def _work(
     )
 
 
-def _done_before(wanted: PartitionReplay, notes: ProgressNotes) -> PartitionReplayed:
-    progress = notes.of(wanted.source.partition)
-    return PartitionReplayed(wanted.source.partition, wanted.target, progress, progress, 0, 0)
+def _done_before(wanted: PartitionReplay, stored: ProgressFiles) -> ReplayResult:
+    progress = stored.read(wanted.source.partition)
+    return ReplayResult(wanted.source.partition, wanted.target, progress, progress, 0, 0)
 
 
 def _check_files(layout: ArchiveLayout, plan: ReplayPlan) -> None:
-    """All are there, and have what is needed: before anything is sent."""
+    """Check that all files exist and have the required columns, before anything is sent."""
     import pyarrow.parquet as pq
 
     for each in plan.replays:
@@ -157,47 +149,49 @@ def _check_files(layout: ArchiveLayout, plan: ReplayPlan) -> None:
                 check_columns(pq.read_schema(path), str(path))
             except FileNotFoundError:
                 raise JobError(
-                    f"{path} has been deleted (or is being published: run archive again)"
+                    f"{path} was deleted, or is not published yet: run archive again"
                 ) from None
 
 
 def _prepare_targets(settings: ReplaySettings, plan: ReplayPlan) -> list[str]:
-    """Make the topics that are missing; what is to be said about the others."""
+    """Create missing topics; return warnings about the others."""
     from .target import Targets
 
     targets = Targets(settings.client)
-    there = targets.partitions()
+    existing = targets.partitions()
     for target, needed in plan.partitions.items():
-        if target not in there:
+        if target not in existing:
             if not settings.create:
-                raise JobError(f"there is no topic {target}: create it, or let replay (--create)")
+                raise JobError(f"topic {target} does not exist: create it, or use --create")
             targets.create(target, needed, settings.topic_settings)
-        elif there[target] < needed:
-            raise JobError(f"{target} has {there[target]} partitions, {needed} are needed")
+        elif existing[target] < needed:
+            raise JobError(f"{target} has {existing[target]} partitions, but needs {needed}")
     oldest_ms = min(file.times_ms[0] for each in plan.replays for file in each.source.files)
-    existing = [target for target in plan.partitions if target in there]
-    return targets.objections(existing, oldest_ms, time.time_ns() // 1_000_000) if existing else []
+    used = [target for target in plan.partitions if target in existing]
+    return targets.warnings(used, oldest_ms, time.time_ns() // 1_000_000) if used else []
 
 
 @contextmanager
-def _watched(notes: ProgressNotes, wanted: Sequence[PartitionFiles], told: Told) -> Iterator[None]:
-    """Tells how many records have been acknowledged, by what the tasks note."""
-    told.total("replaying", sum(each.records for each in wanted))
+def _reported(
+    stored: ProgressFiles, wanted: Sequence[PartitionFiles], progress: Progress
+) -> Iterator[None]:
+    """Report how many records are acknowledged, from the progress that the tasks store."""
+    progress.total("replaying", sum(each.records for each in wanted))
     ended = threading.Event()
 
-    def look() -> None:
-        seen = 0
+    def poll() -> None:
+        reported = 0
         last = False
         while not last:
-            last = ended.wait(_LOOK_EVERY_S)
-            records = sum(notes.of(each.partition).records for each in wanted)
-            told.done(records - seen)
-            seen = records
+            last = ended.wait(_POLL_EVERY_S)
+            records = sum(stored.read(each.partition).records for each in wanted)
+            progress.done(records - reported)
+            reported = records
 
-    watch = threading.Thread(target=look, name="replay-progress", daemon=True)
-    watch.start()
+    poller = threading.Thread(target=poll, name="replay-progress", daemon=True)
+    poller.start()
     try:
         yield
     finally:
         ended.set()
-        watch.join()
+        poller.join()

@@ -1,4 +1,4 @@
-"""Records of an archive as a producer takes them, and as a consumer gives them back."""
+"""Converts an archive's records to a producer's, which can be compared with a consumer's."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from odradek.pipeline.client_values import Headers, headers_of, times_ms
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 _US_PER_MS = 1000
 
 
 class OutgoingRecord(NamedTuple):
-    """One record; `offset` is the source's. Without headers they are []."""
+    """One record. `offset` is the source's. `headers` is [] if there are none."""
 
     offset: int
     key: bytes | None
@@ -22,12 +22,12 @@ class OutgoingRecord(NamedTuple):
     headers: Headers
 
     def content(self, *, with_time: bool) -> tuple[object, ...]:
-        """What tells whether two are the same."""
+        """Return what must be equal in two copies of a record."""
         return self.key, self.value, self.headers, self.timestamp_ms if with_time else None
 
 
-def outgoing(table: pa.Table) -> Iterator[OutgoingRecord]:
-    """Each of the records."""
+def outgoing_records(table: pa.Table) -> Iterator[OutgoingRecord]:
+    """Return the records of a table."""
     none: Headers = []
     return map(
         OutgoingRecord,
@@ -39,14 +39,14 @@ def outgoing(table: pa.Table) -> Iterator[OutgoingRecord]:
     )
 
 
-def without_time(table: pa.Table) -> int:
-    """How many get another timestamp."""
+def count_changed_timestamps(table: pa.Table) -> int:
+    """Return how many records have a timestamp of 0, which becomes 1."""
     stamps = table["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_MS
     return int((stamps == 0).sum())
 
 
 def check_columns(schema: pa.Schema, place: str) -> None:
-    """Raises JobError where values have not been kept."""
+    """Raise JobError if a column is missing, as the values are if they were not archived."""
     missing = [name for name in COLUMNS if name not in schema.names]
     if missing:
-        raise JobError(f"{place} has no column {', '.join(missing)}: it cannot be replayed")
+        raise JobError(f"{place} cannot be replayed: it has no column {', '.join(missing)}")

@@ -1,6 +1,5 @@
-"""Which records of an archive are to be replayed."""
+"""Selects the records of an archive that are to be replayed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -8,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.entries import ArchivedFile, PartitionKey
 from odradek.pipeline.jobs.archive.manifest import ArchiveState
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.reading.partitions import TopicPartition
 
 _US_PER_MS = 1000
@@ -25,8 +24,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     to_offset: int | None = None
     partitions: tuple[int, ...] = ()
 
-    def takes_file(self, file: ArchivedFile) -> bool:
-        """Whether there may be such records in it."""
+    def may_select_from(self, file: ArchivedFile) -> bool:
+        """Whether the file may have such records."""
         if self.partitions and file.of.partition not in self.partitions:
             return False
         oldest_ms, newest_ms = file.times_ms
@@ -37,25 +36,25 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             and (self.to_offset is None or file.first_offset < self.to_offset)
         )
 
-    def of(self, table: pa.Table) -> pa.Table:
-        """Those of the records."""
+    def filter(self, table: pa.Table) -> pa.Table:
+        """Return the selected records of a table."""
         offset: Ints = table["offset"].to_numpy()
         time_ms: Ints = table["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_MS
-        taken: Bools = np.ones(offset.size, np.bool_)
+        selected: Bools = np.ones(offset.size, np.bool_)
         for values, start, end in (
             (offset, self.from_offset, self.to_offset),
             (time_ms, self.from_ms, self.to_ms),
         ):
             if start is not None:
-                taken &= values >= start
+                selected &= values >= start
             if end is not None:
-                taken &= values < end
-        return table if taken.all() else table.filter(pa.array(taken))
+                selected &= values < end
+        return table if selected.all() else table.filter(pa.array(selected))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """The files of one partition that may have such records."""
+    """The files of one partition that may have selected records."""
 
     of: PartitionKey
     files: tuple[ArchivedFile, ...]
@@ -66,22 +65,21 @@ class PartitionFiles:
 
     @property
     def records(self) -> int:
-        """How many there are at most."""
+        """The number of records in the files: at least that of the selected ones."""
         return sum(file.records for file in self.files)
 
 
 def select(state: ArchiveState, topic: str, wanted: Selection) -> list[PartitionFiles]:
-    """What is archived of the newest life of a topic, by partition. Raises JobError."""
-    lives = [key.topic_id for key in state.covered if key.topic == topic]
-    if not lives:
-        raise JobError(f"the archive has nothing of topic {topic}")
-    found: dict[PartitionKey, list[ArchivedFile]] = {}
+    """Return the archived files of a topic's newest id, by partition. Raises JobError."""
+    topic_ids = [key.topic_id for key in state.covered if key.topic == topic]
+    if not topic_ids:
+        raise JobError(f"the archive does not contain topic {topic}")
+    files: dict[PartitionKey, list[ArchivedFile]] = {}
     for file in state.files.values():
-        if file.of.topic == topic and file.of.topic_id == lives[-1] and wanted.takes_file(file):
-            found.setdefault(file.of, []).append(file)
-    return list(_sorted(found))
-
-
-def _sorted(found: dict[PartitionKey, list[ArchivedFile]]) -> Iterator[PartitionFiles]:
-    for key in sorted(found, key=lambda key: key.partition):
-        yield PartitionFiles(key, tuple(sorted(found[key], key=lambda each: each.first_offset)))
+        of_topic = file.of.topic == topic and file.of.topic_id == topic_ids[-1]
+        if of_topic and wanted.may_select_from(file):
+            files.setdefault(file.of, []).append(file)
+    return [
+        PartitionFiles(key, tuple(sorted(files[key], key=lambda each: each.first_offset)))
+        for key in sorted(files, key=lambda key: key.partition)
+    ]

@@ -1,4 +1,4 @@
-"""The work of a task: one partition's records, in the order of their offsets. No Spark here."""
+"""Sends one partition's records in order of offset. This is what a task runs, without Spark."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,23 +14,23 @@ from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.files import Files
 
 from .delivered import TargetReader, find_delivered
-from .outbox import Outbox
-from .outgoing import COLUMNS, outgoing, without_time
-from .progress import PartitionProgress, ProgressNotes
+from .outgoing import COLUMNS, count_changed_timestamps, outgoing_records
+from .partition_producer import PartitionProducer
+from .progress_files import PartitionProgress, ProgressFiles
 from .selection import PartitionFiles, Selection
 
-_NOTE_EVERY_S = 1.0
+_STORE_EVERY_S = 1.0
 
 
 class PartitionReplay(NamedTuple):
-    """What is to be done about one partition."""
+    """A partition to replay."""
 
     source: PartitionFiles
     target: str
 
 
-class PartitionReplayed(NamedTuple):
-    """What became of it; `before` is what earlier runs had noted."""
+class ReplayResult(NamedTuple):
+    """The result for a partition; `before` is the progress that earlier runs had stored."""
 
     source: TopicPartition
     target: str
@@ -42,9 +42,9 @@ class PartitionReplayed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendingWork:
-    """What the tasks of a replay are to do. It is sent to them.
+    """What the tasks of a replay do. It is pickled and sent to them.
 
-    `config` is librdkafka's. `records_per_s` is for each task. `now` tells seconds.
+    `config` is librdkafka's. `records_per_s` is the limit of one task. `now` returns seconds.
     """
 
     layout: ArchiveLayout
@@ -56,39 +56,39 @@ class SendingWork:
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def __call__(self, wanted: PartitionReplay) -> Iterator[PartitionReplayed]:
-        """Raises JobError, OSError."""
+    def __call__(self, wanted: PartitionReplay) -> Iterator[ReplayResult]:
+        """Replay one partition. Raises JobError, OSError."""
         partition = wanted.source.partition
-        notes = ProgressNotes(self.layout.replay(self.job_id), self.files)
-        lock = notes.lock(partition)
+        stored = ProgressFiles(self.layout.replay(self.job_id), self.files)
+        lock = stored.lock(partition)
         try:
-            sending = _Sending(self, wanted, partition, notes)
+            sending = _Sending(self, wanted, partition, stored)
             yield sending.result() if sending.progress.is_done else sending.run()
         finally:
             lock.release()
 
 
 class _Sending:
-    """Sends one partition, and notes how far it has got."""
+    """Sends one partition, and stores its progress."""
 
     def __init__(
         self,
         work: SendingWork,
         wanted: PartitionReplay,
         partition: TopicPartition,
-        notes: ProgressNotes,
+        stored: ProgressFiles,
     ) -> None:
         self._work = work
         self._wanted = wanted
         self._partition = partition
-        self._notes = notes
-        self._before = self.progress = notes.of(partition)
+        self._stored = stored
+        self._before = self.progress = stored.read(partition)
         self._found_delivered = 0
         self._changed_timestamps = 0
 
-    def result(self) -> PartitionReplayed:
-        """As far as it has got."""
-        return PartitionReplayed(
+    def result(self) -> ReplayResult:
+        """Return the result so far."""
+        return ReplayResult(
             self._partition,
             self._wanted.target,
             self._before,
@@ -97,70 +97,71 @@ class _Sending:
             self._changed_timestamps,
         )
 
-    def run(self) -> PartitionReplayed:
-        """Send what is left. However it ends, what was acknowledged is noted."""
-        self._find_place()
-        outbox = Outbox(self._work.config, self._wanted.target, self._partition.partition)
+    def run(self) -> ReplayResult:
+        """Send the remaining records. The progress is stored even if it fails."""
+        self._resume()
+        config, target = self._work.config, self._wanted.target
+        producer = PartitionProducer(config, target, self._partition.partition)
         began_with = self.progress
         try:
-            self._send(outbox, began_with)
+            self._send(producer, began_with)
         finally:
-            outbox.close()
-            self._note(outbox, began_with)
+            producer.close()
+            self._store(producer, began_with)
         self.progress = replace(self.progress, is_done=True)
-        self._notes.note(self._partition, self.progress)
+        self._stored.write(self._partition, self.progress)
         return self.result()
 
-    def _find_place(self) -> None:
-        """Where the target begins, or what a killed run has delivered without noting it."""
+    def _resume(self) -> None:
+        """Find the target's end, or the records that a killed run delivered and did not store."""
         partition = self._partition.partition
         reader = TargetReader(self._work.config, self._wanted.target, partition)
         try:
             if self.progress.target_next < 0:
                 self.progress = replace(self.progress, target_next=reader.end())
             else:
-                left = (record for table in self._tables() for record in outgoing(table))
+                left = (record for table in self._tables() for record in outgoing_records(table))
                 found = find_delivered(left, reader.records(self.progress.target_next))
                 self._found_delivered = found.records
                 self.progress = self.progress.with_more(found)
         finally:
             reader.close()
-        self._notes.note(self._partition, self.progress)
+        self._stored.write(self._partition, self.progress)
 
-    def _send(self, outbox: Outbox, began_with: PartitionProgress) -> None:
+    def _send(self, producer: PartitionProducer, began_with: PartitionProgress) -> None:
         now = self._work.now
-        noted_at = now()
-        pace = _Pace(self._work)
+        stored_at = now()
+        limit = _RateLimit(self._work)
         for table in self._tables():
-            self._changed_timestamps += without_time(table)
-            for record in outgoing(table):
-                pace.wait()
-                outbox.send(record)
-                if now() - noted_at >= _NOTE_EVERY_S:
-                    self._note(outbox, began_with)
-                    noted_at = now()
-        outbox.flush()
+            self._changed_timestamps += count_changed_timestamps(table)
+            for record in outgoing_records(table):
+                limit.wait()
+                producer.send(record)
+                if now() - stored_at >= _STORE_EVERY_S:
+                    self._store(producer, began_with)
+                    stored_at = now()
+        producer.flush()
 
-    def _note(self, outbox: Outbox, began_with: PartitionProgress) -> None:
-        if outbox.records:
-            self.progress = began_with.with_more(outbox)
-            self._notes.note(self._partition, self.progress)
+    def _store(self, producer: PartitionProducer, began_with: PartitionProgress) -> None:
+        if producer.records:
+            self.progress = began_with.with_more(producer)
+            self._stored.write(self._partition, self.progress)
 
     def _tables(self) -> Iterator[pa.Table]:
-        """What is left of the selected records."""
+        """Yield the selected records that are not delivered yet."""
         root = self._work.layout.root
         files = [
             OffsetFile(root / each.path, each.first_offset) for each in self._wanted.source.files
         ]
         start = max(self.progress.next_offset, self._work.selection.from_offset or 0)
         for table in read_by_offset(files, start, columns=COLUMNS):
-            selected = self._work.selection.of(table)
+            selected = self._work.selection.filter(table)
             if selected.num_rows:
                 yield selected
 
 
-class _Pace:
-    """Keeps to a number of records per second, a tenth of a second's records at a time."""
+class _RateLimit:
+    """Limits the records per second, in steps of a tenth of a second's records."""
 
     def __init__(self, work: SendingWork) -> None:
         self._work = work
@@ -170,7 +171,7 @@ class _Pace:
         self._step = max(int((self._rate or 0) / 10), 1)
 
     def wait(self) -> None:
-        """Until the next record may be sent."""
+        """Wait until the next record may be sent."""
         if self._rate is None:
             return
         if self._sent % self._step == 0:

@@ -1,4 +1,4 @@
-"""The topics that are replayed into: made where they are missing, looked at where they are not."""
+"""Creates the target topics, or checks those that exist."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,29 +6,29 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported without saying so
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types do not export them
     AdminClient,
     ConfigResource,
     NewTopic,
     ResourceType,
 )
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 Answer = TypeVar("Answer")
 _TIMEOUT_S = 30.0
-# What is replayed is old: retention would take it away again at once.
+# Archived records are old: with the default retention, the broker would delete them at once.
 _NEW_TOPIC: Mapping[str, str] = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
 
 
 class Targets:
-    """Talks to the brokers. Raises JobError where they refuse or do not answer."""
+    """The topics of a broker. Methods raise JobError if it refuses or does not answer."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._admin = AdminClient({"log_level": 3, **config})
 
     def partitions(self) -> dict[str, int]:
-        """How many each topic has."""
+        """Return the number of partitions of each topic."""
         try:
             topics = self._admin.list_topics(timeout=_TIMEOUT_S).topics
         except KafkaException as error:
@@ -36,30 +36,30 @@ class Targets:
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """A topic that does not delete what is old. Returns when it is there."""
+        """Create a topic that does not delete old records, and wait until it is visible."""
         config = {**_NEW_TOPIC, **settings}
         new = NewTopic(topic, partitions, -1, config=config)
         try:
             self._answer(self._admin.create_topics([new])[topic])
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise JobError(f"{topic} cannot be created: {error.args[0].str()}") from error
+                raise JobError(f"cannot create {topic}: {error.args[0].str()}") from error
         deadline = time.monotonic() + _TIMEOUT_S
         while self.partitions().get(topic, 0) < partitions:
             if time.monotonic() > deadline:
-                raise JobError(f"{topic} was created, and is not there")
+                raise JobError(f"{topic} was created, but the broker does not list it")
             time.sleep(0.1)
 
-    def objections(self, topics: Sequence[str], oldest_ms: int, now_ms: int) -> list[str]:
-        """What of the topics' settings would change or delete what is replayed."""
+    def warnings(self, topics: Sequence[str], oldest_ms: int, now_ms: int) -> list[str]:
+        """Return warnings about configurations that would change or delete replayed records."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         found: list[str] = []
         try:
             for resource, future in self._admin.describe_configs(resources).items():
                 settings = {name: entry.value for name, entry in self._answer(future).items()}
-                found += _objections(str(resource.name), settings, oldest_ms, now_ms)
+                found += _warnings(str(resource.name), settings, oldest_ms, now_ms)
         except KafkaException as error:
-            found.append(f"the settings of the topics cannot be read: {error.args[0].str()}")
+            found.append(f"cannot read the topics' configurations: {error.args[0].str()}")
         return found
 
     @staticmethod
@@ -67,7 +67,7 @@ class Targets:
         return future.result(_TIMEOUT_S)
 
 
-def _objections(
+def _warnings(
     topic: str, settings: Mapping[str, str | None], oldest_ms: int, now_ms: int
 ) -> list[str]:
     found: list[str] = []
@@ -77,7 +77,7 @@ def _objections(
     deletes = "delete" in (settings.get("cleanup.policy") or "delete")
     if deletes and 0 <= retention_ms < now_ms - oldest_ms:
         found.append(
-            f"{topic} has retention.ms={retention_ms}: it will delete the oldest of what is "
-            "replayed"
+            f"{topic} has retention.ms={retention_ms}: it will delete the oldest of the replayed "
+            "records"
         )
     return found

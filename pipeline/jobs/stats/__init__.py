@@ -1,13 +1,13 @@
-"""What lies in topics, by hour of their records' timestamps (UTC), and how far groups are behind.
+"""Counts records and bytes of topics by hour of the records' timestamps (UTC), and groups' lag.
 
-    plan            ranges of offsets of about equal bytes, as tasks
-    topic_scan      a task: reads ranges, adds up by hour (hour_stats)
-    size_sketch, key_sketch     sizes by quantile, and how many distinct keys: mergeable, bounded
-    group_log       a task: the state of groups in some partitions of __consumer_offsets
-    lag             their commits against the ends of partitions
-    job             all of it, merged
+    plan            divides the partitions into tasks of about equal bytes
+    topic_scan      runs in a task: reads ranges of offsets, adds up by hour (hour_stats)
+    size_sketch, key_sketch     quantiles of sizes, number of distinct keys: mergeable, bounded
+    group_log       runs in a task: reads the groups in some partitions of __consumer_offsets
+    lag             compares their commits with the ends of partitions
+    job             runs all of it and merges the results
 
-Each task makes a few rows of sums out of hundreds of megabytes, with numpy over decoded batches; no
-record ever becomes a row of Spark's. That takes a quarter of the time of similar sums asked of the
-data source in SQL (1.8 M records of 200 B, three codecs, two cores: 6 s and 28 s).
+Each task reduces hundreds of megabytes to a few rows of sums, with numpy on decoded batches. No
+record becomes a row of Spark's. That takes a quarter of the time that similar sums take in SQL over
+the data source (1.8 M records of 200 B, three codecs, two cores: 6 s and 28 s).
 """

@@ -1,10 +1,10 @@
-"""What some partitions of `__consumer_offsets` say of groups: the last value of each key.
+"""Reads the groups in some partitions of `__consumer_offsets`: the last value of each key counts.
 
-Offsets that were committed in a transaction count once its marker is there, and not if it was
-aborted. A commit of a transaction that is older than one that came in between does not replace it.
+Offsets that were committed in a transaction count from its commit marker on, and do not count if it
+was aborted. They do not replace an offset that was committed by a later record before the marker.
 
-Kafka: OffsetMetadataManager, GroupMetadataManager. How records are framed: a key begins with its
-type, a value with its version, int16 each.
+Kafka: OffsetMetadataManager, GroupMetadataManager. A record's key begins with its type, its value
+with its version, both as int16.
 """
 
 import struct
@@ -59,7 +59,7 @@ _MEMBERS = (
 
 
 class Commit(NamedTuple):
-    """What a group has committed of a partition. `topic_id`: None where it is not told."""
+    """A committed offset of a group. `topic_id` is None if the record does not contain it."""
 
     group: str
     topic: str
@@ -71,7 +71,7 @@ class Commit(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group: `kind` is classic, consumer, share or streams; `protocol` that of a classic one."""
+    """A group. `kind` is classic, consumer, share or streams; only a classic one has `protocol`."""
 
     group: str
     kind: str
@@ -81,7 +81,7 @@ class Group(NamedTuple):
 
 @dataclass(slots=True)
 class GroupLogState:
-    """The groups of one partition of the log."""
+    """The groups of one partition of `__consumer_offsets`."""
 
     partition: TopicPartition
     commits: list[Commit] = field(default_factory=list)
@@ -92,7 +92,7 @@ class GroupLogState:
 
 @dataclass(frozen=True, slots=True)
 class GroupLogWork:
-    """Reads partitions of the groups' log, in a task."""
+    """Reads partitions of `__consumer_offsets`, in a task."""
 
     log_directories: tuple[Path, ...]
 
@@ -103,7 +103,7 @@ class GroupLogWork:
 
 
 def read_group_log(directories: LogDirectories, partition: TopicPartition) -> GroupLogState:
-    """The groups in one partition; with a `problem`, what was in front of it counts."""
+    """Return the groups in one partition; with a `problem`, those in the records before it."""
     values = _LastValues()
     problem = ""
     try:
@@ -113,7 +113,7 @@ def read_group_log(directories: LogDirectories, partition: TopicPartition) -> Gr
                 break
     except (CorruptRecordError, DecodeError, OSError) as error:
         problem = str(error)
-    state = _state_of(partition, values.by_key)
+    state = _group_state(partition, values.by_key)
     state.problem = problem
     return state
 
@@ -124,7 +124,7 @@ _ATTEMPTS = 5
 def _read_into(
     values: "_LastValues", directories: LogDirectories, partition: TopicPartition
 ) -> bool:
-    """False where files were replaced while they were read: then all is read again."""
+    """Return False if files were replaced while they were read; then all must be read again."""
     files: Files = directories.files
     try:
         for segment in list_segments(files, directories.required(partition)):
@@ -161,18 +161,18 @@ class _LastValues:
                 by_key[record.key] = record.offset, record.value
 
     def hold(self, producer_id: int, records: Iterable[Record]) -> None:
-        """Of a transaction that is not decided."""
+        """Keep records of an open transaction."""
         self._pending.setdefault(producer_id, []).extend(records)
 
     def end(self, producer_id: int, markers: Iterable[Record]) -> None:
-        """A marker. Raises DecodeError."""
+        """Apply a transaction's marker. Raises DecodeError."""
         for marker in markers:
             pending = self._pending.pop(producer_id, [])
             if control_type(marker.key) is ControlRecordType.COMMIT:
                 self.put(pending)
 
 
-def _state_of(
+def _group_state(
     partition: TopicPartition, by_key: Mapping[bytes, tuple[int, bytes | None]]
 ) -> GroupLogState:
     state = GroupLogState(partition)
@@ -200,7 +200,7 @@ def _state_of(
 
 
 def _decoded(raw_key: bytes, raw_value: bytes) -> tuple[Message | None, Message | None]:
-    """None of a type or a version that is not known. Raises DecodeError, struct.error."""
+    """Return None for an unknown type or version. Raises DecodeError, struct.error."""
     (number,) = _INT16.unpack_from(raw_key)
     (version,) = _INT16.unpack_from(raw_value)
     known = RECORD_TYPES.get(number)
@@ -209,7 +209,7 @@ def _decoded(raw_key: bytes, raw_value: bytes) -> tuple[Message | None, Message 
     key_type, value_type = known
     key = key_type.decode(raw_key, 0, _INT16.size)
     if isinstance(key, _MEMBERS):
-        return key, None  # they are only counted
+        return key, None  # members are only counted
     return key, value_type.decode(raw_value, version, _INT16.size)
 
 

@@ -1,4 +1,4 @@
-"""The sums of one topic in one hour, or of several hours: whatever is added up can be merged."""
+"""The sums of one topic in one hour, or in several hours: sums can be merged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -11,7 +11,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(slots=True)
 class CodecStats:
-    """The batches of one codec. `raw_bytes`: as large as they were without compression."""
+    """The batches of one codec. `raw_bytes` is their size without compression."""
 
     batches: int = 0
     records: int = 0
@@ -19,16 +19,16 @@ class CodecStats:
     raw_bytes: int = 0
 
     def merge(self, other: "CodecStats") -> None:
-        """Add the other's."""
+        """Add another's sums."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(slots=True)
 class HourStats:
-    """A record counts in the hour of its timestamp, a batch in that of its newest record.
+    """A record counts in the hour of its timestamp, a batch in that of its largest timestamp.
 
-    A record's size is that of its key, its value and its headers.
+    The size of a record is that of its key, value and headers.
     """
 
     records: int = 0
@@ -38,7 +38,7 @@ class HourStats:
     transactional_records: int = 0
     log_append_time_records: int = 0
     untimed_records: int = 0  # of magic 0
-    out_of_order_records: int = 0  # older than the record in front of them
+    out_of_order_records: int = 0  # older than the record before them
     key_bytes: int = 0
     value_bytes: int = 0
     first_ms: int = -1
@@ -51,39 +51,39 @@ class HourStats:
 
     @property
     def stored_bytes(self) -> int:
-        """Of all batches, markers too."""
+        """The size of all batches, including those of markers."""
         return sum(each.stored_bytes for each in self.codecs.values())
 
     @property
     def raw_bytes(self) -> int:
-        """The same without compression."""
+        """The size of all batches without compression."""
         return sum(each.raw_bytes for each in self.codecs.values())
 
     @property
     def batches(self) -> int:
-        """With those of markers."""
+        """The number of batches, including those of markers."""
         return sum(each.batches for each in self.codecs.values())
 
     @property
     def ratio(self) -> float:
-        """How many times smaller compression made it; 1 where nothing is stored."""
+        """The size without compression, divided by the stored size; 1 if nothing is stored."""
         return self.raw_bytes / self.stored_bytes if self.stored_bytes else 1.0
 
     def codec(self, name: str) -> CodecStats:
-        """The sums of a codec."""
+        """Return the sums of a codec."""
         return self.codecs.setdefault(name, CodecStats())
 
-    def see_times(self, first_ms: int, last_ms: int) -> None:
-        """The oldest and the newest timestamp of some records."""
+    def add_times(self, first_ms: int, last_ms: int) -> None:
+        """Add the smallest and the largest timestamp of some records."""
         if last_ms >= 0:
             self.first_ms = first_ms if self.first_ms < 0 else min(self.first_ms, first_ms)
             self.last_ms = max(self.last_ms, last_ms)
 
     def merge(self, other: "HourStats") -> None:
-        """Add the other's."""
+        """Add another's sums."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.see_times(other.first_ms, other.last_ms)
+        self.add_times(other.first_ms, other.last_ms)
         for codec, stats in other.codecs.items():
             self.codec(codec).merge(stats)
         self.sizes.merge(other.sizes)
@@ -106,8 +106,8 @@ _COUNTS = (
 )
 
 
-def merged(parts: Iterable[HourStats]) -> HourStats:
-    """All of them in one."""
+def merge_hours(parts: Iterable[HourStats]) -> HourStats:
+    """Return the sum of all parts."""
     result = HourStats()
     for part in parts:
         result.merge(part)

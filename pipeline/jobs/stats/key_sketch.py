@@ -1,7 +1,7 @@
-"""About how many distinct keys there are: HyperLogLog with 2,048 registers, off by about 2 %.
+"""Estimates the number of distinct keys: HyperLogLog with 2,048 registers, off by about 2 %.
 
-Two sketches are merged by taking the larger of each register. A few keys are counted nearly
-exactly, by the registers that are still empty.
+Two sketches are merged by taking the larger of each register. If there are few keys, the number of
+empty registers gives a nearly exact count.
 
 Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm".
 """
@@ -18,7 +18,7 @@ from odradek.pipeline.decoding.varints import Bytes, Ints
 _BITS = 11
 _REGISTERS = 1 << _BITS
 _BIAS = 0.7213 / (1 + 1.079 / _REGISTERS)
-_LONG_BYTES = 512  # of a longer key each word would be a step for that key alone
+_LONG_BYTES = 512  # longer keys are hashed one by one, as each word here costs a step for all keys
 _WORD_BYTES = 8
 
 Hashes = npt.NDArray[np.uint64]
@@ -30,12 +30,12 @@ def _empty() -> Bytes:
 
 @dataclass(slots=True)
 class KeySketch:
-    """The keys that were seen."""
+    """A sketch of a set of keys."""
 
     registers: Bytes = field(default_factory=_empty)
 
     def add(self, hashes: Hashes) -> None:
-        """Keys by their hashes."""
+        """Add keys, by their hashes."""
         if not hashes.size:
             return
         register = (hashes >> np.uint64(64 - _BITS)).astype(np.int64)
@@ -45,12 +45,12 @@ class KeySketch:
         np.maximum.at(self.registers, register, rank)
 
     def merge(self, other: "KeySketch") -> None:
-        """All that the other has seen."""
+        """Add the keys of another sketch."""
         np.maximum(self.registers, other.registers, out=self.registers)
 
     @property
     def distinct(self) -> int:
-        """About how many keys differ."""
+        """The approximate number of distinct keys."""
         empty = int(np.count_nonzero(self.registers == 0))
         powers = np.exp2(-self.registers.astype(np.float64))
         estimate = _BIAS * _REGISTERS**2 / float(powers.sum())
@@ -60,7 +60,7 @@ class KeySketch:
 
 
 def hash_strings(data: bytes, at: Ints, size_bytes: Ints) -> Hashes:
-    """A hash of each string that lies there; of all at once, eight bytes at a time."""
+    """Return a hash of each string in `data`; of all at once, eight bytes at a time."""
     if len(data) < _WORD_BYTES:
         data = data.ljust(_WORD_BYTES, b"\0")
     words: Hashes = np.ndarray((len(data) - _WORD_BYTES + 1,), "<u8", data, strides=(1,))
@@ -71,7 +71,7 @@ def hash_strings(data: bytes, at: Ints, size_bytes: Ints) -> Hashes:
     while rows.size:
         position = at[rows] + taken
         left = size_bytes[rows] - taken
-        # A word that would reach behind the buffer is read in front of its end, and moved.
+        # A word that would reach beyond the buffer is read at its end instead, and shifted.
         start = np.minimum(position, words.size - 1)
         word: Hashes = words[start] >> ((position - start) * 8).astype(np.uint64)
         unused = (np.maximum(_WORD_BYTES - left, 0) * 8).astype(np.uint64)

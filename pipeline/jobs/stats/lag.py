@@ -1,4 +1,4 @@
-"""How far groups are behind: what they have committed, against the ends of partitions."""
+"""Computes the lag of groups: the ends of partitions minus the committed offsets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from odradek.pipeline.reading.partitions import TopicPartition
 from .group_log import Group, GroupLogState
 from .plan import PartitionExtent
 
-_NO_GROUP = "offsets only"  # nobody ever joined: an assign()ed consumer, or an administrator
+_NO_GROUP = "offsets only"  # no member ever joined: a consumer with assign(), or an admin client
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
     """One partition of a group.
 
-    `lag` is None where the partition is not there, or belongs to a later topic of that name.
-    `lost` records were deleted before the group came to read them; `lag` does not count them.
+    `lag` is None if the partition does not exist, or belongs to a later topic of that name.
+    `lost` records were deleted before the group read them; `lag` does not count them.
     """
 
     topic: str
@@ -32,7 +32,7 @@ class PartitionLag:
 
 @dataclass(slots=True)
 class GroupLag:
-    """A group with all that it has committed."""
+    """A group with its committed offsets."""
 
     group: str
     kind: str
@@ -42,25 +42,25 @@ class GroupLag:
 
     @property
     def lag(self) -> int:
-        """Of all partitions that are there."""
+        """The sum of all existing partitions."""
         return sum(each.lag or 0 for each in self.partitions)
 
     @property
     def lost(self) -> int:
-        """The same."""
+        """The sum of lost records."""
         return sum(each.lost for each in self.partitions)
 
     @property
     def last_commit_ms(self) -> int:
-        """-1 where none was made."""
+        """The time of the last commit; -1 if there is none."""
         return max((each.committed_ms for each in self.partitions), default=-1)
 
 
 def group_lags(
     states: Iterable[GroupLogState], extents: Iterable[PartitionExtent]
 ) -> list[GroupLag]:
-    """All groups, by their names; those without members and those without commits too."""
-    found = {each.partition: each for each in extents}
+    """Return all groups by name, including those without members and those without commits."""
+    extent_of = {each.partition: each for each in extents}
     groups: dict[str, GroupLag] = {}
     states = list(states)
     for state in states:
@@ -69,7 +69,8 @@ def group_lags(
     for state in states:
         for commit in state.commits:
             known = groups.setdefault(commit.group, GroupLag(*Group(commit.group, _NO_GROUP, 0)))
-            extent = _extent(found, TopicPartition(commit.topic, commit.partition), commit.topic_id)
+            partition = TopicPartition(commit.topic, commit.partition)
+            extent = _extent(extent_of, partition, commit.topic_id)
             start, end = extent.bounds if extent else (None, None)
             lost = max((start or 0) - commit.offset, 0)
             lag = None if end is None else max(end - max(commit.offset, start or 0), 0)
@@ -92,11 +93,11 @@ def group_lags(
 
 
 def _extent(
-    found: Mapping[TopicPartition, PartitionExtent],
+    extent_of: Mapping[TopicPartition, PartitionExtent],
     partition: TopicPartition,
     topic_id: bytes | None,
 ) -> PartitionExtent | None:
-    extent = found.get(partition)
+    extent = extent_of.get(partition)
     if extent is None or extent.problem:
         return None
     is_other = topic_id is not None and extent.topic_id not in (None, topic_id)

@@ -1,4 +1,4 @@
-"""Ranges of offsets for tasks: large partitions are cut, small ones share a task."""
+"""Divides partitions into tasks: large ones are split, small ones share a task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,18 @@ from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.segments import list_segments, open_segment
-from odradek.pipeline.reading.splits import split_or_whole
+from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
-from odradek.storage.files import Files
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
-_LARGEST_BYTES = 256 << 20
-_SMALLEST_BYTES = 16 << 20
+_MAX_TASK_BYTES = 256 << 20
+_MIN_TASK_BYTES = 16 << 20
 _TASKS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionExtent:
-    """A partition as it was found."""
+    """The offsets and size of a partition at the time of planning."""
 
     partition: TopicPartition
     bounds: OffsetBounds
@@ -28,52 +27,43 @@ class PartitionExtent:
     problem: str = ""
 
 
-def extents(
+def find_extents(
     directories: LogDirectories, partitions: Sequence[TopicPartition]
 ) -> list[PartitionExtent]:
-    """Offsets and sizes; partitions that have gone are left out. Raises OSError."""
-    found = []
+    """Return offsets and sizes; deleted partitions are left out. Raises OSError."""
+    extents = []
     for partition in partitions:
         try:
-            found.append(_extent(directories, partition))
+            extents.append(_extent(directories, partition))
         except FileNotFoundError:
             continue
         except CorruptRecordError as error:
-            nothing = OffsetBounds(0, 0)
-            found.append(PartitionExtent(partition, nothing, 0, None, str(error)))
-    return found
+            extents.append(PartitionExtent(partition, OffsetBounds(0, 0), 0, None, str(error)))
+    return extents
 
 
 def _extent(directories: LogDirectories, partition: TopicPartition) -> PartitionExtent:
     bounds = offset_bounds(directories, partition)
-    directory = directories.required(partition)
-    return PartitionExtent(
-        partition,
-        bounds,
-        _log_bytes(directories.files, directories, partition),
-        directories.topic_id(directory),
-    )
-
-
-def _log_bytes(files: Files, directories: LogDirectories, partition: TopicPartition) -> int:
-    segments = list_segments(files, directories.required(partition))
-    return sum(open_segment(files, segment).size_bytes for segment in segments)
+    files, directory = directories.files, directories.required(partition)
+    segments = [open_segment(files, segment) for segment in list_segments(files, directory)]
+    log_bytes = sum(segment.size_bytes for segment in segments)
+    return PartitionExtent(partition, bounds, log_bytes, directories.topic_id(directory))
 
 
 def scan_tasks(
-    directories: LogDirectories, found: Sequence[PartitionExtent], parallelism: int
+    directories: LogDirectories, extents: Sequence[PartitionExtent], parallelism: int
 ) -> list[list[OffsetRange]]:
-    """Ranges of about equal bytes per task. Raises OSError."""
-    total = sum(each.log_bytes for each in found)
+    """Return tasks of about equal bytes. Raises OSError."""
+    total = sum(each.log_bytes for each in extents)
     wanted_bytes = total // max(parallelism * _TASKS_PER_CORE, 1)
-    task_bytes = min(max(wanted_bytes, _SMALLEST_BYTES), _LARGEST_BYTES)
+    task_bytes = min(max(wanted_bytes, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
     tasks: list[list[OffsetRange]] = []
     filled = task_bytes
-    for each in found:
+    for each in extents:
         if each.bounds.start >= each.bounds.end:
             continue
         wanted = OffsetRange(each.partition, *each.bounds, topic_id=each.topic_id)
-        parts = split_or_whole(directories, wanted, task_bytes)
+        parts = split_if_readable(directories, wanted, task_bytes)
         for part in parts:
             if filled >= task_bytes:
                 tasks.append([])
@@ -83,9 +73,11 @@ def scan_tasks(
     return tasks
 
 
-def group_tasks(found: Sequence[PartitionExtent], parallelism: int) -> list[list[TopicPartition]]:
-    """The partitions of the groups' log, whole: their order counts. The largest come first."""
-    logs = [each for each in found if each.partition.topic == CONSUMER_OFFSETS_TOPIC]
+def group_log_tasks(
+    extents: Sequence[PartitionExtent], parallelism: int
+) -> list[list[TopicPartition]]:
+    """Return tasks of whole partitions of `__consumer_offsets`, as order matters; largest first."""
+    logs = [each for each in extents if each.partition.topic == CONSUMER_OFFSETS_TOPIC]
     logs = [each for each in logs if each.bounds.start < each.bounds.end]
     logs.sort(key=lambda each: -each.log_bytes)
     count = min(len(logs), parallelism * 2)

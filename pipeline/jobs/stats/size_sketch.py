@@ -1,7 +1,7 @@
-"""How sizes are distributed: counts of buckets that grow with the size, sixteen to a doubling.
+"""The distribution of sizes: a histogram whose buckets grow with the size, 16 per power of two.
 
-A quantile read from them is off by at most 3 % of itself, whatever the data; smallest, largest and
-sum are exact. Two sketches are merged by adding.
+A quantile of it has an error of at most 3 %, whatever the data. Smallest, largest and sum are
+exact. Two sketches are merged by adding the counts.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import numpy as np
 
 from odradek.pipeline.decoding.varints import Ints
 
-_STEPS = 16  # buckets per doubling; sizes below it have one each
+_STEPS = 16  # buckets per power of two; each size below it has its own bucket
 _STEP_BITS = 4
 _BUCKETS = (32 - _STEP_BITS) * _STEPS + _STEPS
 
@@ -31,7 +31,7 @@ class SizeSketch:
     counts: Ints = field(default_factory=_no_counts)
 
     def add(self, sizes: Ints) -> None:
-        """More sizes."""
+        """Add sizes."""
         if not sizes.size:
             return
         smallest = int(sizes.min())
@@ -42,7 +42,7 @@ class SizeSketch:
         self.counts += np.bincount(_bucket(sizes), minlength=_BUCKETS)
 
     def merge(self, other: "SizeSketch") -> None:
-        """All that the other has seen."""
+        """Add the sizes of another sketch."""
         if not other.count:
             return
         self.smallest = min(self.smallest, other.smallest) if self.count else other.smallest
@@ -53,11 +53,11 @@ class SizeSketch:
 
     @property
     def average(self) -> float:
-        """0 where nothing was seen."""
+        """The average; 0 if there is no size."""
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> int:
-        """The size that `share` of all do not exceed, about."""
+        """Return about the size that a share of all sizes, from 0 to 1, do not exceed."""
         if not self.count:
             return 0
         reached = np.cumsum(self.counts)
@@ -66,7 +66,7 @@ class SizeSketch:
         return int(min(max((low + high) // 2, self.smallest), self.largest))
 
     def doublings(self) -> list[tuple[int, int, int]]:
-        """From, to before, count: by powers of two, from the first that has one to the last."""
+        """Return (low, high, count): sizes in [low, high) by powers of two, without empty ends."""
         rows: list[tuple[int, int, int]] = []
         bounds = [0, 1, *(1 << bit for bit in range(1, 32))]
         starts = np.array([bucket_bounds(bucket)[0] for bucket in range(_BUCKETS)])
@@ -85,7 +85,7 @@ def _bucket(sizes: Ints) -> Ints:
 
 
 def bucket_bounds(bucket: int) -> tuple[int, int]:
-    """The smallest and the largest size in a bucket."""
+    """Return the smallest and the largest size in a bucket."""
     if bucket < 2 * _STEPS:
         return bucket, bucket
     shift, step = divmod(bucket, _STEPS)

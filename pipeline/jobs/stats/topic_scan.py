@@ -1,4 +1,4 @@
-"""A range of a partition, added up by hour. It is a decoder that makes sums and gives no rows."""
+"""Adds up a range of a partition by hour. The class is a decoder that yields no rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import pyarrow as pa
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.pipeline.decoding.decoded_records import DecodedRecords
 from odradek.pipeline.decoding.decoder import RecordDecoder
-from odradek.pipeline.decoding.old_messages import read_messages
+from odradek.pipeline.decoding.legacy_messages import read_messages
 from odradek.pipeline.decoding.varints import Bools, Ints
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
@@ -22,14 +22,14 @@ from odradek.protocol.compression import CompressionType
 from .hour_stats import HOUR_MS, CodecStats, HourStats
 from .key_sketch import hash_strings
 
-_EVERYTHING = ("key", "value", "timestamp")  # whatever is asked for of these, all fields are read
-_OLD_HEAD_BYTES = 34
+_ALL_FIELDS = ("key", "value", "timestamp")  # any one of these makes the decoder read all fields
+_LEGACY_HEADER_BYTES = 34
 _CODECS = {int(codec): codec.name.lower() for codec in CompressionType}
 
 
 @dataclass(slots=True)
 class RangeStats:
-    """What a task tells of one range. Hours are counted from 1970; -1: without a timestamp."""
+    """The sums of one range. Hours are counted from 1970; -1: without a timestamp."""
 
     partition: TopicPartition
     start: int
@@ -40,7 +40,7 @@ class RangeStats:
     problem: str = ""
 
     def hour(self, number: int) -> HourStats:
-        """The sums of an hour."""
+        """Return the sums of an hour."""
         return self.hours.setdefault(number, HourStats())
 
 
@@ -52,7 +52,7 @@ class ScanWork:
     verify_crc: bool = True
 
     def __call__(self, wanted: list[OffsetRange]) -> Iterator[RangeStats]:
-        """The sums of each range; where one cannot be read, of what was in front of that."""
+        """Yield the sums of each range; if it cannot be read to its end, those up to there."""
         directories = LogDirectories(self.log_directories)
         for each in wanted:
             scan = TopicScan(RangeStats(each.partition, each.start))
@@ -68,47 +68,47 @@ class ScanWork:
 
 
 class TopicScan:
-    """Adds up all batches of a range, control batches and aborted ones too."""
+    """Adds up all batches of a range, including control batches and aborted ones."""
 
-    of_data: ClassVar[bool] = False
+    only_data_batches: ClassVar[bool] = False
 
     def __init__(self, stats: RangeStats) -> None:
         self.stats = stats
-        self._decoder = RecordDecoder(stats.partition.topic, stats.partition.partition, _EVERYTHING)
+        self._decoder = RecordDecoder(stats.partition.topic, stats.partition.partition, _ALL_FIELDS)
 
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of magic 2: those that end in the range."""
+        """Add batches of magic 2 whose last offset is in the range."""
         ends_here = (table.last_offset >= start_offset) & (table.last_offset < end_offset)
         table = table.where(ends_here)
         self._add_batches(table)
         data = table.where(~table.is_control & (table.record_count > 0))
         order: list[tuple[Ints, Ints]] = []
         for codec in np.unique(data.compression_id).tolist():
-            of_codec = data.where(data.compression_id == codec)
-            for is_transactional in np.unique(of_codec.is_transactional).tolist():
-                rows = of_codec.where(of_codec.is_transactional == is_transactional)
+            with_codec = data.where(data.compression_id == codec)
+            for is_transactional in np.unique(with_codec.is_transactional).tolist():
+                rows = with_codec.where(with_codec.is_transactional == is_transactional)
                 for records in self._decoder.records(piece, rows):
                     order.append((records.offset, records.timestamp_ms))
                     self._add_records(records, codec, is_transactional=is_transactional)
-        self._see_order(order)
+        self._count_out_of_order(order)
         yield from ()
 
     def decode_messages(
         self, data: bytes, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
-        """Messages of magic 0 and 1; a wrapper is a batch."""
+        """Add messages of magic 0 and 1; a compressed wrapper counts as a batch."""
         position = 0
         while position < len(data):
             header = read_message_header(data, position)
-            behind = position + header.size_bytes
+            end = position + header.size_bytes
             if start_offset <= header.last_offset < end_offset:
-                self._add_message(data[position:behind], header.compression_id)
-            position = behind
+                self._add_message(data[position:end], header.compression_id)
+            position = end
         yield from ()
 
-    # --- batches, by their headers
+    # --- batches, from their headers
 
     def _add_batches(self, table: BatchTable) -> None:
         hour = _hours(table.max_timestamp)
@@ -120,13 +120,15 @@ class TopicScan:
             stats.batch_records.add(data.record_count)
             stats.batch_bytes.add(data.size_bytes)
             for codec in np.unique(rows.compression_id).tolist():
-                of_codec = rows.where(rows.compression_id == codec)
+                with_codec = rows.where(rows.compression_id == codec)
                 sums = stats.codec(_codec_name(codec))
-                sums.batches += of_codec.height
-                sums.stored_bytes += int(of_codec.size_bytes.sum())
-                unpacked = of_codec.is_control if not codec else np.zeros(of_codec.height, np.bool_)
+                sums.batches += with_codec.height
+                sums.stored_bytes += int(with_codec.size_bytes.sum())
+                unpacked = (
+                    with_codec.is_control if not codec else np.zeros(with_codec.height, np.bool_)
+                )
                 sums.raw_bytes += HEADER_BYTES * int((~unpacked).sum())
-                sums.raw_bytes += int(of_codec.size_bytes[unpacked].sum())
+                sums.raw_bytes += int(with_codec.size_bytes[unpacked].sum())
         self.stats.log_bytes += int(table.size_bytes.sum())
 
     def _add_message(self, message: bytes, codec: int) -> None:
@@ -140,8 +142,10 @@ class TopicScan:
         stats.batch_bytes.add(np.array([len(message)]))
         self.stats.log_bytes += len(message)
         for part in parts:
-            self._add_records(part, codec, is_transactional=False, head_bytes=_OLD_HEAD_BYTES)
-            self._see_order([(part.offset, part.timestamp_ms)])
+            self._add_records(
+                part, codec, is_transactional=False, header_bytes=_LEGACY_HEADER_BYTES
+            )
+            self._count_out_of_order([(part.offset, part.timestamp_ms)])
 
     # --- records
 
@@ -151,7 +155,7 @@ class TopicScan:
         codec: int,
         *,
         is_transactional: bool,
-        head_bytes: int = 0,
+        header_bytes: int = 0,
     ) -> None:
         hour = _hours(records.timestamp_ms)
         numbers = np.unique(hour).tolist()
@@ -160,10 +164,10 @@ class TopicScan:
             stats = self.stats.hour(number)
             _add_fields(stats, rows)
             stats.transactional_records += int(rows.offset.size) if is_transactional else 0
-            _add_encoded(stats.codec(_codec_name(codec)), rows, head_bytes)
+            _add_raw_size(stats.codec(_codec_name(codec)), rows, header_bytes)
 
-    def _see_order(self, parts: list[tuple[Ints, Ints]]) -> None:
-        """Count the records that are older than the one in front of them."""
+    def _count_out_of_order(self, parts: list[tuple[Ints, Ints]]) -> None:
+        """Count the records that are older than the one before them."""
         if not parts:
             return
         timestamp_ms = np.concatenate([times for _, times in parts])
@@ -192,19 +196,19 @@ def _add_fields(stats: HourStats, records: DecodedRecords) -> None:
     stats.untimed_records += int((records.timestamp_type < 0).sum())
     stats.key_bytes += int(key_bytes.sum())
     stats.value_bytes += int(value_bytes.sum())
-    stats.see_times(int(records.timestamp_ms.min()), int(records.timestamp_ms.max()))
+    stats.add_times(int(records.timestamp_ms.min()), int(records.timestamp_ms.max()))
     stats.sizes.add(key_bytes + value_bytes + header_bytes)
     keyed = np.flatnonzero(fields.key_bytes >= 0)
     stats.keys.add(hash_strings(records.data, fields.key_at[keyed], fields.key_bytes[keyed]))
 
 
-def _add_encoded(sums: CodecStats, records: DecodedRecords, head_bytes: int) -> None:
-    """How many bytes they take without compression; `head_bytes` for each besides."""
+def _add_raw_size(sums: CodecStats, records: DecodedRecords, header_bytes: int) -> None:
+    """Add the size without compression. `header_bytes` is that of a legacy message's header."""
     assert records.fields is not None
     sizes = records.fields.end - records.fields.begin
     lengths = 1 + sum((sizes >= 1 << bits).astype(np.int64) for bits in (6, 13, 20, 27))
     sums.records += int(sizes.size)
-    sums.raw_bytes += int((sizes + (head_bytes or lengths)).sum())
+    sums.raw_bytes += int((sizes + (header_bytes or lengths)).sum())
 
 
 def _hours(timestamp_ms: Ints) -> Ints:

@@ -1,17 +1,17 @@
-"""Is every byte of thousands of segments what was written? Segments are looked at side by side.
+"""Verifies the segments of log directories in parallel.
 
-    plan            lists the directories; groups segments into tasks of about equal bytes
-    segment_check   one segment, in a task: what is wrong in it, and its state at both edges
-    segment_walk    its batches as tables, however damaged it is
-    order, index_check, producers, transactions     what is looked at, batch table after batch table
-    partition_join  joins the segments of one partition at their edges
-    job             all of it; looks twice at whatever seems wrong
+    plan            lists the directories; divides the segments into tasks of about equal bytes
+    segment_check   runs in a task: checks one segment, returns its state at both ends
+    segment_walk    reads its batches as tables, even if it is damaged
+    offset_order, index_check, producers, transactions     the checks, one batch table at a time
+    partition_join  checks the segments of one partition against each other
+    job             runs all of it, and checks again what seems wrong
 
-A finding is a problem where no broker leaves such a thing behind, not even one that was killed, and
-a note otherwise. A broker may be at work: segments are rolled, deleted and replaced while they are
-read. So a finding counts when a second look, from a new listing on, finds it again.
+A finding is a problem if a correct broker cannot cause it, not even one that was killed. Otherwise
+it is a note. A broker may be running: segments are rolled, deleted and replaced while they are
+read. So a finding is reported only if a second pass, which lists the directory again, confirms it.
 
-Topics' settings do not lie in the directory. What offsets may be missing is told from what is seen:
-the cleaner notes how far it came, and leaves batches behind that span more offsets than they have
-records. Behind the last place where it is seen to have been, no offset may be missing.
+Topic configurations are not stored in the log directory. So whether offsets may be missing is
+inferred: the cleaner stores how far it has cleaned, and leaves batches that span more offsets than
+they have records. After the last place that the cleaner has reached, no offset may be missing.
 """

@@ -1,21 +1,20 @@
-"""What is found: problems, which no broker leaves behind, and notes, which are worth a look."""
+"""Findings: problems, which a correct broker does not cause, and notes, which it may cause."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-_TOLD = 5  # of one kind in one file; the rest is counted
+_MAX_LISTED = 5  # per kind and file; the others are counted
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Whether it makes the exit code 1."""
 
     PROBLEM = "problem"
     NOTE = "note"
 
 
 class Kind(StrEnum):
-    """What it is about."""
+    """What is wrong."""
 
     CHECKSUM = "checksum"
     STRUCTURE = "structure"
@@ -30,7 +29,7 @@ class Kind(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing that was found; `more` others of its kind in that file are not listed."""
+    """One finding; `more` others of its kind in its file are not listed."""
 
     severity: Severity
     kind: Kind
@@ -42,23 +41,16 @@ class Finding(NamedTuple):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What is the same when it is found again."""
+        """What two passes are compared by."""
         return self.severity, self.kind, self.path, self.what, self.position, self.offset
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    severity: Severity
-    kind: Kind
-    path: str
-
-
 class Findings:
-    """Gathers findings; of many of one kind in one file the first few."""
+    """Collects findings; keeps the first few of each severity and kind per file."""
 
     def __init__(self) -> None:
-        self._found: dict[_Place, list[Finding]] = {}
-        self._count: dict[_Place, int] = {}
+        self._listed: dict[tuple[Severity, Kind, str], list[Finding]] = {}
+        self._count: dict[tuple[Severity, Kind, str], int] = {}
 
     def problem(
         self,
@@ -69,25 +61,25 @@ class Findings:
         position: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """What makes the exit code 1."""
+        """Add a problem."""
         self.add(Finding(Severity.PROBLEM, kind, path, what, position, offset))
 
     def note(self, kind: Kind, path: str, what: str, *, offset: int | None = None) -> None:
-        """What does not."""
+        """Add a note."""
         self.add(Finding(Severity.NOTE, kind, path, what, None, offset))
 
     def add(self, finding: Finding) -> None:
-        """One, with all that stand behind it."""
-        place = _Place(finding.severity, finding.kind, finding.path)
-        self._count[place] = self._count.get(place, 0) + 1 + finding.more
-        told = self._found.setdefault(place, [])
-        if len(told) < _TOLD:
-            told.append(finding._replace(more=0))
+        """Add a finding, and count the others that it stands for."""
+        key = finding.severity, finding.kind, finding.path
+        self._count[key] = self._count.get(key, 0) + 1 + finding.more
+        listed = self._listed.setdefault(key, [])
+        if len(listed) < _MAX_LISTED:
+            listed.append(finding._replace(more=0))
 
     def all(self) -> list[Finding]:
-        """In the order in which their places were met."""
+        """Return the listed findings; the last of each kind and file counts the unlisted ones."""
         result: list[Finding] = []
-        for place, told in self._found.items():
-            more = self._count[place] - len(told)
-            result += [*told[:-1], told[-1]._replace(more=more)]
+        for key, listed in self._listed.items():
+            more = self._count[key] - len(listed)
+            result += [*listed[:-1], listed[-1]._replace(more=more)]
         return result

@@ -1,13 +1,12 @@
-"""Looks at all partitions, and again at those in which something was found."""
+"""Checks all partitions, and checks those with findings again."""
 
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
-from odradek.pipeline.jobs.told import QUIET, Told
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.checkpoints import TopicPartition
@@ -19,32 +18,29 @@ from .plan import (
     LogRoot,
     PartitionListing,
     cleaned_offsets,
+    divide_into_tasks,
     list_partition,
     list_root,
-    note_root_strays,
-    tasks_of,
+    note_unknown_files,
 )
 from .segment_check import SegmentResult, SegmentWork, check_segments
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_LOOKS = 6  # the later ones read only what has changed, and what seems wrong
-_Key = tuple[Path, int]
+_MAX_PASSES = 6  # after the first, only what has changed or has findings is read
+_SegmentKey = tuple[Path, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySettings:
-    """What is to be looked at; `deep`: every record, not only the headers and checksums."""
+    """What to check; `deep`: each record, and not only headers and checksums."""
 
     log_directories: Sequence[Path]
-    topics: TopicChoice | None = None  # None: all that is there, the metadata log too
+    topics: TopicChoice | None = None  # None: all, including the metadata log
     deep: bool = False
 
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What was found. `unsettled` partitions went on changing: nothing sure was found in them."""
+    """The result. Partitions in `unsettled` changed in each pass, so no finding was confirmed."""
 
     partitions: list[PartitionVerdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -53,47 +49,40 @@ class VerifyReport:
 
     @property
     def problems(self) -> int:
-        """How many, with those that are not listed."""
+        """The number of problems, listed or not."""
         return self._count(Severity.PROBLEM)
 
     @property
     def notes(self) -> int:
-        """The same."""
+        """The number of notes, listed or not."""
         return self._count(Severity.NOTE)
 
     def _count(self, severity: Severity) -> int:
         return sum(1 + each.more for each in self.findings if each.severity is severity)
 
 
-def verify(spark: "SparkSession", settings: VerifySettings, told: Told = QUIET) -> VerifyReport:
-    """Look at all segments. Raises JobError, OSError."""
-    from odradek.pipeline.jobs.spark_tasks import (
-        SparkTasks,  # here, for pyspark need not be there for the rest
-    )
-
-    return run_verify(SparkTasks(spark), settings, told)
-
-
 def plan_verify(settings: VerifySettings) -> list[PartitionListing]:
-    """What would be looked at. Raises JobError, OSError."""
+    """Return what would be checked. Raises JobError, OSError."""
     run = _Run(settings, Files())
     return list(run.listings(None).values())
 
 
-def run_verify(runner: TaskRunner, settings: VerifySettings, told: Told = QUIET) -> VerifyReport:
-    """The same by any runner. Raises JobError, OSError."""
+def run_verify(
+    runner: TaskRunner, settings: VerifySettings, progress: Progress = NO_PROGRESS
+) -> VerifyReport:
+    """Check all segments. Raises JobError, OSError."""
     run = _Run(settings, Files())
     report = VerifyReport()
     verdicts: dict[_Partition, PartitionVerdict] = {}
     unsure: set[_Partition] | None = None
-    for look in range(_LOOKS):
-        seen = run.look(runner, unsure, told)
+    for number in range(_MAX_PASSES):
+        new = run.run_pass(runner, unsure, progress)
         unsure = {
             key
-            for key, verdict in seen.items()
-            if not _is_sure(verdict, verdicts.get(key) if look else None)
+            for key, verdict in new.items()
+            if not _is_sure(verdict, verdicts.get(key) if number else None)
         }
-        verdicts |= seen
+        verdicts |= new
         if not unsure:
             break
     report.is_running = any(root.is_running for root in run.roots)
@@ -112,7 +101,7 @@ _Partition = tuple[Path, TopicPartition]
 
 
 def _is_sure(verdict: PartitionVerdict, before: PartitionVerdict | None) -> bool:
-    """Whether nothing was found, or was found before; what was not found again is left out."""
+    """Whether there is no finding, or one that two passes made; drops those that one pass made."""
     if not verdict.findings:
         return True
     if before is None:
@@ -130,7 +119,7 @@ class _Run:
         self._files = files
         self.roots = self._list_roots()
         self.root_findings = Findings()
-        self._known: dict[_Key, SegmentResult] = {}
+        self._known: dict[_SegmentKey, SegmentResult] = {}
 
     def _list_roots(self) -> list[LogRoot]:
         settings = self._settings
@@ -141,7 +130,7 @@ class _Run:
         return [list_root(self._files, path, chosen) for path in settings.log_directories]
 
     def listings(self, wanted: set[_Partition] | None) -> dict[_Partition, PartitionListing]:
-        """Of these partitions, or of all; those that have gone are left out."""
+        """List these partitions, or all. Deleted ones are left out."""
         found: dict[_Partition, PartitionListing] = {}
         for root in self.roots:
             for partition in root.partitions:
@@ -153,10 +142,10 @@ class _Run:
                     found[key] = listing
         return found
 
-    def look(
-        self, runner: TaskRunner, wanted: set[_Partition] | None, told: Told
+    def run_pass(
+        self, runner: TaskRunner, wanted: set[_Partition] | None, progress: Progress
     ) -> dict[_Partition, PartitionVerdict]:
-        """One look; what was found sound and has not changed since is not read again."""
+        """Check these partitions, or all; do not read unchanged segments without findings again."""
         if wanted is not None:
             self.roots = self._list_roots()
         listings = self.listings(wanted)
@@ -166,11 +155,11 @@ class _Run:
             for work in listing.segments
             if not self._is_known(work)
         ]
-        self._check(runner, works, "verify" if wanted is None else "look again", told)
+        self._check(runner, works, "verify" if wanted is None else "verify again", progress)
         self.root_findings = Findings()
         if self._settings.topics is None:
             for root in self.roots:
-                note_root_strays(self._files, root.path, self.root_findings)
+                note_unknown_files(self._files, root.path, self.root_findings)
         cleaned = {
             root.path: cleaned_offsets(self._files, root.path, self.root_findings)
             for root in self.roots
@@ -181,7 +170,7 @@ class _Run:
             offset = cleaned[key[0]].get(listing.partition, 0)
             verdicts[key] = join_segments(listing, results, offset)
         for key in (wanted or set()) - verdicts.keys():
-            verdicts[key] = PartitionVerdict(key[1], [])  # deleted in the meantime
+            verdicts[key] = PartitionVerdict(key[1], [])  # deleted since the first pass
         return verdicts
 
     def _is_known(self, work: SegmentWork) -> bool:
@@ -189,14 +178,14 @@ class _Run:
         return known is not None and not known.findings and known.work == work
 
     def _check(
-        self, runner: TaskRunner, works: list[SegmentWork], description: str, told: Told
+        self, runner: TaskRunner, works: list[SegmentWork], description: str, progress: Progress
     ) -> None:
         if not works:
             return
-        tasks = tasks_of(works, runner.parallelism)
-        told.total(description, len(works))
-        with closing(runner.run(check_segments, tasks, description)) as found:
-            for _, results in found:
+        tasks = divide_into_tasks(works, runner.parallelism)
+        progress.total(description, len(works))
+        with closing(runner.run(check_segments, tasks, description)) as results_by_task:
+            for _, results in results_by_task:
                 for result in results:
                     self._known[result.work.directory, result.work.base_offset] = result
-                told.done(len(results))
+                progress.done(len(results))

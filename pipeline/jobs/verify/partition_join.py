@@ -1,4 +1,4 @@
-"""The segments of one partition, joined: what none of them can tell alone."""
+"""Checks the segments of one partition against each other."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import FileKind, segment_file
 
 from .findings import Finding, Findings, Kind
-from .order import Gap
+from .offset_order import Gap
 from .plan import PartitionListing
 from .producers import Producers
-from .segment_check import SegmentResult, tell_misstep
+from .segment_check import SegmentResult, add_violation
 from .transactions import OpenTransactions
 
 
 @dataclass(slots=True)
 class PartitionVerdict:
-    """What is known of a partition when all its segments were looked at."""
+    """The result for one partition."""
 
     partition: TopicPartition
     findings: list[Finding]
@@ -33,7 +33,7 @@ class PartitionVerdict:
 def join_segments(
     listing: PartitionListing, results: list[SegmentResult], cleaner_offset: int
 ) -> PartitionVerdict:
-    """`results` by their offsets; `cleaner_offset`: how far the cleaner has noted to have come."""
+    """Join `results`, in order of offset; `cleaner_offset` is the cleaner's checkpoint."""
     return _Join(listing, results, cleaner_offset).run()
 
 
@@ -43,16 +43,16 @@ class _Join:
     ) -> None:
         self._listing = listing
         self._results = results
-        traces = [each.next_offset for each in results if each.was_cleaned]
-        # The cleaner begins at the log's start: in front of where it has been, it has been too.
-        self._cleaned_to = max([cleaner_offset, *traces])
+        cleaned_ends = [each.next_offset for each in results if each.was_cleaned]
+        # The cleaner begins at the log's start, so it has cleaned everything before these offsets.
+        self._cleaned_to = max([cleaner_offset, *cleaned_ends])
         self._findings = Findings()
         self._producers = Producers()
         self._transactions = OpenTransactions()
         self._verdict = PartitionVerdict(listing.partition, [], cleaned_to=self._cleaned_to)
         self._expected: int | None = None
         self._epoch = -1
-        self._holes: list[tuple[int, int]] = []  # first offset, and the one behind
+        self._missing: list[tuple[int, int]] = []  # [first, end) of missing or unreadable batches
 
     def run(self) -> PartitionVerdict:
         for finding in self._listing.findings.all():
@@ -60,7 +60,7 @@ class _Join:
         for result in self._results:
             if result.is_gone:
                 self._expected = None
-                self._holes.append((result.work.base_offset, result.work.base_offset + 1))
+                self._missing.append((result.work.base_offset, result.work.base_offset + 1))
             else:
                 self._add(result)
         self._verdict.producers = len(self._producers.edges)
@@ -77,68 +77,68 @@ class _Join:
         for finding in result.findings:
             self._findings.add(finding)
         is_cleaned = result.work.base_offset < self._cleaned_to
-        self._see_beginning(result, is_cleaned=is_cleaned)
-        self._see_gaps(result, is_cleaned=is_cleaned)
-        self._see_producers(result, is_cleaned=is_cleaned)
-        self._see_transactions(result)
-        self._see_epochs(result)
+        self._check_beginning(result, is_cleaned=is_cleaned)
+        self._add_gaps(result, is_cleaned=is_cleaned)
+        self._check_producers(result, is_cleaned=is_cleaned)
+        self._check_transactions(result)
+        self._check_epochs(result)
 
-    def _see_beginning(self, result: SegmentResult, *, is_cleaned: bool) -> None:
+    def _check_beginning(self, result: SegmentResult, *, is_cleaned: bool) -> None:
         base, expected = result.work.base_offset, self._expected
         path = str(result.work.path)
         if expected is not None and base < expected:
-            what = f"it begins before the end of the segment before it, {expected}"
+            what = f"the segment begins before the end of the previous one, {expected}"
             self._findings.problem(Kind.ORDER, path, what, offset=base)
         elif expected is not None and base > expected:
-            self._gap(Gap(expected, base, 0), path, is_cleaned=is_cleaned)
+            self._add_gap(Gap(expected, base, 0), path, is_cleaned=is_cleaned)
         self._expected = result.next_offset if result.knows_end else None
         if result.has_broken:
-            self._holes.append((base, max(result.next_offset, base) + 1))
+            self._missing.append((base, max(result.next_offset, base) + 1))
 
-    def _see_gaps(self, result: SegmentResult, *, is_cleaned: bool) -> None:
+    def _add_gaps(self, result: SegmentResult, *, is_cleaned: bool) -> None:
         if is_cleaned:
             self._verdict.cleaned_gaps += result.gap_count
             self._verdict.cleaned_offsets += result.missing_offsets
             return
         path = str(result.work.path)
         for gap in result.gaps:
-            self._gap(gap, path, is_cleaned=False)
+            self._add_gap(gap, path, is_cleaned=False)
 
-    def _gap(self, gap: Gap, path: str, *, is_cleaned: bool) -> None:
-        self._holes.append((gap.first, gap.behind))
+    def _add_gap(self, gap: Gap, path: str, *, is_cleaned: bool) -> None:
+        self._missing.append((gap.first, gap.end))
         if is_cleaned:
             self._verdict.cleaned_gaps += 1
-            self._verdict.cleaned_offsets += gap.behind - gap.first
+            self._verdict.cleaned_offsets += gap.end - gap.first
             return
         what = (
-            f"offsets {gap.first} to {gap.behind - 1} are missing, "
-            "and nothing tells that the cleaner was there"
+            f"offsets {gap.first} to {gap.end - 1} are missing, "
+            "and there is no sign that the cleaner removed them"
         )
         self._findings.problem(Kind.GAP, path, what, position=gap.position, offset=gap.first)
 
-    def _see_producers(self, result: SegmentResult, *, is_cleaned: bool) -> None:
+    def _check_producers(self, result: SegmentResult, *, is_cleaned: bool) -> None:
         path = str(result.work.path)
-        for misstep in [*self._producers.join(result.producers), *result.skips]:
-            if not misstep.skips or not (
-                is_cleaned or self._is_in_hole(misstep.since, misstep.offset)
+        for violation in [*self._producers.join(result.producers), *result.sequence_gaps]:
+            if not violation.is_gap or not (
+                is_cleaned or self._has_missing(violation.since, violation.offset)
             ):
-                tell_misstep(misstep, path, self._findings)
+                add_violation(violation, path, self._findings)
 
-    def _is_in_hole(self, since: int, offset: int) -> bool:
-        """Whether batches are known to be missing in between."""
-        return any(first < offset and behind > since for first, behind in self._holes)
+    def _has_missing(self, since: int, offset: int) -> bool:
+        """Whether batches between these offsets are known to be missing."""
+        return any(first < offset and end > since for first, end in self._missing)
 
-    def _see_transactions(self, result: SegmentResult) -> None:
+    def _check_transactions(self, result: SegmentResult) -> None:
         name = segment_file(result.work.base_offset, FileKind.TXN_INDEX)
         path = str(result.work.directory / name)
-        for untold in self._transactions.join(result.transactions):
-            if not self._is_in_hole(untold.first_offset, untold.last_offset):
-                what, offset = untold.what, untold.last_offset
+        for entry in self._transactions.join(result.transactions):
+            if not self._has_missing(entry.first_offset, entry.last_offset):
+                what, offset = entry.what, entry.last_offset
                 self._findings.problem(Kind.TRANSACTION, path, what, offset=offset)
 
-    def _see_epochs(self, result: SegmentResult) -> None:
+    def _check_epochs(self, result: SegmentResult) -> None:
         first, last = result.leader_epochs
         if 0 <= first < self._epoch:
-            what = f"leader epoch {first} behind {self._epoch}"
+            what = f"leader epoch {first} follows {self._epoch}"
             self._findings.problem(Kind.ORDER, str(result.work.path), what)
         self._epoch = max(self._epoch, last)

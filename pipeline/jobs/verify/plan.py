@@ -1,4 +1,4 @@
-"""What lies in the log directories: segments to be looked at, and files that belong to nothing."""
+"""Lists log directories: the segments to check, and files that do not belong to a broker."""
 
 import heapq
 from collections.abc import Collection, Iterable, Sequence
@@ -28,10 +28,10 @@ from odradek.storage.filenames import (
 from odradek.storage.files import TEMPORARY_SUFFIX, Files
 
 from .findings import Findings, Kind
-from .segment_check import SegmentWork, Stamp
+from .segment_check import FileVersion, SegmentWork
 
-_OF_NO_SEGMENT = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE})
-_STAMPED = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
+_PARTITION_FILES = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE})
+_SEGMENT_FILES = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
 _TASKS_PER_CORE = 4
 _SMALLEST_TASK_BYTES = 32 << 20
 
@@ -48,7 +48,7 @@ class LogRoot:
 
 @dataclass(slots=True)
 class PartitionListing:
-    """One partition's directory as it was when it was listed."""
+    """The directory of one partition, at the time it was listed."""
 
     partition: TopicPartition
     directory: Path
@@ -57,7 +57,7 @@ class PartitionListing:
 
 
 def list_root(files: Files, path: Path, chosen: Collection[str] | None = None) -> LogRoot:
-    """The partitions in a log directory, or those of some topics. Raises OSError."""
+    """Return the partitions in a log directory, of all or some topics. Raises OSError."""
     partitions = []
     names = files.list_directory(path)
     for name in names:
@@ -73,13 +73,13 @@ def list_root(files: Files, path: Path, chosen: Collection[str] | None = None) -
     return LogRoot(path, is_running, stopped_cleanly, tuple(sorted(partitions)))
 
 
-def note_root_strays(files: Files, root: Path, findings: Findings) -> None:
-    """What lies in a log directory and is no broker's. Raises OSError."""
+def note_unknown_files(files: Files, root: Path, findings: Findings) -> None:
+    """Note what is in a log directory and is not a broker's. Raises OSError."""
     for name in files.list_directory(root):
         path = root / name
         if not files.is_directory(path):
             if name not in ROOT_FILES and not name.endswith(TEMPORARY_SUFFIX):
-                findings.note(Kind.FILE, str(path), "a file that no broker knows")
+                findings.note(Kind.FILE, str(path), "not a file of a broker")
             continue
         try:
             state = parse_partition_directory(name).state
@@ -88,16 +88,16 @@ def note_root_strays(files: Files, root: Path, findings: Findings) -> None:
                 findings.problem(Kind.FILE, str(path), str(error))
             continue
         if state is DirectoryState.STRAY:
-            findings.note(Kind.FILE, str(path), "a log that no topic owned")
+            findings.note(Kind.FILE, str(path), "a stray log, which belongs to no topic")
 
 
 def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicPartition, int]:
-    """How far the cleaner has noted to have come. What cannot be read is a finding, and nothing."""
+    """Return the cleaner's checkpoint; add a note and return nothing if it cannot be read."""
     path = root / CLEANER_OFFSET_CHECKPOINT
     try:
         return read_offsets(files, path)
     except (CheckpointError, OSError) as error:
-        what = f"it cannot be read, gaps are judged by what batches tell: {error}"
+        what = f"cannot be read, so gaps are judged by the batches alone: {error}"
         findings.note(Kind.FILE, str(path), what)
         return {}
 
@@ -105,27 +105,27 @@ def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicP
 def list_partition(
     files: Files, root: LogRoot, partition: TopicPartition, *, deep: bool
 ) -> PartitionListing | None:
-    """None where it is not there any more."""
+    """Return None if the directory no longer exists."""
     directory = root.path / f"{partition[0]}-{partition[1]}"
     try:
         names = files.list_directory(directory)
     except FileNotFoundError:
         return None
-    parsed = [found for found in map(parse_segment_file, names) if found is not None]
+    parsed = [name for name in map(parse_segment_file, names) if name is not None]
     live = [name for name in parsed if name.state is FileState.LIVE]
     bases = sorted(name.offset for name in live if name.kind is FileKind.LOG)
     listing = PartitionListing(partition, directory, [])
     snapshots = sorted(each.offset for each in live if each.kind is FileKind.PRODUCER_SNAPSHOT)
     for base in bases:
         is_last = base == bases[-1]
-        stamp = _stamp(directory, base)
-        if stamp[0] is None:
+        versions = tuple(_version(directory / segment_file(base, kind)) for kind in _SEGMENT_FILES)
+        if versions[0] is None:
             continue
         work = SegmentWork(
             directory=directory,
             base_offset=base,
-            size_bytes=stamp[0][1],
-            stamp=stamp,
+            size_bytes=versions[0].size_bytes,
+            versions=versions,
             in_use=is_last and not root.stopped_cleanly,
             snapshots=tuple(
                 each for each in snapshots if each == base or (is_last and each not in bases)
@@ -134,25 +134,21 @@ def list_partition(
         )
         listing.segments.append(work)
     if not bases:
-        listing.findings.note(Kind.FILE, str(directory), "there is no segment in it")
-    _note_strays(listing, names, parsed, set(bases), is_running=root.is_running)
+        listing.findings.note(Kind.FILE, str(directory), "contains no segment")
+    _note_other_files(listing, names, parsed, set(bases), is_running=root.is_running)
     _note_snapshots(listing, snapshots, set(bases))
     return listing
 
 
-def _stamp(directory: Path, base: int) -> Stamp:
-    return tuple(_stamp_of(directory / segment_file(base, kind)) for kind in _STAMPED)
-
-
-def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+def _version(path: Path) -> FileVersion | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return FileVersion(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _note_strays(
+def _note_other_files(
     listing: PartitionListing,
     names: Iterable[str],
     parsed: Iterable[SegmentFileName],
@@ -166,18 +162,20 @@ def _note_strays(
             if each.kind not in (FileKind.LOG, FileKind.PRODUCER_SNAPSHOT) and (
                 each.offset not in bases
             ):
-                listing.findings.note(Kind.FILE, path, "a file of no segment")
+                listing.findings.note(Kind.FILE, path, "belongs to no segment")
         elif not is_running:
-            listing.findings.note(Kind.FILE, path, "left behind; the next start tidies it up")
+            listing.findings.note(
+                Kind.FILE, path, "unfinished; the next start of the broker removes it"
+            )
     for name in names:
         if not _is_known(name):
             path = str(listing.directory / name)
-            listing.findings.note(Kind.FILE, path, "a file that no broker knows")
+            listing.findings.note(Kind.FILE, path, "not a file of a broker")
 
 
 def _is_known(name: str) -> bool:
     return (
-        name in _OF_NO_SEGMENT
+        name in _PARTITION_FILES
         or name.endswith(TEMPORARY_SUFFIX)
         or parse_segment_file(name) is not None
         or parse_metadata_snapshot_file(name) is not None
@@ -190,20 +188,20 @@ def _note_snapshots(listing: PartitionListing, snapshots: list[int], bases: set[
         if offset not in bases:
             name = segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
             path = str(listing.directory / name)
-            listing.findings.note(Kind.FILE, path, "a producer snapshot of no segment")
+            listing.findings.note(Kind.FILE, path, "a producer snapshot that belongs to no segment")
 
 
-def tasks_of(works: Sequence[SegmentWork], parallelism: int) -> list[list[SegmentWork]]:
-    """The segments in groups of about equal bytes: several per core, none too small for a task."""
+def divide_into_tasks(works: Sequence[SegmentWork], parallelism: int) -> list[list[SegmentWork]]:
+    """Return tasks of about equal bytes: several per core, but none too small."""
     if not works:
         return []
     total = sum(work.size_bytes for work in works)
     most = max(1, -(-total // _SMALLEST_TASK_BYTES))
     count = min(len(works), parallelism * _TASKS_PER_CORE, most)
-    groups: list[list[SegmentWork]] = [[] for _ in range(count)]
+    tasks: list[list[SegmentWork]] = [[] for _ in range(count)]
     loads = [(0, 0, number) for number in range(count)]
     for work in sorted(works, key=lambda each: -each.size_bytes):
         load, segments, number = heapq.heappop(loads)
-        groups[number].append(work)
+        tasks[number].append(work)
         heapq.heappush(loads, (load + work.size_bytes, segments + 1, number))
-    return groups
+    return tasks

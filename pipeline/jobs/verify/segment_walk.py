@@ -1,8 +1,8 @@
-"""The batches of a segment as tables, however damaged it is.
+"""Reads the batches of a segment as tables, even if it is damaged.
 
-As long as batches are sound, the headers of a whole piece are read at once. Where that does not go
-on (a message of magic 0 or 1, an impossible header, a batch larger than a piece), storage's walker
-goes from batch to batch: it knows what is wrong, and where the next one begins.
+As long as batches are sound, the headers of a whole piece are read at once. If that fails (a
+message of magic 0 or 1, an impossible header, a batch larger than a piece), storage's scanner reads
+one batch at a time. It reports what is wrong, and finds where the next batch begins.
 """
 
 from collections.abc import Iterator
@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 
 from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
-from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.pipeline.decoding.varints import Ints
+from odradek.pipeline.reading.pieces import checksums_match
 from odradek.protocol.any_batch import read_message_header
 from odradek.protocol.batch_header import (
-    CHECKED_POSITION,
     HEADER_BYTES,
     MAGIC_POSITION,
     MAGIC_V2,
@@ -30,15 +29,15 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from .findings import Findings, Kind
 
 _PIECE_BYTES = 8 << 20
-_SINGLES = 4096  # messages of magic 0 and 1 at a time
+_MAX_SINGLES = 4096  # per piece
 _NOT_CHECKSUMMED = "the batch is not what was checksummed"
 
 
 class WalkedPiece(NamedTuple):
-    """Sound batches that follow each other, but for broken ones between them.
+    """Sound batches in order of position. Broken batches between them are left out.
 
-    Table positions are bytes of the file; `data`, if it is there, begins at byte `data_at` of it.
-    Of messages of magic 0 and 1 a row is what any_batch.py makes of them.
+    Positions in the table are bytes of the file. `data` may be empty; else it begins at byte
+    `data_at`. A message of magic 0 or 1 has the row that any_batch.py makes of its header.
     """
 
     table: BatchTable
@@ -48,12 +47,12 @@ class WalkedPiece(NamedTuple):
 
     @property
     def relative_table(self) -> BatchTable:
-        """The same rows with positions in `data`."""
+        """The table with positions in `data`."""
         return replace(self.table, position=self.table.position - self.data_at)
 
 
 class SegmentWalk:
-    """One walk over the first `size_bytes` of a segment's file. Tells of the broken batches."""
+    """Walks a segment's first `size_bytes` once, and adds findings for broken batches."""
 
     def __init__(self, files: Files, file: OpenFile, size_bytes: int, findings: Findings) -> None:
         self._files = files
@@ -61,16 +60,16 @@ class SegmentWalk:
         self._size_bytes = size_bytes
         self._findings = findings
         self._path = str(file.path)
-        self.broken: list[int] = []  # where broken batches begin, ascending
-        self.end = 0  # where the walk has come to
-        self.lost: str | None = None  # why nothing tells where the next batch begins
-        self._careful_until = 0
+        self.broken: list[int] = []  # positions of broken batches, ascending
+        self.end = 0  # the position up to which the file was walked
+        self.stopped_by: str | None = None  # the reason why the next batch cannot be found
+        self._one_by_one_until = 0
 
     def pieces(self) -> Iterator[WalkedPiece]:
-        """All pieces. Raises OSError."""
-        while self.lost is None and self._size_bytes - self.end > MAGIC_POSITION:
+        """Yield all pieces. Raises OSError."""
+        while self.stopped_by is None and self._size_bytes - self.end > MAGIC_POSITION:
             before = self.end
-            piece = self._batches() or self._singles()
+            piece = self._many_batches() or self._single_batches()
             if piece is not None and piece.table.height:
                 yield piece
             if self.end == before:
@@ -78,76 +77,68 @@ class SegmentWalk:
 
     # --- many batches at once
 
-    def _batches(self) -> WalkedPiece | None:
+    def _many_batches(self) -> WalkedPiece | None:
         at = self.end
-        if at < self._careful_until:
+        if at < self._one_by_one_until:
             return None
         data = self._files.pread(self._file, min(_PIECE_BYTES, self._size_bytes - at), at)
         try:
-            positions, behind = find_batches(data)
+            positions, end = find_batches(data)
             table = read_table(np.frombuffer(data, np.uint8), positions) if positions.size else None
         except CorruptRecordError:
-            self._careful_until = at + len(data)
+            self._one_by_one_until = at + len(data)
             return None
         if table is None:
             return None
-        sound = _checksums(data, table)
-        for row in np.flatnonzero(~sound).tolist():
-            self._tell(at + int(table.position[row]), int(table.base_offset[row]), _NOT_CHECKSUMMED)
-        self.end = at + behind
-        table = table.where(sound)
+        valid = checksums_match(data, table)
+        for row in np.flatnonzero(~valid).tolist():
+            position, offset = at + int(table.position[row]), int(table.base_offset[row])
+            self._add_broken(position, offset, _NOT_CHECKSUMMED)
+        self.end = at + end
+        table = table.where(valid)
         moved = replace(table, position=table.position + at)
         return WalkedPiece(moved, is_messages=False, data=data, data_at=at)
 
-    # --- one after the other
+    # --- one batch at a time
 
-    def _singles(self) -> WalkedPiece | None:
+    def _single_batches(self) -> WalkedPiece | None:
         headers: list[tuple[int, BatchHeader]] = []
         taken = 0
-        of_messages = False
+        is_messages = False
         try:
             for raw in scan_raw(self._files, self._file, self.end, self._size_bytes):
-                if taken and (taken == _SINGLES or self._ends_run(raw, of_messages=of_messages)):
+                ends = self._ends_piece(raw, is_messages=is_messages)
+                if taken and (taken == _MAX_SINGLES or ends):
                     break
-                of_messages = raw.is_message
+                is_messages = raw.is_message
                 taken += 1
                 if self._is_sound(raw):
                     headers.append((raw.position, _header_of(raw)))
                 self.end = raw.position + raw.size_bytes
         except UnreadableError as error:
-            self.lost = str(error)
+            self.stopped_by = str(error)
         if not headers:
             return None
-        return WalkedPiece(_table_of(headers), of_messages, data=b"", data_at=0)
+        return WalkedPiece(_table_of(headers), is_messages, data=b"", data_at=0)
 
-    def _ends_run(self, raw: RawBatch, *, of_messages: bool) -> bool:
-        if raw.is_message is not of_messages:
+    def _ends_piece(self, raw: RawBatch, *, is_messages: bool) -> bool:
+        if raw.is_message is not is_messages:
             return True
         is_small = raw.magic == MAGIC_V2 and raw.size_bytes <= _PIECE_BYTES
-        return is_small and raw.position >= self._careful_until
+        return is_small and raw.position >= self._one_by_one_until
 
     def _is_sound(self, raw: RawBatch) -> bool:
         why = raw.fault()
         if why is None and not raw.is_message and raw.header.record_count < 0:
             why = f"it has {raw.header.record_count} records"
         if why is not None:
-            self._tell(raw.position, raw.offset, why)
+            self._add_broken(raw.position, raw.offset, why)
         return why is None
 
-    def _tell(self, position: int, offset: int, why: str) -> None:
+    def _add_broken(self, position: int, offset: int, why: str) -> None:
         self.broken.append(position)
         kind = Kind.CHECKSUM if "checksummed" in why else Kind.STRUCTURE
         self._findings.problem(kind, self._path, why, position=position, offset=offset)
-
-
-def _checksums(data: bytes, table: BatchTable) -> Bools:
-    view = memoryview(data)
-    rows = zip(table.position.tolist(), table.size_bytes.tolist(), table.crc.tolist(), strict=True)
-    return np.fromiter(
-        (crc32c(view[at + CHECKED_POSITION : at + size]) == crc for at, size, crc in rows),
-        np.bool_,
-        table.height,
-    )
 
 
 def _header_of(raw: RawBatch) -> BatchHeader:
@@ -176,7 +167,7 @@ def _table_of(headers: list[tuple[int, BatchHeader]]) -> BatchTable:
 
 
 def batch_bytes(piece: WalkedPiece, row: int, files: Files, file: OpenFile) -> bytes:
-    """All bytes of one batch of a piece."""
+    """Return all bytes of one batch of a piece."""
     position, size = int(piece.table.position[row]), int(piece.table.size_bytes[row])
     at = position - piece.data_at
     if piece.data and at + size <= len(piece.data):

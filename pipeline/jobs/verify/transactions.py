@@ -1,10 +1,11 @@
-"""Transactions: their markers, and what a segment's index of aborted ones says.
+"""Checks transactions: their markers, and the segment's index of aborted transactions.
 
-A read_committed consumer drops what the `.txnindex` names. So what was aborted must be named, from
-its first record or earlier on; and an entry names an abort marker, where that still lies there.
+A read_committed consumer skips what the `.txnindex` lists. So each aborted transaction must be
+listed, from its first record or earlier on. An entry must refer to an abort marker, unless the
+marker has been removed.
 
-A transaction that began in an earlier segment is joined by the driver: of the first marker of each
-producer a task tells what it found, and at the segment's end which transactions are open.
+The driver joins a transaction that began in an earlier segment: a task returns the first marker of
+each producer in its segment, and the transactions that are open at the segment's end.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,20 +28,21 @@ from .segment_walk import WalkedPiece
 ReadBatch = Callable[[WalkedPiece, int], bytes]
 
 
-class Ended(NamedTuple):
-    """A producer's first marker in a segment. `first_offset`: of its transaction in this segment.
+class EndedTransaction(NamedTuple):
+    """The transaction of a producer's first marker in a segment.
 
-    `told_from` is the first offset that the index tells of it; None without an entry.
+    `first_offset` is its first in this segment; None if it has no records here. `indexed_from` is
+    its first offset according to the index; None without an entry.
     """
 
     is_aborted: bool
     first_offset: int | None
     last_offset: int
-    told_from: int | None
+    indexed_from: int | None
 
 
-class Untold(NamedTuple):
-    """An aborted transaction that the index does not name."""
+class MissingEntry(NamedTuple):
+    """An aborted transaction that is not in the index."""
 
     what: str
     first_offset: int
@@ -48,11 +50,14 @@ class Untold(NamedTuple):
 
 
 class TransactionEdges(NamedTuple):
-    """What of a segment's transactions reaches beyond it, by producer id; what lies in it alone."""
+    """The transactions of a segment that may reach beyond it, by producer id.
 
-    ended: dict[int, Ended]
-    opened: dict[int, int]  # first offsets of those that are open at the end and began here
-    untold: list[Untold]
+    Missing entries are those of transactions within the segment.
+    """
+
+    ended: dict[int, EndedTransaction]
+    opened: dict[int, int]  # first offset of those that began here and are open at the end
+    missing_entries: list[MissingEntry]
 
 
 class _Marker(NamedTuple):
@@ -73,21 +78,21 @@ class Transactions:
         self._open: dict[int, int] = {}
         self._markers: list[_Marker] = []
 
-    def see(self, piece: WalkedPiece, read: ReadBatch) -> None:
-        """The next piece; `read` gives the bytes of one of its batches."""
+    def add(self, piece: WalkedPiece, read: ReadBatch) -> None:
+        """Add the next piece; `read` returns the bytes of one of its batches."""
         table = piece.table
-        # A batch that the cleaner has emptied says nothing of a transaction.
-        of_data = table.is_transactional & (table.record_count > 0)
-        rows = np.flatnonzero((table.producer_id >= 0) & (of_data | table.is_control))
-        of_control = table.is_control
+        # A batch without records was emptied by the cleaner and says nothing about a transaction.
+        has_data = table.is_transactional & (table.record_count > 0)
+        rows = np.flatnonzero((table.producer_id >= 0) & (has_data | table.is_control))
+        is_control = table.is_control
         for row in rows.tolist():
             producer_id = int(table.producer_id[row])
-            if of_control[row]:
-                self._see_marker(piece, row, producer_id, read)
+            if is_control[row]:
+                self._add_marker(piece, row, producer_id, read)
             else:
                 self._open.setdefault(producer_id, int(table.base_offset[row]))
 
-    def _see_marker(self, piece: WalkedPiece, row: int, producer_id: int, read: ReadBatch) -> None:
+    def _add_marker(self, piece: WalkedPiece, row: int, producer_id: int, read: ReadBatch) -> None:
         offset = int(piece.table.base_offset[row])
         first_offset = self._open.pop(producer_id, None)
         try:
@@ -110,15 +115,15 @@ class Transactions:
 
     # --- the index
 
-    def end(self, files: Files, next_offset: int, *, in_use: bool) -> TransactionEdges:
-        """All batches went by. Raises OSError."""
+    def finish(self, files: Files, next_offset: int, *, in_use: bool) -> TransactionEdges:
+        """Check the index after all pieces were added. Raises OSError."""
         entries = self._entries(files, next_offset, in_use=in_use)
-        told = {(entry.producer_id, entry.last_offset): entry for entry in entries}
-        ended: dict[int, Ended] = {}
-        untold: list[Untold] = []
+        indexed = {(entry.producer_id, entry.last_offset): entry for entry in entries}
+        ended: dict[int, EndedTransaction] = {}
+        missing: list[MissingEntry] = []
         for marker in self._markers:
-            entry = told.get((marker.producer_id, marker.offset))
-            each = Ended(
+            entry = indexed.get((marker.producer_id, marker.offset))
+            each = EndedTransaction(
                 marker.kind is ControlRecordType.ABORT,
                 marker.first_offset,
                 marker.offset,
@@ -127,9 +132,9 @@ class Transactions:
             if marker.producer_id not in ended:
                 ended[marker.producer_id] = each
             else:
-                untold += _untold(marker.producer_id, each, marker.first_offset)
+                missing += _missing_entry(marker.producer_id, each, marker.first_offset)
         self._check_entries(entries)
-        return TransactionEdges(ended, dict(self._open), untold)
+        return TransactionEdges(ended, dict(self._open), missing)
 
     def _entries(self, files: Files, next_offset: int, *, in_use: bool) -> list[AbortedTransaction]:
         try:
@@ -137,9 +142,9 @@ class Transactions:
         except FileNotFoundError:
             return []
         if len(data) % ENTRY_BYTES and not in_use:
-            self._findings.note(Kind.INDEX, str(self._index_path), "a torn entry at its end")
+            self._findings.note(Kind.INDEX, str(self._index_path), "the last entry is incomplete")
         entries = [entry for _, entry in entries_of(data)]
-        # What was appended since the log was read is not judged.
+        # Entries that were appended after the log was read are not checked.
         return [each for each in entries if not in_use or each.last_offset < next_offset]
 
     def _check_entries(self, entries: list[AbortedTransaction]) -> None:
@@ -152,14 +157,14 @@ class Transactions:
         for entry in entries:
             last = entry.last_offset
             if last <= previous:
-                self._wrong(f"entries do not rise: {last} behind {previous}", last)
+                self._wrong(f"entries are not ascending: {last} follows {previous}", last)
             elif last < self._base_offset:
-                self._wrong(f"offset {last} lies before the segment", last)
+                self._wrong(f"offset {last} is before the segment", last)
             elif entry.first_offset > last:
-                self._wrong(f"a transaction from {entry.first_offset} to {last}", last)
+                self._wrong(f"a transaction has offsets {entry.first_offset} to {last}", last)
             elif (entry.producer_id, last) in committed:
                 self._wrong(
-                    f"the transaction of producer {entry.producer_id} that ends at {last} "
+                    f"the transaction of producer {entry.producer_id} that ends at offset {last} "
                     "was committed",
                     last,
                 )
@@ -169,30 +174,32 @@ class Transactions:
         self._findings.problem(Kind.TRANSACTION, str(self._index_path), what, offset=offset)
 
 
-def _untold(producer_id: int, ended: Ended, first_offset: int | None) -> list[Untold]:
-    """What the index should say of a transaction that is known from its first offset on."""
+def _missing_entry(
+    producer_id: int, ended: EndedTransaction, first_offset: int | None
+) -> list[MissingEntry]:
+    """Return the entry that the index lacks; `first_offset` is known if the transaction is."""
     if not ended.is_aborted or first_offset is None:
         return []
-    if ended.told_from is not None and ended.told_from <= first_offset:
+    if ended.indexed_from is not None and ended.indexed_from <= first_offset:
         return []
     what = (
-        f"the transaction of producer {producer_id} from {first_offset} to {ended.last_offset} "
-        "was aborted and is not in it"
+        f"the transaction of producer {producer_id} from offset {first_offset} to "
+        f"{ended.last_offset} was aborted and is not in the index"
     )
-    return [Untold(what, first_offset, ended.last_offset)]
+    return [MissingEntry(what, first_offset, ended.last_offset)]
 
 
 class OpenTransactions:
-    """Of a partition so far: producer id -> the first offset of its open transaction."""
+    """The first offset of each producer's open transaction, in a partition so far."""
 
     def __init__(self) -> None:
         self.first_offsets: dict[int, int] = {}
 
-    def join(self, following: TransactionEdges) -> Iterator[Untold]:
-        """The next segment; what its index does not tell."""
+    def join(self, following: TransactionEdges) -> Iterator[MissingEntry]:
+        """Append the next segment, and yield the entries that its index lacks."""
         for producer_id, ended in following.ended.items():
             first_offset = self.first_offsets.pop(producer_id, ended.first_offset)
-            yield from _untold(producer_id, ended, first_offset)
-        yield from following.untold
+            yield from _missing_entry(producer_id, ended, first_offset)
+        yield from following.missing_entries
         for producer_id, first_offset in following.opened.items():
             self.first_offsets.setdefault(producer_id, first_offset)

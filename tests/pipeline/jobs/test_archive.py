@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from odradek.pipeline.jobs.archive.compaction import merges
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive.compaction import mergeable_groups
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive
 from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
@@ -284,7 +284,7 @@ def test_only_one_archives_at_a_time(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
     lock = QUICK.lock(ArchiveLayout(settings.archive).lock)
-    with pytest.raises(JobError, match="another process archives into"):
+    with pytest.raises(JobError, match="another process is archiving to"):
         archive_here(settings, QUICK)
     lock.release()
     archive_here(settings, QUICK)
@@ -308,7 +308,7 @@ def test_of_two_that_commit_one_finds_out_even_without_a_lock(tmp_path: Path) ->
     box, _ = written(tmp_path)
     settings = settings_for(tmp_path)
     second = LostLock(lambda: archive_here(settings, QUICK))
-    with pytest.raises(JobError, match="another process archives into"):
+    with pytest.raises(JobError, match="another process is archiving to"):
         archive_here(settings, second)
     assert archived(settings) == logged(box.directory)
     archive_here(settings, QUICK)
@@ -408,7 +408,7 @@ def test_a_log_that_is_shorter_than_its_archive_is_not_touched(tmp_path: Path) -
     shutil.rmtree(box.directory)
     put(box.open(), b"another log")
     summary = archive_here(settings, QUICK)
-    assert "it has lost records since, or is another one" in summary.problems[0]
+    assert "the log was truncated or replaced since" in summary.problems[0]
     assert archived(settings) == before
 
 
@@ -480,10 +480,10 @@ def test_large_files_and_those_of_other_dates_stay_apart(tmp_path: Path) -> None
     archive_here(settings, QUICK)
     state = state_of(settings)
     assert len(state.files) == 4
-    groups = merges(state, ["orders"], small_bytes=1 << 20)
+    groups = mergeable_groups(state, ["orders"], small_bytes=1 << 20)
     assert [[file.first_offset for file in group] for group in groups] == [[0, 1], [2, 3]]
-    assert merges(state, ["orders"], small_bytes=100) == []
-    assert merges(state, ["other"]) == []
+    assert mergeable_groups(state, ["orders"], small_bytes=100) == []
+    assert mergeable_groups(state, ["other"]) == []
 
 
 def test_files_that_somebody_has_deleted_hinder_nobody(tmp_path: Path) -> None:
@@ -518,13 +518,13 @@ def test_a_manifest_that_lacks_an_entry_is_refused(tmp_path: Path) -> None:
     entries = sorted(ArchiveLayout(settings.archive).manifest.iterdir())
     assert len(entries) == 2
     entries[0].unlink()
-    with pytest.raises(JobError, match="an entry is missing: 1"):
+    with pytest.raises(JobError, match="missing entries: 1"):
         archive_here(settings, QUICK)
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"{}", "is no entry"), (b"not json", "is no entry"), (None, "has format 2")],
+    [(b"{}", "is not an entry"), (b"not json", "is not an entry"), (None, "has format 2")],
 )
 def test_an_entry_that_cannot_be_read_is_named(
     tmp_path: Path, content: bytes | None, reason: str

@@ -52,7 +52,7 @@ def test_each_record_is_in_the_file_of_its_date_by_rising_offsets(tmp_path: Path
 
 
 def test_many_dates_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dated_files, "_MOST_OPEN", 3)
+    monkeypatch.setattr(dated_files, "_MAX_OPEN", 3)
     files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=1)
     for first in range(12):
         files.add(records(first, [first % 6 * DAY_MS]))
@@ -66,7 +66,7 @@ def test_what_is_held_back_is_bounded(tmp_path: Path) -> None:
     files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=10_000)
     for first in range(0, 400, 4):
         files.add(records(first, [first % 7 * DAY_MS] * 4, b"x" * 500))
-        assert files._waiting_bytes < 10_000
+        assert files._buffered_bytes < 10_000
     groups = [pq.ParquetFile(file.path).metadata.num_row_groups for file in files.finish()]
     assert min(groups) > 1
 

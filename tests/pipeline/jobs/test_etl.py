@@ -16,14 +16,14 @@ pytest.importorskip("pyspark")
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from odradek.pipeline.jobs.etl.client_options import checked_options
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
+from odradek.pipeline.jobs.etl.client_options import check_options
 from odradek.pipeline.jobs.etl.decoding import decode, decoded_column, error_column
-from odradek.pipeline.jobs.etl.job import Stop, etl, planned
+from odradek.pipeline.jobs.etl.job import Stop, dry_run, etl
 from odradek.pipeline.jobs.etl.job_file import EtlJob, Sink, parse_job
-from odradek.pipeline.jobs.etl.job_values import Decoded
-from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary
+from odradek.pipeline.jobs.etl.job_values import DecodingSpec
 from odradek.pipeline.jobs.etl.sink_rows import sink_rows
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.pipeline.etl_report import show_plan, topics_of
 from tests.pipeline.jobs.test_etl_file import changed
@@ -135,20 +135,20 @@ JSON_VALUES: dict[bytes | None, str | None] = {
     b' {"id": 1, "unknown": [1, {}], "inner": {"x": 1}} ': None,
     b'{"id": 1, "at": "2024-02-29T12:00:00Z", "name": "\\u00e9"}': None,
     None: None,
-    b"": "no JSON that fits the schema",
-    b"null": "no JSON that fits the schema",
-    b"1": "no JSON that fits the schema",
-    b'{"id": 1': "no JSON that fits the schema",
-    b'{"id": 1} x': "no JSON that fits the schema",
-    b'{"id": 1}{"id": 2}': "no JSON that fits the schema",
-    b'{"id": 1}, {"id": 2}': "no JSON that fits the schema",
-    b'[{"id": 1}]': "no JSON that fits the schema",
-    b'{"id": 1.5}': "no JSON that fits the schema",
-    b'{"id": "1"}': "no JSON that fits the schema",
-    b'{"id": 9223372036854775808}': "no JSON that fits the schema",
-    b'{"id": 1, "at": "yesterday"}': "no JSON that fits the schema",
-    b'{"id": 1, "inner": 5}': "no JSON that fits the schema",
-    b'{"id": 1, "inner": {"x": "y"}}': "no JSON that fits the schema",
+    b"": "not JSON that matches the schema",
+    b"null": "not JSON that matches the schema",
+    b"1": "not JSON that matches the schema",
+    b'{"id": 1': "not JSON that matches the schema",
+    b'{"id": 1} x': "not JSON that matches the schema",
+    b'{"id": 1}{"id": 2}': "not JSON that matches the schema",
+    b'{"id": 1}, {"id": 2}': "not JSON that matches the schema",
+    b'[{"id": 1}]': "not JSON that matches the schema",
+    b'{"id": 1.5}': "not JSON that matches the schema",
+    b'{"id": "1"}': "not JSON that matches the schema",
+    b'{"id": 9223372036854775808}': "not JSON that matches the schema",
+    b'{"id": 1, "at": "yesterday"}': "not JSON that matches the schema",
+    b'{"id": 1, "inner": 5}': "not JSON that matches the schema",
+    b'{"id": 1, "inner": {"x": "y"}}': "not JSON that matches the schema",
     b'{"name": "x"}': "id is missing",
     b'{"id": null}': "id is missing",
     b'{"id": 1, "inner": {}}': "inner.x is missing",
@@ -159,10 +159,10 @@ JSON_VALUES: dict[bytes | None, str | None] = {
 def test_values_are_decoded_and_what_does_not_fit_is_told(spark: "SparkSession") -> None:
     rows = [(None if value is None else bytearray(value),) for value in JSON_VALUES]
     frame = spark.createDataFrame(rows, "value binary")
-    frame = decode(frame, "value", Decoded("json", SCHEMA), "here")
+    frame = decode(frame, "value", DecodingSpec("json", SCHEMA), "here")
     frame = frame.selectExpr(f"{decoded_column('value')} v", f"{error_column('value')} e", "value")
     text = spark.createDataFrame([(bytearray(b"\xff"),), (bytearray(b"a"),)], "key binary")
-    text = decode(text, "key", Decoded("string"), "here")
+    text = decode(text, "key", DecodingSpec("string"), "here")
     found = [(row.value if row.value is None else bytes(row.value), row) for row in frame.collect()]
     assert {value: row.e for value, row in found} == JSON_VALUES
     first, spaced, third = (row.v for _, row in found[:3])
@@ -182,7 +182,7 @@ def test_values_are_decoded_and_what_does_not_fit_is_told(spark: "SparkSession")
 def test_a_schema_that_is_none_is_told(spark: "SparkSession", ddl: str, told: str) -> None:
     frame = spark.range(1).selectExpr("cast(null as binary) value")
     with pytest.raises(JobError, match=told):
-        decode(frame, "value", Decoded("json", ddl), "sources.a.value")
+        decode(frame, "value", DecodingSpec("json", ddl), "sources.a.value")
 
 
 def test_rows_become_records(spark: "SparkSession") -> None:
@@ -217,7 +217,7 @@ def test_rows_become_records(spark: "SparkSession") -> None:
         ("SELECT 'a' value, 1 x", Sink(topic="t"), "yields x, which would not be written"),
         ("SELECT 'a' value, 't' topic", Sink(topic="t"), "sink.topic is set: only one can be"),
         ("SELECT 'a' value", Sink(), "sink.topic is missing, and the SQL yields no column"),
-        ("SELECT 1 value", Sink(topic="t"), "Column 'value' is int; it must be binary or string"),
+        ("SELECT 1 value", Sink(topic="t"), "Column 'value' is int; cast it to binary or string"),
         ("SELECT 'a' value, 1L partition", Sink(topic="t"), "Column 'partition' is bigint"),
         ("SELECT 1 a, 2 a", Sink(topic="t", value="json"), "yields two columns a"),
         (
@@ -285,7 +285,7 @@ def test_what_cannot_be_run_is_told_before_it_is_started(
     assert old in JOB
     text = JOB.replace(old, new.replace("#", "--") if old == "SELECT key, v" else new)
     with pytest.raises(JobError) as raised:
-        planned(spark, topics.job(tmp_path, text))
+        dry_run(spark, topics.job(tmp_path, text))
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "checkpoint").exists()
@@ -300,11 +300,11 @@ def test_what_would_run_is_shown_without_options(
     text = changed("  # sasl.password", "  sasl.password", text)
     variables = {"KAFKA_BROKERS": topics.broker.bootstrap, "KAFKA_PASSWORD": "hush"}
     job = parse_job(text, tmp_path, variables)
-    plan, goes_on = planned(spark, job)
+    plan, is_resumed = dry_run(spark, job)
     assert plan.reads == ("orders",)
     assert plan.rows.columns == ["topic", "key", "value", "headers"]
-    checked = checked_options(job)
-    assert show_plan(job, plan, topics_of(checked), Delivery.AUTO, continues=goes_on) == 0
+    checked = check_options(job)
+    assert show_plan(job, plan, topics_of(checked), Delivery.AUTO, is_resumed=is_resumed) == 0
     shown = capsys.readouterr().out
     assert f"orders  {topics.prefix}.orders           2" in shown
     assert "view orders (key string, value json, bad records: dead-letter to orders.bad)" in shown
@@ -345,9 +345,9 @@ def test_a_job_goes_on_from_its_checkpoint_and_loses_no_bad_record(
     topics.send("orders", values(range(100)))
     batches: list[EtlBatch] = []
     summary = etl(spark, topics.job(tmp_path, JOB), told=batches.append)
-    assert (summary.batches, summary.written, summary.goes_on) == (1, 45, False)
+    assert (summary.batches, summary.written, summary.is_resumed) == (1, 45, False)
     assert summary.sources["orders"][:2] == (100, 10)
-    assert [batch.behind for batch in batches] == [0]
+    assert [batch.lag for batch in batches] == [0]
     assert topics.values("large") == large(range(100))
     bad = {each.key: each for each in topics.records("bad")}
     assert sorted(each.value or b"" for each in bad.values()) == sorted(values(range(100))[7::10])
@@ -358,7 +358,7 @@ def test_a_job_goes_on_from_its_checkpoint_and_loses_no_bad_record(
         "odradek.error.topic": f"{topics.prefix}.orders".encode(),
         "odradek.error.partition": b"1",
         "odradek.error.offset": b"8",
-        "odradek.error.message": b"value: no JSON that fits the schema",
+        "odradek.error.message": b"value: not JSON that matches the schema",
         "odradek.error.job": b"totals",
     }
     # The same checkpoint serves a job that fails at bad records, and one that drops them.
@@ -367,12 +367,12 @@ def test_a_job_goes_on_from_its_checkpoint_and_loses_no_bad_record(
     with pytest.raises(JobError) as raised:
         etl(spark, topics.job(tmp_path, failing))
     assert str(raised.value) == (
-        f"orders: {topics.prefix}.orders-1 offset 53: value: no JSON that fits the schema"
-        " (on_bad_record: drop or dead-letter would go on)"
+        f"orders: {topics.prefix}.orders-1 offset 53: value: not JSON that matches the schema"
+        " (on_bad_record: drop or dead-letter would continue)"
     )
     dropping = JOB.replace("on_bad_record: dead-letter", "on_bad_record: drop")
     summary = etl(spark, topics.job(tmp_path, dropping))
-    assert (summary.goes_on, summary.sources["orders"][:2]) == (True, (10, 1))
+    assert (summary.is_resumed, summary.sources["orders"][:2]) == (True, (10, 1))
     assert topics.values("large") == large(range(110))
     assert len(topics.records("bad")) == 10
 
@@ -426,13 +426,13 @@ def test_windows_close_by_their_watermark_and_checkpoints_know_their_job(
             etl(spark, topics.job(tmp_path, STEPS.replace(old, new)))
     (tmp_path / "checkpoint" / "odradek-etl.json").write_text("{")
     with pytest.raises(JobError, match="ChecksumException"):
-        planned(spark, topics.job(tmp_path, STEPS))
+        dry_run(spark, topics.job(tmp_path, STEPS))
     (tmp_path / "checkpoint" / ".odradek-etl.json.crc").unlink()
     with pytest.raises(JobError, match=r"odradek-etl\.json in it is damaged"):
-        planned(spark, topics.job(tmp_path, STEPS))
+        dry_run(spark, topics.job(tmp_path, STEPS))
     (tmp_path / "checkpoint" / "odradek-etl.json").unlink()
-    with pytest.raises(JobError, match="is of another query, not of this job"):
-        planned(spark, topics.job(tmp_path, STEPS))
+    with pytest.raises(JobError, match="belongs to another query, not to this job"):
+        dry_run(spark, topics.job(tmp_path, STEPS))
 
 
 def leave_as_a_kill_in_its_first_batch(checkpoint: Path) -> None:
@@ -451,7 +451,7 @@ def test_a_job_that_is_told_to_stop_has_written_what_it_has_counted(
     stop = Stop()
     text = JOB.replace("startingOffsets", "maxOffsetsPerTrigger: 40, startingOffsets")
     job = topics.job(tmp_path, text + "trigger: {every: 1 hour}\n")
-    stopped = etl(spark, job, told=lambda batch: stop.asked.set(), stop=stop)
+    stopped = etl(spark, job, on_batch=lambda batch: stop.after_batch.set(), stop=stop)
     assert (stopped.was_stopped, stopped.batches) == (True, 1)
     assert stopped.sources["orders"].records == 40
     assert topics.values("large") == large(range(40))
@@ -511,7 +511,7 @@ def test_killed_and_started_again_a_job_loses_nothing(
     text = (tmp_path / "job.yaml").read_text().replace("maxOffsetsPerTrigger: 40, ", "")
     job = parse_job(text, tmp_path, {"SERVER": topics.broker.bootstrap})
     rest: EtlSummary = etl(spark, job, once=True)
-    assert rest.goes_on
+    assert rest.is_resumed
     assert 0 < rest.sources["orders"].records < 400
     # Without transactions the batch that was killed may be there twice.
     twice = 0 if DELIVERY == "exactly-once" else 40

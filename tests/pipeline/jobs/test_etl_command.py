@@ -15,17 +15,17 @@ pytest.importorskip("pyspark")
 
 from confluent_kafka import Consumer, TopicPartition
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.etl import job as etl_job
+from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
 from odradek.pipeline.jobs.etl.delivery import delivery_seen
 from odradek.pipeline.jobs.etl.job import Stop, _watch
 from odradek.pipeline.jobs.etl.job_file import parse_job
-from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.sink.write_options import Delivery, write_options
 from odradek.tools.app import app
 from odradek.tools.pipeline.etl import _stopped_by_signals
+from tests.pipeline.jobs.test_etl_batches import report
 from tests.pipeline.jobs.test_etl_file import BASE, EXAMPLE, SMALL
-from tests.pipeline.jobs.test_etl_progress import report
 from tests.support.broker_process import BrokerProcess
 from tests.support.topics import create_topic
 
@@ -46,13 +46,13 @@ def test_a_job_file_is_needed() -> None:
 
 def test_what_is_wrong_is_said_before_spark_is_started(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
-    assert "the job file cannot be read" in run(file, code=1)
+    assert "cannot read the job file" in run(file, code=1)
     file.write_text(SMALL.replace("name:", "nome:"))
     for more in ((), ("--dry-run",), ("--once",)):
-        assert "nome: unknown key; there are name, kafka" in run(file, *more, code=1)
+        assert "nome: unknown key; known keys are name, kafka" in run(file, *more, code=1)
     file.write_text(SMALL.replace("subscribe:", "subskribe:"))
     for more in ((), ("--dry-run",)):
-        assert "There is no option 'subskribe'" in run(file, *more, code=1)
+        assert "Unknown option 'subskribe'" in run(file, *more, code=1)
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def watched(query: Query, stop: Stop, told: Callable[[EtlBatch], None] = print) 
 
 def test_the_batch_that_is_being_written_is_finished() -> None:
     stop = Stop()
-    query = Query(batch(0), lambda query: stop.asked.set(), nothing, nothing, batch(1))
+    query = Query(batch(0), lambda query: stop.after_batch.set(), nothing, nothing, batch(1))
     summary = watched(query, stop)
     assert (summary.batches, summary.was_stopped, query.looks) == (2, True, 6)
 
@@ -136,7 +136,7 @@ def test_a_batch_that_had_ended_before_is_not_the_one_that_is_waited_for() -> No
 
     def end_and_ask(query: Query) -> None:
         batch(0)(query)
-        stop.asked.set()
+        stop.after_batch.set()
 
     query = Query(end_and_ask, nothing, batch(1))
     assert watched(query, stop).batches == 2
@@ -145,7 +145,7 @@ def test_a_batch_that_had_ended_before_is_not_the_one_that_is_waited_for() -> No
 
 def test_between_two_batches_there_is_nothing_to_wait_for() -> None:
     stop = Stop()
-    query = Query(batch(0), lambda query: stop.asked.set())
+    query = Query(batch(0), lambda query: stop.after_batch.set())
     query.status["isTriggerActive"] = False
     assert watched(query, stop).batches == 1
     assert query.looks == 3
@@ -153,7 +153,7 @@ def test_between_two_batches_there_is_nothing_to_wait_for() -> None:
 
 def test_a_second_signal_waits_for_nothing() -> None:
     stop = Stop()
-    stop.asked.set()
+    stop.after_batch.set()
     query = Query(nothing, nothing, lambda query: stop.at_once.set())
     assert watched(query, stop).was_stopped
     assert query.looks == 4
@@ -162,7 +162,7 @@ def test_a_second_signal_waits_for_nothing() -> None:
 def test_a_batch_that_takes_too_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(etl_job, "GRACE_S", -1.0)
     stop = Stop()
-    stop.asked.set()
+    stop.after_batch.set()
     assert watched(Query(), stop).batches == 0
 
 
@@ -188,7 +188,7 @@ def test_the_first_signal_asks_and_the_second_one_insists(number: signal.Signals
     before = signal.getsignal(number)
     with _stopped_by_signals() as stop:
         os.kill(os.getpid(), number)
-        assert stop.asked.wait(5)
+        assert stop.after_batch.wait(5)
         assert not stop.at_once.is_set()
         os.kill(os.getpid(), number)
         assert stop.at_once.wait(5)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from odradek.pipeline.jobs.etl.client_options import checked_options, written_topics
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.etl.client_options import check_options, written_topics
 from odradek.pipeline.jobs.etl.job_file import EtlJob, parse_job, read_job
-from odradek.pipeline.jobs.etl.job_values import Decoded, Triggered
+from odradek.pipeline.jobs.etl.job_values import DecodingSpec, TriggerSpec
 from odradek.pipeline.jobs.etl.yaml_text import read_yaml
-from odradek.pipeline.jobs.job_error import JobError
 
 EXAMPLE = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
 BASE = Path("/srv/jobs")
@@ -30,7 +30,7 @@ def parsed(text: str, variables: Mapping[str, str] | None = None) -> EtlJob:
 
 def refused(text: str, variables: Mapping[str, str] | None = None) -> str:
     with pytest.raises(JobError) as raised:
-        checked_options(parsed(text, variables))
+        check_options(parsed(text, variables))
     return str(raised.value)
 
 
@@ -41,11 +41,11 @@ def changed(old: str, new: str, text: str = EXAMPLE) -> str:
 
 def test_the_example_is_a_job() -> None:
     job = parsed(EXAMPLE)
-    checked = checked_options(job)
+    checked = check_options(job)
     assert checked.sink.client == {"bootstrap.servers": "localhost:9092"}
     assert checked.sources["orders"].client == checked.sink.client
     assert job.sources["orders"].value.kind == "json"
-    assert job.trigger == Triggered("10 seconds")
+    assert job.trigger == TriggerSpec("10 seconds")
     assert job.checkpoint == "/srv/jobs/checkpoints/large-orders"
     assert job.spark == {"spark.sql.shuffle.partitions": "4"}
     assert [topic for _, topic in written_topics(job)] == ["orders.large", "orders.bad"]
@@ -66,9 +66,9 @@ def test_what_the_example_has_commented_out_is_valid_too() -> None:
 def test_a_small_job_has_defaults() -> None:
     job = parsed(SMALL)
     source = job.sources["orders"]
-    assert (source.key, source.value) == (Decoded("binary"), Decoded("binary"))
+    assert (source.key, source.value) == (DecodingSpec("binary"), DecodingSpec("binary"))
     assert (source.on_bad_record, job.sink.value) == ("fail", "column")
-    assert job.trigger == Triggered("1 second")
+    assert job.trigger == TriggerSpec("1 second")
     assert job.checkpoint == "file:/var/lib/etl/copy"
     assert job.statements == {"sql": "SELECT key, value FROM orders"}
 
@@ -101,14 +101,14 @@ def test_anchors_and_merges_are_understood() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: [", "job.yaml:1:5: this is no YAML"),
-        ("a: 1\na: 2\n", "job.yaml:2:1: this is no YAML: the key 'a' is there twice"),
-        ("a: {b: 1,\n b: 2}\n", "job.yaml:2:2: this is no YAML: the key 'b' is there twice"),
+        ("a: [", "job.yaml:1:5: invalid YAML"),
+        ("a: 1\na: 2\n", "job.yaml:2:1: invalid YAML: duplicate key 'a'"),
+        ("a: {b: 1,\n b: 2}\n", "job.yaml:2:2: invalid YAML: duplicate key 'b'"),
         ("", "job.yaml is empty"),
-        ("a: &a [*a]", "an alias (*) stands inside of what it stands for"),
+        ("a: &a [*a]", "an alias (*) refers to a value that contains it"),
         ("a: !!python/object:os.system x", "could not determine a constructor"),
-        ("a: \x00", "this is no YAML"),
-        ("- name", "job.yaml:1: a mapping is needed, with name, kafka, sources"),
+        ("a: \x00", "invalid YAML"),
+        ("- name", "job.yaml:1: must be a mapping with name, kafka, sources"),
     ],
 )
 def test_what_is_no_yaml_is_told_with_its_line(text: str, told: str) -> None:
@@ -119,40 +119,60 @@ def test_what_is_no_yaml_is_told_with_its_line(text: str, told: str) -> None:
     ("old", "new", "told"),
     [
         ("name: large-orders\n", "\n", "name: is missing"),
-        ("key: string", "kee: string", "job.yaml:20: sources.orders.kee: unknown key; there are"),
-        ("key: string", "key: text", "sources.orders.key: binary, string, or json: with a schema"),
-        ("key: string", "key: {jason: a}", "sources.orders.key.jason: unknown key; there are json"),
-        ("key: string", "key: {json: }", "sources.orders.key: json needs a schema"),
+        (
+            "key: string",
+            "kee: string",
+            "job.yaml:20: sources.orders.kee: unknown key; known keys are",
+        ),
+        (
+            "key: string",
+            "key: text",
+            "sources.orders.key: must be binary, string, or json: with a schema",
+        ),
+        (
+            "key: string",
+            "key: {jason: a}",
+            "sources.orders.key.jason: unknown key; known keys are json",
+        ),
+        ("key: string", "key: {json: }", "sources.orders.key: json must be a schema"),
         (
             "key: string",
             "key: {json: a int, options: {mode: FAILFAST}}",
             "sources.orders.key: options: mode cannot be set",
         ),
-        ("topic: orders.large", "topic: 5", "sink.topic: a text is needed (put it in quotes)"),
-        ("every: 10 seconds", "every: often", "trigger: a duration such as 10 seconds is needed"),
-        ("{every: 10 seconds}", "once", "trigger: available-now, or every:"),
-        ("dead_letter_topic: orders.bad", "", "dead-letter needs a dead_letter_topic"),
+        ("topic: orders.large", "topic: 5", "sink.topic: must be text (put it in quotes)"),
+        ("every: 10 seconds", "every: often", "trigger: must be a duration such as 10 seconds"),
+        ("{every: 10 seconds}", "once", "trigger: must be available-now, or every:"),
+        ("dead_letter_topic: orders.bad", "", "dead-letter requires dead_letter_topic"),
         ("record: dead-letter", "record: skip", "input should be 'fail', 'drop' or 'dead-letter'"),
         ("  orders:  ", "  or-ders:  ", "sources.or-ders: string should match pattern"),
-        ("value: json ", "value: column ", "sink: key is for value: json"),
+        ("value: json ", "value: column ", "sink: key requires value: json"),
         ("topic: orders.large", "", "sink: topic is missing"),
         ("key: customer", "key: customer\n  topic_column: x", "topic and topic_column"),
         ("sql: |", "steps: |", "steps: input should be a valid dictionary"),
-        ("sql: |", "steps: {a: SELECT 1}\nsql: |", "one of sql and steps is needed, not both"),
+        ("sql: |", "steps: {a: SELECT 1}\nsql: |", "one of sql and steps is required, not both"),
         ("subscribe: orders", "subscribe: ", "sources.orders.options: subscribe has no value"),
-        ("subscribe: orders", "subcribe: x", "sources.orders.options: There is no option"),
+        ("subscribe: orders", "subcribe: x", "sources.orders.options: Unknown option"),
         (
             "subscribe: orders",
             "path: x\n      view: batches\n      subscribe: x",
             "view=batches has no",
         ),
-        ("bootstrap.servers:", "kafka.bootstrap.servers:", "the prefix is understood"),
-        ("bootstrap.servers:", "client.id:", "sink.options: Option 'kafka.bootstrap.servers' must"),
-        ("key: customer", "options: {topic: x}", "write sink.topic"),
-        ("key: customer", "options: {delivery: never}", "sink.options: delivery is one of"),
-        ("subscribe: orders", "subscribePattern: orders.*", "the job would read what it writes"),
-        ("subscribe: orders", "subscribe: 'orders.bad,x'", "dead_letter_topic: orders.bad is read"),
-        ("subscribe: orders", "assign: {orders.large: [0]}", "would read what it writes"),
+        ("bootstrap.servers:", "kafka.bootstrap.servers:", "without the prefix"),
+        (
+            "bootstrap.servers:",
+            "client.id:",
+            "sink.options: Option 'kafka.bootstrap.servers' is required",
+        ),
+        ("key: customer", "options: {topic: x}", "set the topic as sink.topic"),
+        ("key: customer", "options: {delivery: never}", "sink.options: delivery must be one of"),
+        ("subscribe: orders", "subscribePattern: orders.*", "the job would read its own output"),
+        (
+            "subscribe: orders",
+            "subscribe: 'orders.bad,x'",
+            "dead_letter_topic: sources.orders reads orders.bad",
+        ),
+        ("subscribe: orders", "assign: {orders.large: [0]}", "would read its own output"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key(old: str, new: str, told: str) -> None:
@@ -168,14 +188,14 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 def test_two_views_cannot_have_one_name() -> None:
     text = changed("sql: SELECT key, value FROM orders", "steps: {Orders: SELECT 1}", SMALL)
-    assert "orders: two views of one name" in refused(text)
+    assert "orders: two views have this name" in refused(text)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"the job file cannot be read: .*nothing.yaml"):
+    with pytest.raises(JobError, match=r"cannot read the job file: .*nothing.yaml"):
         read_job(tmp_path / "nothing.yaml")
     (tmp_path / "job.yaml").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(JobError, match="cannot be read: 'utf-8' codec"):
+    with pytest.raises(JobError, match="cannot read the job file: 'utf-8' codec"):
         read_job(tmp_path / "job.yaml")
     (tmp_path / "job.yaml").write_text(SMALL.replace("file:/var/lib/etl/copy", "here"))
     assert read_job(tmp_path / "job.yaml").checkpoint == str(tmp_path / "here")
@@ -200,8 +220,8 @@ def test_what_is_not_set_is_told_with_its_place() -> None:
     assert told.startswith("job.yaml:5: sink.topic: the environment variable A is not set")
     assert "B" not in told
     told = refused(changed("topic: copied", "topic: ${A}", SMALL))
-    assert "job.yaml:5:16: this is no YAML" in told
-    assert told.endswith("(inside of { } or [ ], ${NAME} needs quotes)")
+    assert "job.yaml:5:16: invalid YAML" in told
+    assert told.endswith("(inside { } or [ ], ${NAME} needs quotes)")
     assert "${a b} is neither ${NAME} nor" in refused(changed("copied", "'${a b}'", SMALL))
 
 
@@ -225,7 +245,7 @@ def test_options_are_texts_whatever_yaml_makes_of_them() -> None:
     assert options["minPartitions"] == "4"
     assert options["failOnDataLoss"] == "false"
     assert options["startingOffsets"] == '{"a": {"0": 5}}'
-    checked_options(job)
+    check_options(job)
 
 
 def test_settings_of_kafka_are_for_who_names_no_broker() -> None:
@@ -242,8 +262,8 @@ def test_settings_of_kafka_are_for_who_names_no_broker() -> None:
 
 def test_one_name_on_two_brokers_is_no_circle() -> None:
     text = changed("topic: copied", "topic: orders", SMALL)
-    assert "would read what it writes" in refused(text)
-    checked_options(parsed(changed("one:9092, subscribe", "two:9092, path: x, subscribe", text)))
+    assert "would read its own output" in refused(text)
+    check_options(parsed(changed("one:9092, subscribe", "two:9092, path: x, subscribe", text)))
 
 
 def test_paths_are_those_beside_the_file() -> None:
@@ -253,4 +273,4 @@ def test_paths_are_those_beside_the_file() -> None:
 
 def test_options_of_sparks_connector_are_for_spark_to_check() -> None:
     text = changed("orders: {options", "orders: {format: kafka, options", SMALL)
-    assert checked_options(parsed(changed("subscribe:", "what:", text))).sources == {}
+    assert check_options(parsed(changed("subscribe:", "what:", text))).sources == {}

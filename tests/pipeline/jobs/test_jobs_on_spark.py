@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipeline.jobs.archive.job import ArchiveSettings, archive
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.layout import ArchiveLayout
-from odradek.pipeline.jobs.job_error import JobError
-from odradek.pipeline.jobs.replay.job import ReplaySettings, replay
-from odradek.pipeline.jobs.spark_tasks import SparkTasks, reason_of
+from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
+from odradek.pipeline.jobs.spark_tasks import SparkTasks, short_reason
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.protocol.compression import CompressionType
 from tests.support.archives import Row, data_files, logged, rows_of, seen
@@ -51,17 +51,17 @@ def settings_for(root: Path, **more: Any) -> ArchiveSettings:
 def test_an_archive_and_its_replay_equal_the_log(spark: "SparkSession", tmp_path: Path) -> None:
     expected = written(tmp_path)
     settings = settings_for(tmp_path, compact=True)
-    summary = archive(spark, settings)
+    summary = run_archive(SparkTasks(spark), settings)
     assert summary.total().records == len(expected)
     assert summary.total().merged_files > 0
     assert rows_of(seen(settings.archive)) == expected
-    assert archive(spark, settings).total().records == 0
+    assert run_archive(SparkTasks(spark), settings).total().records == 0
     frame = spark.read.parquet(str(settings.archive))
     assert frame.count() == frame.select("partition", "offset").distinct().count()
     assert {row.topic for row in frame.select("topic").distinct().collect()} == {"orders"}
     with running_broker(tmp_path / "broker") as broker:
-        replay(
-            spark,
+        run_replay(
+            SparkTasks(spark),
             ReplaySettings(
                 archive=settings.archive,
                 client={"bootstrap.servers": broker.bootstrap},
@@ -85,7 +85,7 @@ def test_values_become_columns_and_others_dead_letters(
     log.close(NOW_MS)
     values = parse_json_schema('{"id": "long", "at": "timestamp"}')
     settings = settings_for(tmp_path, values=values)
-    assert archive(spark, settings).total().dead_letters == 1
+    assert run_archive(SparkTasks(spark), settings).total().dead_letters == 1
     frame = spark.read.parquet(str(settings.archive)).orderBy("offset")
     found = [(row.offset, row.id, str(row.at)) for row in frame.collect()]
     assert found == [(0, 1, "2024-02-29 12:00:00"), (2, 3, "None")]
@@ -98,13 +98,14 @@ KILLED = """
 import sys
 from pathlib import Path
 from odradek.pipeline.jobs.archive import job
+from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.pipeline.session import make_session
 
 job._COMMIT_EVERY_S = 0.0
 root = Path(sys.argv[1])
 settings = job.ArchiveSettings(
     log_directories=[root / "log"], archive=root / "archive", until_end=True, max_split_bytes=500)
-job.archive(make_session("local[2]"), settings)
+job.run_archive(SparkTasks(make_session("local[2]")), settings)
 """
 
 
@@ -130,7 +131,7 @@ def test_killed_midway_and_run_again_each_record_is_there_once(
     between = rows_of(seen(settings.archive))
     assert 0 < len(between) < len(expected)
     assert len({row[1:3] for row in between}) == len(between)
-    summary = archive(spark, settings)
+    summary = run_archive(SparkTasks(spark), settings)
     assert rows_of(seen(settings.archive)) == expected
     assert 0 < summary.total().records < len(expected)
     assert len(data_files(settings.archive)) > summary.total().files
@@ -178,6 +179,6 @@ def test_work_that_cannot_be_sent_is_said(spark: "SparkSession") -> None:
 
 def test_the_reason_is_the_last_python_error_or_the_first_line() -> None:
     both = "py4j: x\nTraceback\n  File\nmod.FirstError: a\n\tat java.lang.Foo(Foo.java:1)\n"
-    assert reason_of(RuntimeError(both)) == "FirstError: a"
-    assert reason_of(RuntimeError("\nplain\nmore")) == "plain"
-    assert reason_of(RuntimeError()) == "RuntimeError"
+    assert short_reason(RuntimeError(both)) == "FirstError: a"
+    assert short_reason(RuntimeError("\nplain\nmore")) == "plain"
+    assert short_reason(RuntimeError()) == "RuntimeError"

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.jobs.offset_spans import Span, joined, without
+from odradek.pipeline.jobs.offset_spans import Span, merge_spans, without
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda ends: Span(*ends)))
 
@@ -15,8 +15,8 @@ def offsets(spans: list[Span]) -> list[int]:
 
 
 @given(SPANS)
-def test_joined_spans_are_the_same_offsets_in_few_spans(spans: list[Span]) -> None:
-    found = joined(spans)
+def test_merged_spans_are_the_same_offsets_in_few_spans(spans: list[Span]) -> None:
+    found = merge_spans(spans)
     assert offsets(found) == sorted(set(offsets(spans)))
     assert all(one.end < other.start for one, other in pairwise(found))
 
@@ -27,4 +27,4 @@ def test_what_is_left_is_in_none_of_the_taken_spans(
 ) -> None:
     left = without(Span(start, end), taken)
     assert offsets(left) == sorted(set(range(start, end)) - set(offsets(taken)))
-    assert left == joined(left)
+    assert left == merge_spans(left)

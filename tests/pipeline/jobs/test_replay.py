@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.layout import ArchiveLayout
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.pipeline.jobs.replay import target
 from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary, run_replay
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.target import Targets
-from odradek.pipeline.jobs.told import QUIET
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
@@ -77,7 +77,7 @@ def settings_for(root: Path, broker: BrokerProcess, **more: Any) -> ReplaySettin
 
 
 def replay_here(settings: ReplaySettings) -> ReplaySummary:
-    return run_replay(InThisProcess(), settings, QUIET)
+    return run_replay(InThisProcess(), settings, NO_PROGRESS)
 
 
 def in_topic(broker: BrokerProcess, topic: str, partition: int = 0) -> list[Row]:
@@ -107,7 +107,7 @@ def test_a_second_run_of_a_job_sends_nothing(tmp_path: Path, broker: BrokerProce
     (again,) = replay_here(settings_for(tmp_path, broker)).replayed
     assert again.before.records == again.progress.records == len(rows)
     assert len(in_topic(broker, tmp_path.name)) == len(rows)
-    with pytest.raises(JobError, match="begun with other topics or another range"):
+    with pytest.raises(JobError, match="started with other topics or another range"):
         replay_here(settings_for(tmp_path, broker, selection=Selection(from_offset=5)))
     replay_here(settings_for(tmp_path, broker, job_id="another"))
     assert len(in_topic(broker, tmp_path.name)) == 2 * len(rows)
@@ -128,7 +128,7 @@ import sys
 from pathlib import Path
 from odradek.pipeline.jobs.replay import target
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
-from odradek.pipeline.jobs.told import QUIET
+from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from tests.support.archives import InThisProcess
 
@@ -136,7 +136,7 @@ archive, bootstrap, target, rate = sys.argv[1:]
 run_replay(InThisProcess(), ReplaySettings(
     archive=Path(archive), client={"bootstrap.servers": bootstrap}, job_id="job",
     topics=TopicChoice(names=["orders"]), to_topic=target, create=True,
-    records_per_s=float(rate)), QUIET)
+    records_per_s=float(rate)), NO_PROGRESS)
 """
 
 

@@ -8,20 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.entries import ArchivedFile, ArchivedRange, Entry, PartitionKey
 from odradek.pipeline.jobs.archive.manifest import ArchiveState
 from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
-from odradek.pipeline.jobs.job_error import JobError
 from odradek.pipeline.jobs.replay.delivered import Delivered, TargetRecord, find_delivered
-from odradek.pipeline.jobs.replay.outgoing import OutgoingRecord, outgoing, without_time
-from odradek.pipeline.jobs.replay.progress import (
+from odradek.pipeline.jobs.replay.outgoing import (
+    OutgoingRecord,
+    count_changed_timestamps,
+    outgoing_records,
+)
+from odradek.pipeline.jobs.replay.progress_files import (
     PartitionProgress,
-    ProgressNotes,
+    ProgressFiles,
     ReplayJob,
     ReplayTopic,
 )
 from odradek.pipeline.jobs.replay.selection import Selection, select
-from odradek.pipeline.jobs.replay.sending import SendingWork, _Pace
+from odradek.pipeline.jobs.replay.sending import SendingWork, _RateLimit
 from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.files import Files
 from tests.support.crashing_files import QuickFiles
@@ -34,7 +38,7 @@ def record(offset: int, name: bytes, timestamp_ms: int = 1) -> OutgoingRecord:
 
 
 def there(offset: int, name: bytes, timestamp_ms: int = 1) -> TargetRecord:
-    return TargetRecord(record(offset, name, timestamp_ms), has_own_time=True)
+    return TargetRecord(record(offset, name, timestamp_ms), has_create_time=True)
 
 
 def test_what_is_there_is_not_awaited() -> None:
@@ -54,7 +58,7 @@ def test_the_same_content_at_another_time_is_another_record() -> None:
 
 
 def test_a_time_that_the_broker_has_set_tells_nothing() -> None:
-    seen = TargetRecord(record(70, b"a", 2), has_own_time=False)
+    seen = TargetRecord(record(70, b"a", 2), has_create_time=False)
     assert find_delivered([record(10, b"a", 1)], [seen]) == Delivered(1, 11, 70, 70)
 
 
@@ -160,7 +164,7 @@ def test_of_a_topic_that_was_made_anew_the_newest_life_is_meant() -> None:
     )
     (found,) = select(state, "orders", Selection())
     assert (found.of.topic_id, found.records) == ("new", 4)
-    with pytest.raises(JobError, match="nothing of topic other"):
+    with pytest.raises(JobError, match="does not contain topic other"):
         select(state, "other", Selection())
 
 
@@ -181,51 +185,51 @@ def table_of(*stamps_ms: int) -> pa.Table:
 def test_records_are_selected_by_time_and_offset() -> None:
     table = table_of(5, 1, 4, 9, 2)
     selection = Selection(from_ms=2, to_ms=9, from_offset=1)
-    assert selection.of(table)["offset"].to_pylist() == [2, 4]
-    assert Selection().of(table) is table
+    assert selection.filter(table)["offset"].to_pylist() == [2, 4]
+    assert Selection().filter(table) is table
 
 
 def test_a_timestamp_of_0_becomes_1_and_others_stay() -> None:
     table = table_of(0, -1, 7)
-    assert [each.timestamp_ms for each in outgoing(table)] == [1, -1, 7]
-    assert [each.headers for each in outgoing(table)] == [[("h", None)], [], [("h", None)]]
-    assert without_time(table) == 1
+    assert [each.timestamp_ms for each in outgoing_records(table)] == [1, -1, 7]
+    assert [each.headers for each in outgoing_records(table)] == [[("h", None)], [], [("h", None)]]
+    assert count_changed_timestamps(table) == 1
 
 
-# -- notes, and the pace ---------------------------------------------------------------------------
+# -- files, and the pace ---------------------------------------------------------------------------
 
 
 def test_progress_is_noted_and_found_again(tmp_path: Path) -> None:
-    notes = ProgressNotes(tmp_path / "job", QuickFiles())
+    files = ProgressFiles(tmp_path / "job", QuickFiles())
     partition = TopicPartition("orders.eu", 3)
-    notes.begin(ReplayJob(topics=(), selection=Selection()))
-    assert notes.of(partition) == PartitionProgress()
+    files.begin(ReplayJob(topics=(), selection=Selection()))
+    assert files.read(partition) == PartitionProgress()
     progress = PartitionProgress(target_next=5).with_more(Delivered(3, 30, 7, 9))
     progress = progress.with_more(Delivered(2, 40, 10, 12)).with_more(Delivered())
-    notes.note(partition, progress)
+    files.write(partition, progress)
     expected = PartitionProgress(
         next_offset=40, records=5, target_first=7, target_last=12, target_next=13
     )
-    assert notes.of(partition) == expected
+    assert files.read(partition) == expected
 
 
 def test_a_job_cannot_become_another_one(tmp_path: Path) -> None:
-    notes = ProgressNotes(tmp_path / "job", QuickFiles())
+    files = ProgressFiles(tmp_path / "job", QuickFiles())
     topic = ReplayTopic(source="a", target="b", topic_id="")
     job = ReplayJob(topics=(topic,), selection=Selection())
-    notes.begin(job)
-    notes.begin(job)
-    with pytest.raises(JobError, match="begun with other topics or another range"):
-        notes.begin(ReplayJob(topics=(topic,), selection=Selection(from_ms=1)))
+    files.begin(job)
+    files.begin(job)
+    with pytest.raises(JobError, match="started with other topics or another range"):
+        files.begin(ReplayJob(topics=(topic,), selection=Selection(from_ms=1)))
 
 
 def test_a_partition_is_replayed_by_one_task_at_a_time(tmp_path: Path) -> None:
-    notes = ProgressNotes(tmp_path, Files())
-    lock = notes.lock(TopicPartition("a", 0))
+    files = ProgressFiles(tmp_path, Files())
+    lock = files.lock(TopicPartition("a", 0))
     with pytest.raises(JobError, match="a-0 is being replayed by another"):
-        notes.lock(TopicPartition("a", 0))
+        files.lock(TopicPartition("a", 0))
     lock.release()
-    notes.lock(TopicPartition("a", 0)).release()
+    files.lock(TopicPartition("a", 0)).release()
 
 
 def test_records_are_sent_no_faster_than_asked() -> None:
@@ -238,7 +242,7 @@ def test_records_are_sent_no_faster_than_asked() -> None:
     work: Any = SendingWork.__new__(SendingWork)
     for name, value in {"records_per_s": 50.0, "now": lambda: now[0], "sleep": sleep}.items():
         object.__setattr__(work, name, value)
-    pace = _Pace(work)
+    pace = _RateLimit(work)
     for _ in range(201):
         pace.wait()
     assert waited[0] == pytest.approx(4.0)

@@ -11,7 +11,7 @@ import pytest
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.jobs.verify.findings import Finding, Kind, Severity
 from odradek.pipeline.jobs.verify.job import VerifyReport, VerifySettings, plan_verify, run_verify
-from odradek.pipeline.jobs.verify.plan import tasks_of
+from odradek.pipeline.jobs.verify.plan import divide_into_tasks
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch, read_header, stamp_crc
@@ -261,22 +261,22 @@ DAMAGES: dict[str, tuple[Damage, set[Kind], str]] = {
     "batches that changed places": (
         _changed(lambda all_: [all_[1], all_[0], *all_[2:]]),
         {Kind.ORDER, Kind.INDEX, Kind.GAP},
-        "was next",
+        "expected",
     ),
     "a batch that is there twice": (
         _changed(lambda all_: [*all_, all_[-1]]),
         {Kind.ORDER},
-        "was next",
+        "expected",
     ),
     "a torn end of a closed segment": (
         _changed(lambda all_: [*all_, all_[-1][:40]]),
         {Kind.STRUCTURE},
-        "40 bytes behind",
+        "40 bytes after",
     ),
     "an epoch that goes back": (
         lambda data: _with_epoch(segments(data)[-1], 0),
         {Kind.ORDER},
-        "leader epoch 0 behind 3",
+        "leader epoch 0 follows 3",
     ),
     "a lost segment": (
         lambda data: [path.unlink() for path in (data / "orders-0").glob(f"{_first(data).stem}.*")],
@@ -291,37 +291,37 @@ DAMAGES: dict[str, tuple[Damage, set[Kind], str]] = {
     "a wrong entry of an offset index": (
         lambda data: flip(_first(data).with_suffix(".index"), 7),
         {Kind.INDEX},
-        "no batch begins there",
+        "no batch begins at this position",
     ),
     "a wrong offset in an offset index": (
         lambda data: flip(_first(data).with_suffix(".index"), 3),
         {Kind.INDEX},
-        "that batch ends at",
+        "the batch ends at offset",
     ),
     "a wrong entry of a time index": (
         lambda data: flip(_first(data).with_suffix(".timeindex"), 7),
         {Kind.INDEX},
-        "up to there the newest is",
+        "the largest timestamp up to this offset is",
     ),
-    "entries that do not rise": (
+    "entries that are not ascending": (
         lambda data: append(_first(data).with_suffix(".index"), bytes(8)),
         {Kind.INDEX},
-        "do not rise",
+        "are not ascending",
     ),
-    "an index that ends behind the log": (
+    "an index that ends after the log": (
         lambda data: append(_first(data).with_suffix(".index"), struct.pack(">ii", 900, 99_000)),
         {Kind.INDEX},
-        "behind the log",
+        "after the end of the log",
     ),
     "a cut index": (
         lambda data: _cut_entry(_first(data).with_suffix(".timeindex")),
         {Kind.INDEX},
-        "no multiple",
+        "not a multiple",
     ),
     "a lost transaction index": (
         lambda data: segments(data, ".txnindex")[0].unlink(),
         {Kind.TRANSACTION},
-        "was aborted and is not in it",
+        "was aborted and is not in the index",
     ),
     "a transaction index that begins too late": (
         lambda data: flip(segments(data, ".txnindex")[0], 2 + 8 + 6, 0),
@@ -452,10 +452,10 @@ def _producers_log(root: Path, sequences: list[tuple[int, int]], stamps: list[in
         ([(0, 7), (0, 8), (0, 9)], None),
         ([(0, 2**31 - 1), (0, 0), (0, 1)], None),
         ([(0, 5), (1, 0), (1, 1)], None),
-        ([(0, 5), (0, 7)], "sequence 7 of epoch 0 behind the batch at offset 0, not 6"),
+        ([(0, 5), (0, 7)], "sequence 7 of epoch 0 after the batch at offset 0; expected 6"),
         ([(0, 5), (0, 5)], "sequence 5"),
         ([(0, 5), (0, 4)], "sequence 4"),
-        ([(0, 5), (1, 6)], "not 0"),
+        ([(0, 5), (1, 6)], "expected 0"),
         ([(1, 5), (0, 6)], "epoch 0"),
     ],
 )
@@ -512,7 +512,7 @@ def test_a_transaction_over_several_segments_must_be_in_the_index_of_its_marker(
     index.write_bytes(index.read_bytes()[:10] + struct.pack(">q", 3) + index.read_bytes()[18:])
     [found] = problems(verified(tmp_path))
     assert (found.kind, found.path) == (Kind.TRANSACTION, str(index))
-    assert "from 0 to 5" in found.what
+    assert "from offset 0 to 5" in found.what
 
 
 def test_an_entry_of_a_committed_transaction_is_told(tmp_path: Path) -> None:
@@ -565,10 +565,10 @@ def test_files_that_belong_to_nothing_are_noted(data: Path) -> None:
 
 def test_segments_are_shared_out_by_bytes(used: Path) -> None:
     [listing] = plan_verify(VerifySettings(log_directories=[used]))
-    tasks = tasks_of(listing.segments, 2)
+    tasks = divide_into_tasks(listing.segments, 2)
     assert sum(map(len, tasks)) == len(segments(used))
     assert len(tasks) == 1, "a few kilobytes are no work for two"
-    assert tasks_of([], 2) == []
+    assert divide_into_tasks([], 2) == []
 
 
 # --- a log that lives on

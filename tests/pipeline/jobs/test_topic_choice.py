@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 
@@ -42,5 +42,5 @@ def test_a_topic_that_is_not_there_is_named(directories: LogDirectories) -> None
 
 
 def test_a_pattern_that_is_none_is_refused(directories: LogDirectories) -> None:
-    with pytest.raises(JobError, match=r"the pattern '\(' is none"):
+    with pytest.raises(JobError, match=r"invalid pattern '\('"):
         TopicChoice(pattern="(").partitions(directories)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats, merged
+from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, plan_stats, run_stats
 from odradek.pipeline.jobs.stats.key_sketch import KeySketch, hash_strings
 from odradek.pipeline.jobs.stats.plan import scan_tasks
@@ -107,7 +107,7 @@ def test_how_the_work_is_cut_changes_nothing(
     Writer(7, codecs=ALL_CODECS).write(log, 200)
     log.close(NOW_MS)
     whole = counted(tmp_path)
-    monkeypatch.setattr("odradek.pipeline.jobs.stats.plan._SMALLEST_BYTES", 1000)
+    monkeypatch.setattr("odradek.pipeline.jobs.stats.plan._MIN_TASK_BYTES", 1000)
     settings = StatsSettings(log_directories=[tmp_path])
     tasks = scan_tasks(LogDirectories([tmp_path]), plan_stats(settings).chosen, 100)
     assert len(tasks) > 5
@@ -225,7 +225,7 @@ def test_a_hash_depends_on_the_bytes_and_on_nothing_around_them(keys: list[bytes
 
 
 def test_nothing_merged_is_nothing() -> None:
-    empty = merged([])
+    empty = merge_hours([])
     assert (empty.records, empty.ratio, empty.sizes.quantile(0.5), empty.keys.distinct) == (
         0,
         1.0,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema, read_json_schema
 from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
 from odradek.pipeline.jobs.archive.typed_values import TypedValues, schema_id
-from odradek.pipeline.jobs.job_error import JobError
 
 ORDER = {
     "id": "long",
@@ -154,15 +154,15 @@ def test_a_schema_as_spark_writes_it_is_the_brief_one() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "no JSON"),
-        ("[]", "no type"),
+        ("{", "not JSON"),
+        ("[]", "not a type"),
         ("{}", "a struct with fields"),
         ('"long"', "a struct with fields"),
-        ('{"a": "longer"}', "a: no type 'longer'; there are string"),
-        ('{"a": "decimal(39,2)"}', "no type"),
-        ('{"a": {"b": 5}}', "b: no type: 5"),
+        ('{"a": "longer"}', "a: unknown type 'longer'; types are string"),
+        ('{"a": "decimal(39,2)"}', "unknown type"),
+        ('{"a": {"b": 5}}', "b: not a type: 5"),
         ('{"a": {"type": "map", "keyType": "string", "valueType": "long"}}', "a: a map"),
-        ('{"type": "struct", "fields": [{"type": "long"}]}', "a field has a name and a type"),
+        ('{"type": "struct", "fields": [{"type": "long"}]}', "a field needs a name and a type"),
     ],
 )
 def test_a_schema_that_is_none_is_refused(text: str, reason: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from odradek.pipeline.sink.rows import (
     OutgoingRow,
     WriteError,
     check_columns,
-    outgoing,
+    outgoing_rows,
 )
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -47,7 +47,7 @@ def test_a_row_of_all_columns() -> None:
             "headers": pa.array([[("h", b"1"), ("h", None)], None], HEADERS),
         }
     )
-    assert list(outgoing(batch, None, with_timestamp=True)) == [
+    assert list(outgoing_rows(batch, None, with_timestamp=True)) == [
         OutgoingRow("a", "ü".encode(), b"k", 3, 1_700_000_000_123, [("h", b"1"), ("h", None)]),
         OutgoingRow("b", None, None, ANY_PARTITION, NOW_MS, None),
     ]
@@ -55,7 +55,7 @@ def test_a_row_of_all_columns() -> None:
 
 def test_columns_that_are_not_there_are_left_to_the_producer() -> None:
     batch = pa.record_batch({"value": pa.array(["1", "2"], pa.large_string())})
-    assert list(outgoing(batch, "t", with_timestamp=False)) == [
+    assert list(outgoing_rows(batch, "t", with_timestamp=False)) == [
         OutgoingRow("t", b"1", None, ANY_PARTITION, NOW_MS, None),
         OutgoingRow("t", b"2", None, ANY_PARTITION, NOW_MS, None),
     ]
@@ -63,13 +63,13 @@ def test_columns_that_are_not_there_are_left_to_the_producer() -> None:
 
 def test_the_option_topic_wins_over_the_column_and_timestamps_need_to_be_asked_for() -> None:
     columns = {"value": ["1"], "topic": ["column"], "timestamp": pa.array([7000], TIMES)}
-    (row,) = outgoing(pa.record_batch(columns), "option", with_timestamp=False)
+    (row,) = outgoing_rows(pa.record_batch(columns), "option", with_timestamp=False)
     assert (row.topic, row.timestamp_ms) == ("option", NOW_MS)
 
 
 def test_the_first_millisecond_of_1970_is_not_now() -> None:
     batch = pa.record_batch({"value": ["1"], "timestamp": pa.array([999], TIMES)})
-    assert [row.timestamp_ms for row in outgoing(batch, "t", with_timestamp=True)] == [1]
+    assert [row.timestamp_ms for row in outgoing_rows(batch, "t", with_timestamp=True)] == [1]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_rows_that_no_record_can_be_made_of_are_refused(
     topic = None if "topic" in columns else "t"
     batch = pa.record_batch({"value": ["1", "2"], **columns})
     with pytest.raises(WriteError, match=said):
-        list(outgoing(batch, topic, with_timestamp=True))
+        list(outgoing_rows(batch, topic, with_timestamp=True))
 
 
 def test_schemas_that_can_be_written() -> None:
@@ -106,13 +106,13 @@ def test_schemas_that_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("columns", "topic", "said"),
     [
-        ([("key", TEXT)], "t", "Required attribute 'value' not found: there are key"),
+        ([("key", TEXT)], "t", "Required attribute 'value' not found: columns are key"),
         ([("value", TEXT)], None, "topic option required"),
-        ([("value", INT)], "t", "Column 'value' is int; it must be binary or string"),
+        ([("value", INT)], "t", "Column 'value' is int; cast it to binary or string"),
         ([("value", TEXT), ("partition", LONG)], "t", "Column 'partition' is bigint"),
-        ([("value", TEXT), ("headers", TEXT)], "t", "Column 'headers' is string; it must be array"),
+        ([("value", TEXT), ("headers", TEXT)], "t", "Column 'headers' is string; cast it to array"),
         ([("value", TEXT), ("topic", BYTES)], None, "Column 'topic' is binary"),
-        ([("value", TEXT), ("value", TEXT)], "t", "twice"),
+        ([("value", TEXT), ("value", TEXT)], "t", "Duplicate column"),
     ],
 )
 def test_schemas_that_cannot(
@@ -123,5 +123,5 @@ def test_schemas_that_cannot(
 
 
 def test_a_timestamp_that_is_asked_for_must_be_there() -> None:
-    with pytest.raises(OptionError, match="needs a column 'timestamp'"):
+    with pytest.raises(OptionError, match="requires a column 'timestamp'"):
         check_columns(schema(("value", TEXT)), "t", with_timestamp=True)

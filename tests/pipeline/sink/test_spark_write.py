@@ -63,9 +63,9 @@ def test_rows_are_written_with_all_that_they_have(
     ("mode", "options", "said"),
     [
         ("overwrite", {}, "overwrite is not allowed"),
-        ("append", {"delivery": "exactly-once"}, "gives no transactions"),
-        ("append", {"topics": "x"}, "There is no option 'topics' for writing"),
-        ("append", {"includeTimestamp": "true"}, "needs a column 'timestamp'"),
+        ("append", {"delivery": "exactly-once"}, "has no transactions"),
+        ("append", {"topics": "x"}, "Unknown option 'topics' for writing"),
+        ("append", {"includeTimestamp": "true"}, "requires a column 'timestamp'"),
     ],
 )
 def test_what_cannot_be_written_is_said(

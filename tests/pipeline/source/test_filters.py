@@ -57,7 +57,7 @@ def is_true(condition: Filter, row: dict[str, Any]) -> bool:
 def keeps(pushed: PushedFilters, row: dict[str, Any]) -> bool:
     offset, ms = row["offset"], (row["timestamp"] - EPOCH) // timedelta(milliseconds=1)
     start, end = pushed.narrow(0, 100)
-    is_wanted = pushed.has(tp(f"{row['topic']}-{row['partition']}")) and start <= offset < end
+    is_wanted = pushed.selects(tp(f"{row['topic']}-{row['partition']}")) and start <= offset < end
     return is_wanted and pushed.times_ms[0] <= ms < pushed.times_ms[1]
 
 
@@ -91,7 +91,7 @@ def test_what_is_kept_and_looked_at_again_is_what_spark_keeps(
     filters: list[Filter], row: dict[str, Any]
 ) -> None:
     pushed = PushedFilters()
-    left = pushed.push(filters, of_batches=False)
+    left = pushed.push(filters, batch_view=False)
     kept = keeps(pushed, row) and all(is_true(each, row) for each in left)
     assert kept == all(is_true(each, row) for each in filters)
 
@@ -100,7 +100,7 @@ def test_what_is_kept_and_looked_at_again_is_what_spark_keeps(
 def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
     values = {"topic": "a", "partition": 1, "offset": 1, "timestamp": EPOCH}
     pushed = PushedFilters()
-    assert pushed.push([EqualTo((column,), values[column])], of_batches=False) == []
+    assert pushed.push([EqualTo((column,), values[column])], batch_view=False) == []
     assert pushed != PushedFilters()
 
 
@@ -120,19 +120,19 @@ def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
 )
 def test_what_is_not_understood_is_left_to_spark(condition: Filter) -> None:
     pushed = PushedFilters()
-    assert pushed.push([condition], of_batches=False) == [condition]
+    assert pushed.push([condition], batch_view=False) == [condition]
     assert pushed == PushedFilters()
 
 
 def test_nulls_in_a_list_match_nothing() -> None:
     pushed = PushedFilters()
-    pushed.push([In(("partition",), (1, None)), In(("offset",), (None,))], of_batches=False)
-    assert pushed.has(tp("a-1"))
-    assert not pushed.has(tp("a-0"))
+    pushed.push([In(("partition",), (1, None)), In(("offset",), (None,))], batch_view=False)
+    assert pushed.selects(tp("a-1"))
+    assert not pushed.selects(tp("a-0"))
     start, end = pushed.narrow(0, 100)
     assert start >= end
 
 
 def test_batches_are_only_chosen_by_topic_and_partition() -> None:
     filters = [EqualTo(("partition",), 1), GreaterThan(("offset",), 5)]
-    assert PushedFilters().push(filters, of_batches=True) == filters[1:]
+    assert PushedFilters().push(filters, batch_view=True) == filters[1:]

@@ -18,7 +18,12 @@ from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES, batch_sc
 from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.source.options import ReadOptions, read_options
-from odradek.pipeline.source.row_schema import arrow_schema, chosen_columns, fitted, full_schema
+from odradek.pipeline.source.row_schema import (
+    arrow_schema,
+    cast_to_schema,
+    chosen_columns,
+    full_schema,
+)
 
 
 def options(**given: str) -> ReadOptions:
@@ -39,8 +44,8 @@ def test_the_schema_is_that_of_sparks_kafka_source() -> None:
 def test_sparks_arrow_schema_is_that_of_the_decoder() -> None:
     with_headers = full_schema(options(includeHeaders="true"))
     assert arrow_schema(with_headers).equals(schema_of(ALL_COLUMNS))
-    of_batches = full_schema(options(view="batches"))
-    assert arrow_schema(of_batches).equals(batch_schema_of(BATCH_COLUMN_TYPES))
+    batch_view = full_schema(options(view="batches"))
+    assert arrow_schema(batch_view).equals(batch_schema_of(BATCH_COLUMN_TYPES))
 
 
 def test_columns_come_in_the_order_of_the_schema_and_headers_without_an_option() -> None:
@@ -54,10 +59,10 @@ def test_columns_come_in_the_order_of_the_schema_and_headers_without_an_option()
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        (StructType().add("Value", BinaryType()), "There is no column 'Value'; there are key, "),
+        (StructType().add("Value", BinaryType()), "Unknown column 'Value'; columns are key, "),
         (StructType().add("value", StringType()), "Column 'value' is binary, not string: cast it"),
         (StructType(), "A schema needs columns"),
-        (StructType().add("key", "binary").add("key", "binary"), "each once"),
+        (StructType().add("key", "binary").add("key", "binary"), "each only once"),
     ],
 )
 def test_what_is_no_column_is_said(schema: StructType, says: str) -> None:
@@ -68,4 +73,4 @@ def test_what_is_no_column_is_said(schema: StructType, says: str) -> None:
 def test_a_column_that_is_never_null_is_given_as_such() -> None:
     wanted = arrow_schema(StructType().add("offset", LongType(), False))
     batch = pa.RecordBatch.from_pydict({"offset": [1, 2]}, schema=schema_of(["offset"]))
-    assert fitted(batch, wanted).schema.equals(wanted)
+    assert cast_to_schema(batch, wanted).schema.equals(wanted)

@@ -203,7 +203,7 @@ def test_batches_have_rows_of_their_own(read: Read, written: list[Row]) -> None:
 @pytest.mark.parametrize(
     ("options", "schema", "says"),
     [
-        ({"endingOffset": "latest"}, None, "There is no option 'endingoffset'"),
+        ({"endingOffset": "latest"}, None, "Unknown option 'endingoffset'"),
         ({"startingOffsets": "latest"}, None, "starting offset can't be latest"),
         ({}, "value string", "Column 'value' is binary, not string"),
         ({"subscribe": "nobody"}, None, "there is no nobody to read"),

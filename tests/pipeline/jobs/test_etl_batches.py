@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from odradek.pipeline.jobs.etl.failures import first_line, readable
+from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary, SourceCount, batches_of
+from odradek.pipeline.jobs.etl.failures import explain, first_line
 from odradek.pipeline.jobs.etl.job_file import parse_job
-from odradek.pipeline.jobs.etl.progress import EtlBatch, EtlSummary, SourceCount, batches_of
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.pipeline.etl_report import _ProgressLines, progress_line, show_summary
 from tests.pipeline.jobs.test_etl_file import BASE, EXAMPLE
@@ -35,7 +35,7 @@ def report(number: int, **more: Any) -> dict[str, Any]:
 def test_a_batch_is_what_was_observed_in_it() -> None:
     (batch,) = batches_of([report(4)], after=3)
     assert batch.sources == {"orders": SourceCount(90, 2, "orders-0 offset 7: bad")}
-    assert (batch.records, batch.bad, batch.written, batch.behind) == (90, 2, 30, 23)
+    assert (batch.records, batch.bad, batch.written, batch.lag) == (90, 2, 30, 23)
     line = "batch 4: 90 records in (180/s), 30 out (60/s), 2 bad, 23 behind"
     assert progress_line(batch) == line
 
@@ -48,17 +48,17 @@ def test_each_batch_is_counted_once_and_a_look_that_found_nothing_is_none() -> N
 
 
 @pytest.mark.parametrize("latest", [None, "no JSON", {"orders": 3}, 7])
-def test_how_far_behind_is_unknown_where_sources_do_not_tell(latest: object) -> None:
+def test_the_lag_is_unknown_if_sources_do_not_report_it(latest: object) -> None:
     sources = [{"endOffset": {"orders": {"0": 1}}, "latestOffset": latest}]
     (batch,) = batches_of([report(0, sources=sources)], after=-1)
-    assert batch.behind is None
+    assert batch.lag is None
     assert progress_line(batch).endswith("2 bad")
 
 
 def test_offsets_may_be_json_in_a_text_as_those_of_sparks_connector() -> None:
     sources = [{"endOffset": '{"a":{"0":5}}', "latestOffset": '{"a":{"0":5}}'}]
     (batch,) = batches_of([report(0, sources=sources, observedMetrics={})], after=-1)
-    assert (batch.behind, batch.records, batch.written) == (0, 0, 0)
+    assert (batch.lag, batch.records, batch.written) == (0, 0, 0)
     assert progress_line(batch).endswith("caught up")
 
 
@@ -94,7 +94,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
 ) -> None:
     now = [100.0]
     lines = _ProgressLines(lambda: now[0])
-    empty = EtlBatch(number=0, seconds=0, sources={}, written=0, behind=0)
+    empty = EtlBatch(number=0, seconds=0, sources={}, written=0, lag=0)
     for number, second in enumerate((100, 101, 109, 111)):
         now[0] = second
         lines.add(empty)
@@ -120,7 +120,7 @@ TAIL = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x\nLogical Plan:\
         (
             STREAM + "assertion failed: There are [2] sources in the checkpoint offsets and now "
             "there are [1] sources requested by the query. Cannot continue." + TAIL,
-            "the checkpoint /cp is of another job: it has 2 sources, and this job 1. Set another "
+            "the checkpoint /cp belongs to another job: it has 2 sources, and this job has 1. Set another "
             "checkpoint",
         ),
         (
@@ -137,18 +137,18 @@ TAIL = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x\nLogical Plan:\
             STREAM + "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match"
             " SQLSTATE: 42K06" + TAIL,
             "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match (the state "
-            "in /cp is of another SQL: set another checkpoint)",
+            "in /cp is that of another SQL: set another checkpoint)",
         ),
         (
             "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. Deploy …",
-            "format: kafka is Spark's own connector, and its jars are not there: set "
+            "format: kafka is Spark's own connector, whose jars were not found: set "
             "spark.jars.packages",
         ),
         (STREAM + "something else" + TAIL, "something else"),
     ],
 )
 def test_an_error_of_sparks_becomes_a_line(text: str, told: str) -> None:
-    assert readable(RuntimeError(text), "/cp") == told
+    assert explain(RuntimeError(text), "/cp") == told
 
 
 def test_the_first_line_has_no_codes() -> None:

@@ -1,8 +1,8 @@
-"""Sends records to one partition through an idempotent producer, and counts what is acknowledged.
+"""Sends records to one partition with an idempotent producer, and counts acknowledgements.
 
-Records of one partition are acknowledged in the order in which they were sent. None may be given up
-while later ones go on: so no record times out by itself, the producer stops at one that is refused,
-and whoever waits gives up when nothing is acknowledged for long.
+Records of one partition are acknowledged in the order in which they are sent. A record must not be
+abandoned while later ones are sent. So single records do not time out, the producer stops at the
+first that fails, and the sender gives up if no record is acknowledged for long.
 """
 
 import time
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from odradek.pipeline.client_config import PRODUCER_SETTINGS
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 from .outgoing import OutgoingRecord
 
@@ -27,11 +27,12 @@ _REQUIRED: Mapping[str, Any] = {
 }
 
 
-class Outbox:
-    """Raises JobError for the first record that is refused, or when nothing is acknowledged.
+class PartitionProducer:
+    """Methods raise JobError for the first record that fails, and if no record is acknowledged.
 
-    Of the records that were sent through it, `records` are acknowledged, all before `next_offset`
-    (of the source); `target_first` and `target_last` are what the first and the last of them got.
+    `records` is the number of acknowledged records; all of them are before `next_offset` (of the
+    source). `target_first` and `target_last` are the target's offsets of the first and last of
+    them.
     """
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int) -> None:
@@ -40,31 +41,31 @@ class Outbox:
         self._partition = partition
         self._sent = 0
         self._waiting: deque[int] = deque()
-        self._refused = ""
-        self._heard_at = time.monotonic()
+        self._failure = ""
+        self._answered_at = time.monotonic()
         self.records = 0
         self.next_offset = self.target_first = self.target_last = -1
 
     def send(self, record: OutgoingRecord) -> None:
-        """Returns when it is queued."""
+        """Queue a record for sending."""
         while not self._queued(record):
             if not self._waiting:
-                raise JobError(f"{self._name}: the record of offset {record.offset} is too large")
+                raise JobError(f"{self._name}: the record at offset {record.offset} is too large")
             self._poll(0.05)
         if not self._waiting:
-            self._heard_at = time.monotonic()
+            self._answered_at = time.monotonic()
         self._waiting.append(record.offset)
         self._sent += 1
         if self._sent % _POLL_EVERY == 0:
             self._poll(0)
 
     def flush(self) -> None:
-        """Wait until all is acknowledged."""
+        """Wait until all records are acknowledged."""
         while self._waiting:
             self._poll(0.1)
 
     def close(self) -> None:
-        """What is not acknowledged is not waited for."""
+        """Close the producer without waiting for acknowledgements."""
         with suppress(KafkaException):
             self._producer.purge()
             self._producer.poll(0)
@@ -84,34 +85,34 @@ class Outbox:
         except BufferError:
             return False
         except KafkaException as error:
-            self._stopped(error)
+            self._raise_reason(error)
         return True
 
     def _poll(self, wait_s: float) -> None:
         try:
             self._producer.poll(wait_s)
         except KafkaException as error:
-            self._stopped(error)
-        if self._refused:
-            raise JobError(self._refused)
-        if time.monotonic() - self._heard_at > _STALLED_S:
-            raise JobError(f"{self._name}: no acknowledgement in {_STALLED_S:.0f} seconds")
+            self._raise_reason(error)
+        if self._failure:
+            raise JobError(self._failure)
+        if time.monotonic() - self._answered_at > _STALLED_S:
+            raise JobError(f"{self._name}: no acknowledgement within {_STALLED_S:.0f} seconds")
 
-    def _stopped(self, error: KafkaException) -> NoReturn:
-        """The producer has stopped for good; the next report tells for which record."""
+    def _raise_reason(self, error: KafkaException) -> NoReturn:
+        """Raise the reason why the producer stopped; its next delivery report contains it."""
         with suppress(KafkaException):
             self._producer.poll(1)
-        raise JobError(self._refused or f"{self._name}: {error.args[0].str()}") from error
+        raise JobError(self._failure or f"{self._name}: {error.args[0].str()}") from error
 
     def _acknowledged(self, error: KafkaError | None, message: Message) -> None:
-        self._heard_at = time.monotonic()
-        if self._refused:
+        self._answered_at = time.monotonic()
+        if self._failure:
             return
         offset = self._waiting.popleft()
         target_offset = message.offset()
         if error is not None or target_offset is None:
             reason = "no offset" if error is None else error.str()
-            self._refused = f"{self._name} refuses the record of offset {offset}: {reason}"
+            self._failure = f"{self._name} rejects the record at offset {offset}: {reason}"
             return
         self.records += 1
         self.next_offset = offset + 1

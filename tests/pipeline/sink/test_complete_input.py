@@ -12,8 +12,8 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
+from odradek.pipeline.sink.complete_input import require_complete
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.whole_input import whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -39,7 +39,7 @@ class Pieces(io.RawIOBase):
 
 def main(infile: io.BufferedReader) -> list[pa.RecordBatch]:
     """As pyspark's worker: its stream is known by the names of this function and its argument."""
-    found = list(whole(ROWS))
+    found = list(require_complete(ROWS))
     assert infile.read(4) == GOOD_END  # as the worker does, when the writer has returned
     return found
 
@@ -52,5 +52,5 @@ def test_rows_that_are_followed_by_the_word_are_whole(cut: int) -> None:
 
 @pytest.mark.parametrize("rest", [b"", struct.pack(">i", -1)])
 def test_rows_that_are_followed_by_anything_else_are_not(rest: bytes) -> None:
-    with pytest.raises(WriteError, match="before all of its rows were made"):
+    with pytest.raises(WriteError, match="before all of its rows had arrived"):
         main(io.BufferedReader(Pieces([rest])))

@@ -1,6 +1,6 @@
-"""Messages of magic 0 and 1, record by record: old logs can be read, though not fast.
+"""Decodes messages of magic 0 and 1, one by one: old logs can be read, but slowly.
 
-Keys and values are laid behind each other, so that the rest is as with batches.
+Keys and values are concatenated in one buffer, so that the rest is the same as for v2 batches.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from odradek.protocol.message_set import MAGIC_V0, LegacyRecord
 from .decoded_records import DecodedRecords
 from .record_fields import NO_HEADERS, RecordFields
 
-_AT_ONCE = 1 << 15
+_MESSAGES_PER_CHUNK = 1 << 15
 _NO_TIMESTAMP_TYPE = -1
 
 
 def whole_messages(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and head of each message that lies whole at the front of `data`.
+    """Yield position and header of each message, up to the first that is cut off or is v2.
 
     Raises CorruptRecordError.
     """
@@ -37,13 +37,13 @@ def whole_messages(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def read_messages(data: bytes) -> Iterator[DecodedRecords]:
-    """The records of whole messages, so many at a time. Raises CorruptRecordError.
+    """Yield the records of whole messages, in chunks. Raises CorruptRecordError.
 
-    Checksums are always looked at: a v2 batch with a damaged byte might pass for a message.
+    Checksums are always verified: a v2 batch with a damaged byte could look like a message.
     """
     records = read_message_set(data, whole=True)
-    while some := list(islice(records, _AT_ONCE)):
-        yield _decoded(some)
+    while chunk := list(islice(records, _MESSAGES_PER_CHUNK)):
+        yield _decoded(chunk)
 
 
 def _decoded(records: list[LegacyRecord]) -> DecodedRecords:
@@ -58,7 +58,7 @@ def _decoded(records: list[LegacyRecord]) -> DecodedRecords:
     )
     stored = np.maximum(sizes, 0)
     at = np.cumsum(stored) - stored
-    nothing = np.zeros(len(records), np.int64)
+    zeros = np.zeros(len(records), np.int64)
     return DecodedRecords(
         offset=np.array([record.offset for record in records], np.int64),
         timestamp_ms=np.array([record.timestamp_ms for record in records], np.int64),
@@ -67,14 +67,14 @@ def _decoded(records: list[LegacyRecord]) -> DecodedRecords:
         fields=RecordFields(
             begin=at[0::2],
             end=at[0::2] + stored[0::2] + stored[1::2],
-            timestamp_delta=nothing,
-            offset_delta=nothing,
+            timestamp_delta=zeros,
+            offset_delta=zeros,
             key_at=at[0::2],
             key_bytes=sizes[0::2],
             value_at=at[1::2],
             value_bytes=sizes[1::2],
-            headers_at=nothing,
-            header_count=nothing,
+            headers_at=zeros,
+            header_count=zeros,
         ),
         headers=NO_HEADERS,
     )

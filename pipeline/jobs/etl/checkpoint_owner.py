@@ -1,20 +1,20 @@
-"""Which job a checkpoint belongs to: a small file in it, wherever Spark can write.
+"""Stores in a checkpoint which job it belongs to, in a small file on any file system of Spark's.
 
     odradek-etl.json    {"job": "large-orders", "reads": ["orders"]}
 
-Spark keeps offsets by the position of a source in its plan and asks no name: a job that takes
-another's checkpoint would skip what the other has read, and a SQL that reads its sources in another
-order would take the offsets of one for those of the other. Both are refused here. Other changes of
-a job are Spark's to judge.
+Spark stores offsets by the position of a source in its plan, without the source's name. A job that
+uses another's checkpoint would skip what the other has read. SQL that reads its sources in another
+order would use the offsets of one for the other. Both are refused here. Spark checks other changes
+of a job.
 """
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j tells no types
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
 
@@ -30,54 +30,55 @@ _ADVICE = "set another checkpoint"
 def check_checkpoint(
     spark: "SparkSession", checkpoint: str, job: str, reads: "Sequence[str]"
 ) -> bool:
-    """Whether a query of this job goes on from it; else there is none yet. Raises JobError."""
+    """Return whether this job has already used the checkpoint. Raises JobError if another has."""
     try:
         directory = _Directory(spark, checkpoint)
-        noted = directory.read(NAME) if directory.has("offsets") else None
-        if noted is None and directory.has("offsets"):
+        owner = directory.read(NAME) if directory.has("offsets") else None
+        if owner is None and directory.has("offsets"):
             raise JobError(
-                f"the checkpoint {checkpoint} is of another query, not of this job: {_ADVICE}"
+                f"the checkpoint {checkpoint} belongs to another query, not to this job: {_ADVICE}"
             )
     except (Py4JError, PySparkException) as error:
         raise JobError(f"the checkpoint {checkpoint}: {first_line(error)}") from error
-    if noted is not None:
-        _check_note(noted, checkpoint, job, list(reads))
-    return noted is not None
+    if owner is not None:
+        _check_owner(owner, checkpoint, job, list(reads))
+    return owner is not None
 
 
 def claim_checkpoint(
     spark: "SparkSession", checkpoint: str, job: str, reads: "Sequence[str]"
 ) -> bool:
-    """The same, and a new one is noted to be of this job. Raises JobError."""
-    goes_on = check_checkpoint(spark, checkpoint, job, reads)
-    if not goes_on:
+    """Do the same, and store the job in a new checkpoint. Raises JobError."""
+    is_resumed = check_checkpoint(spark, checkpoint, job, reads)
+    if not is_resumed:
         try:
             text = json.dumps({"job": job, "reads": list(reads)})
             _Directory(spark, checkpoint).write(NAME, text)
         except (Py4JError, PySparkException) as error:
             raise JobError(f"the checkpoint {checkpoint}: {first_line(error)}") from error
-    return goes_on
+    return is_resumed
 
 
-def _check_note(text: str, checkpoint: str, job: str, reads: list[str]) -> None:
+def _check_owner(text: str, checkpoint: str, job: str, reads: list[str]) -> None:
     try:
-        noted = json.loads(text)
-        of_job, then = noted["job"], noted["reads"]
+        owner = json.loads(text)
+        owning_job, reads_before = owner["job"], owner["reads"]
     except (ValueError, KeyError, TypeError):
         raise JobError(f"the checkpoint {checkpoint}: {NAME} in it is damaged") from None
-    if of_job != job:
+    if owning_job != job:
         raise JobError(
-            f"the checkpoint {checkpoint} is of the job '{of_job}', and this is '{job}': {_ADVICE}"
+            f"the checkpoint {checkpoint} belongs to the job '{owning_job}', not to '{job}': "
+            f"{_ADVICE}"
         )
-    if then != reads:
+    if reads_before != reads:
         raise JobError(
-            f"the checkpoint {checkpoint} is of another SQL, which read {', '.join(then)}; now it "
-            f"reads {', '.join(reads)}: {_ADVICE}"
+            f"the checkpoint {checkpoint} belongs to another SQL: it read "
+            f"{', '.join(reads_before)}, and now it reads {', '.join(reads)}: {_ADVICE}"
         )
 
 
 class _Directory:
-    """On a file system of Hadoop's."""
+    """A directory on one of Hadoop's file systems."""
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
         assert spark._jvm is not None, "the session has ended"

@@ -1,9 +1,9 @@
-"""Which batch a task has written: the offset that a group of its name has committed.
+"""Which batch a task has written last: an offset committed by a consumer group of the task's name.
 
-partition   __consumer_offsets-0: one that is there wherever offsets can be committed, so a mark
-            does not depend on which topics a batch goes to, nor vanishes with one of them
-offset      the next batch to be written
-metadata    {"rows": 100}, of the batch before
+partition   __consumer_offsets-0. It exists wherever offsets can be committed, so the committed
+            offset does not depend on the topics of a batch and is not deleted with one of them.
+offset      the id of the next batch to write
+metadata    {"rows": 100}, the number of rows in the last batch
 """
 
 import json
@@ -25,8 +25,8 @@ Answer = TypeVar("Answer")
 
 _TIMEOUT_S = 60.0
 _RETRY_EVERY_S = 0.1
-# The first group of a broker has to wait until __consumer_offsets has been made.
-_PASSING = frozenset(
+# The first group of a broker waits until __consumer_offsets has been created.
+_TRANSIENT = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -36,54 +36,54 @@ _PASSING = frozenset(
 )
 
 
-class BatchMark(NamedTuple):
-    """A batch that is written, and how many rows it had (None: who wrote it did not say)."""
+class CommittedBatch(NamedTuple):
+    """A batch that is written. `rows` is None if its writer did not store the number of rows."""
 
     batch_id: int
     rows: int | None
 
     def as_offset(self) -> TopicPartition:
-        """What is committed for it."""
+        """Return the offset to commit for it."""
         return TopicPartition(
             CONSUMER_OFFSETS_TOPIC, 0, self.batch_id + 1, json.dumps({"rows": self.rows})
         )
 
 
-class MarkedGroup:
-    """The group in which a task leaves its marks. Raises WriteError."""
+class TaskGroup:
+    """The consumer group to which a task commits its batches. Methods raise WriteError."""
 
     def __init__(self, client: Mapping[str, Any], name: str) -> None:
         self._name = name
         settings = {
             "group.id": name,
             "enable.auto.commit": False,
-            # Marks of a transaction whose end is on its way are waited for.
+            # An offset in a transaction that is being completed is not visible until its end.
             "isolation.level": "read_committed",
             "log_level": 3,
         }
         self._consumer = Consumer({**client, **settings})
 
-    def newest(self) -> BatchMark | None:
-        """The last batch that was written; None if there is none."""
-        (found,) = self._answer(
+    def last_batch(self) -> CommittedBatch | None:
+        """Return the last batch that was written, or None."""
+        (committed,) = self._answer(
             lambda: self._consumer.committed(
                 [TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)], _TIMEOUT_S
             )
         )
-        if found.offset <= 0:
+        if committed.offset <= 0:
             return None
         try:
-            rows = json.loads(found.metadata or "")["rows"]
+            rows = json.loads(committed.metadata or "")["rows"]
         except (ValueError, KeyError, TypeError):
             rows = None
-        return BatchMark(found.offset - 1, rows)
+        return CommittedBatch(committed.offset - 1, rows)
 
     def metadata(self) -> object:
-        """What a producer needs to know in order to commit for it."""
+        """Return what a producer needs in order to commit for this group."""
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the client."""
         self._consumer.close()
 
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
@@ -93,18 +93,18 @@ class MarkedGroup:
                 return ask()
             except KafkaException as error:
                 reason = error.args[0]
-                if reason.code() not in _PASSING or time.monotonic() > deadline:
+                if reason.code() not in _TRANSIENT or time.monotonic() > deadline:
                     raise WriteError(f"group {self._name}: {reason.str()}") from error
             time.sleep(_RETRY_EVERY_S)
 
 
-def delete_marks(client: Mapping[str, Any], groups: Collection[str]) -> None:
-    """Those of tasks that will not run again; where that fails, they expire like other offsets."""
+def delete_groups(client: Mapping[str, Any], groups: Collection[str]) -> None:
+    """Delete groups of tasks that will not run again. If that fails, their offsets expire."""
     if not groups:
         return
-    admin = AdminClient({"log_level": 3, **client})  # its answers go with it
+    admin = AdminClient({"log_level": 3, **client})  # kept until the answers are read
     answers = admin.delete_consumer_groups(list(groups), request_timeout=_TIMEOUT_S)
     for group, answer in answers.items():
         error = answer.exception(_TIMEOUT_S)
         if error is not None:
-            _logger.warning("group %s is left behind: %s", group, error)
+            _logger.warning("could not delete group %s: %s", group, error)

@@ -1,4 +1,4 @@
-"""What Spark tells about the batches of a query, and what they add up to."""
+"""Parses Spark's progress reports on the batches of a query, and adds them up."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,78 +7,78 @@ from typing import Any, NamedTuple
 
 from odradek.pipeline.sink.write_options import Delivery
 
-# What is observed of a query: of each source by its name, and of what is written.
+# Names of observed metrics: a prefix for those of each source, and that of what is written.
 SOURCE = "odradek.source."
 SINK = "odradek.sink"
 
 
 class SourceCount(NamedTuple):
-    """Records of a source; how many of them were bad, and one of these."""
+    """The number of records of a source, of bad ones among them, and the error of one of these."""
 
     records: int = 0
     bad: int = 0
     example: str | None = None
 
     def plus(self, other: "SourceCount") -> "SourceCount":
-        """Both together."""
+        """Return the sum of both."""
         example = self.example or other.example
         return SourceCount(self.records + other.records, self.bad + other.bad, example)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtlBatch:
-    """A batch that was written. `behind` is in offsets, where the sources tell it."""
+    """A batch that was written. `lag` is in offsets; None if a source does not report it."""
 
     number: int
     seconds: float
     sources: Mapping[str, SourceCount]
     written: int
-    behind: int | None
+    lag: int | None
 
     @property
     def records(self) -> int:
-        """Of all sources."""
+        """The number of records of all sources."""
         return sum(each.records for each in self.sources.values())
 
     @property
     def bad(self) -> int:
-        """The same of those that were bad."""
+        """The number of bad records of all sources."""
         return sum(each.bad for each in self.sources.values())
 
 
 @dataclass(slots=True)
 class EtlSummary:
-    """What a run has done; whether it began at a checkpoint, and whether it was told to end."""
+    """The result of a run; whether it resumed from a checkpoint, and whether it was stopped."""
 
     delivery: Delivery = Delivery.AUTO
-    goes_on: bool = False
+    is_resumed: bool = False
     was_stopped: bool = False
     batches: int = 0
     written: int = 0
     sources: dict[str, SourceCount] = field(default_factory=dict)
 
     def add(self, batch: EtlBatch) -> None:
-        """One more."""
+        """Add a batch."""
         self.batches += 1
         self.written += batch.written
         for name, count in batch.sources.items():
             self.sources[name] = self.sources.get(name, SourceCount()).plus(count)
 
 
-def batches_of(told: Iterable[Mapping[str, Any]], after: int) -> list[EtlBatch]:
-    """Of Spark's progress reports (as JSON), those on batches behind the number `after`.
+def batches_of(reports: Iterable[Mapping[str, Any]], after: int) -> list[EtlBatch]:
+    """Return the batches with numbers greater than `after`, from Spark's progress reports (JSON).
 
-    A report without `addBatch` is of a look at the sources that found nothing new.
+    A report without `addBatch` is of a trigger that found no new records.
     """
-    last = {int(each["batchId"]): each for each in told if "addBatch" in _durations_ms(each)}
+    last = {int(each["batchId"]): each for each in reports if "addBatch" in _durations_ms(each)}
     return [_batch(last[number]) for number in sorted(last) if number > after]
 
 
-def _batch(told: Mapping[str, Any]) -> EtlBatch:
-    observed = told.get("observedMetrics") or {}
+def _batch(report: Mapping[str, Any]) -> EtlBatch:
+    observed = report.get("observedMetrics") or {}
     return EtlBatch(
-        number=int(told["batchId"]),
-        seconds=int(_durations_ms(told).get("triggerExecution", 0)) / 1000,
+        number=int(report["batchId"]),
+        seconds=int(_durations_ms(report).get("triggerExecution", 0)) / 1000,
         sources={
             name.removeprefix(SOURCE): SourceCount(
                 int(counts["records"]), int(counts["bad"]), counts.get("example")
@@ -87,16 +87,16 @@ def _batch(told: Mapping[str, Any]) -> EtlBatch:
             if name.startswith(SOURCE)
         },
         written=int((observed.get(SINK) or {}).get("records", 0)),
-        behind=_behind(told.get("sources") or ()),
+        lag=_lag(report.get("sources") or ()),
     )
 
 
-def _durations_ms(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return told.get("durationMs") or {}
+def _durations_ms(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    return report.get("durationMs") or {}
 
 
-def _behind(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """How many offsets there are that were not read, when the batch was planned."""
+def _lag(sources: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return the number of offsets that were not read when the batch was planned."""
     total = 0
     for source in sources:
         end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
@@ -106,17 +106,17 @@ def _behind(sources: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
-def _offsets(told: Any) -> dict[tuple[str, str], int] | None:  # JSON, or JSON in a text
-    """{(topic, partition): offset} of {"orders": {"0": 23}}; None for other offsets."""
-    if isinstance(told, str):
+def _offsets(reported: Any) -> dict[tuple[str, str], int] | None:  # JSON, or JSON in a text
+    """Parse {"orders": {"0": 23}} to {(topic, partition): offset}; None for another format."""
+    if isinstance(reported, str):
         try:
-            told = json.loads(told)
+            reported = json.loads(reported)
         except ValueError:
             return None
     try:
         return {
             (topic, partition): int(offset)
-            for topic, offsets in told.items()
+            for topic, offsets in reported.items()
             for partition, offset in offsets.items()
         }
     except (AttributeError, TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""How far a replay has got, noted in files beside the archive, so that it can go on.
+"""Stores the progress of a replay in files in the archive's directory, so that it can be resumed.
 
-replays/JOB/job.json             what the job is about: it cannot become another one
-replays/JOB/orders-0.json        one partition
-replays/JOB/orders-0.lock        held by the task that replays it
+replays/JOB/job.json             what the job replays; it cannot change
+replays/JOB/orders-0.json        the progress of one partition
+replays/JOB/orders-0.lock        held by the task that replays the partition
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from odradek.pipeline.jobs.job_error import JobError
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.files import FileLock, Files, LockHeldError
 
 from .selection import Selection
 
-Noted = TypeVar("Noted", bound=msgspec.Struct)
+Stored = TypeVar("Stored", bound=msgspec.Struct)
 
 
 class ReplayTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,14 +29,14 @@ class ReplayTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job is about."""
+    """What a job replays."""
 
     topics: tuple[ReplayTopic, ...]
     selection: Selection
 
 
 class Acknowledged(Protocol):
-    """Records that are there, up to `next_offset` of the source."""
+    """Records that were acknowledged, up to `next_offset` of the source."""
 
     @property
     def records(self) -> int: ...
@@ -51,8 +51,8 @@ class Acknowledged(Protocol):
 class PartitionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """All records before `next_offset` (of the source) have been acknowledged.
 
-    What the target has before `target_next` is not to be looked at again. The target offsets are
-    those of the first and the last record of the job; -1 while there is none.
+    The target's records before `target_next` need not be read again. `target_first` and
+    `target_last` are offsets of the job's first and last record; -1 if there is none yet.
     """
 
     next_offset: int = 0
@@ -63,7 +63,7 @@ class PartitionProgress(msgspec.Struct, frozen=True, kw_only=True):
     is_done: bool = False
 
     def with_more(self, more: "Acknowledged") -> "PartitionProgress":
-        """With what was acknowledged since."""
+        """Return the progress after more records were acknowledged."""
         if not more.records:
             return self
         return msgspec.structs.replace(
@@ -77,14 +77,14 @@ class PartitionProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressNotes:
-    """The notes of one job, in its directory."""
+class ProgressFiles:
+    """The files of one job."""
 
     directory: Path
     files: Files
 
     def begin(self, job: ReplayJob) -> None:
-        """Raises JobError where the job is known to be about something else."""
+        """Create the job's file. Raises JobError if the job exists and replays something else."""
         self.files.make_directory(self.directory)
         path = self.directory / "job.json"
         known = self._read(path, ReplayJob)
@@ -92,20 +92,20 @@ class ProgressNotes:
             self.files.atomic_write(path, msgspec.json.encode(job))
         elif known != job:
             raise JobError(
-                f"the job {self.directory.name} has begun with other topics or another range "
-                f"({path}): give the same again, or another job id"
+                f"the job {self.directory.name} was started with other topics or another range "
+                f"({path}): use the same again, or another job id"
             )
 
-    def of(self, partition: TopicPartition) -> PartitionProgress:
-        """How far the partition has got."""
+    def read(self, partition: TopicPartition) -> PartitionProgress:
+        """Return the progress of a partition."""
         return self._read(self._path(partition), PartitionProgress) or PartitionProgress()
 
-    def note(self, partition: TopicPartition, progress: PartitionProgress) -> None:
-        """Raises OSError."""
+    def write(self, partition: TopicPartition, progress: PartitionProgress) -> None:
+        """Store the progress of a partition. Raises OSError."""
         self.files.atomic_write(self._path(partition), msgspec.json.encode(progress))
 
     def lock(self, partition: TopicPartition) -> FileLock:
-        """Raises JobError where another task has it."""
+        """Lock a partition. Raises JobError if another task holds the lock."""
         try:
             return self.files.lock(self._path(partition).with_suffix(".lock"))
         except LockHeldError as error:
@@ -114,10 +114,10 @@ class ProgressNotes:
     def _path(self, partition: TopicPartition) -> Path:
         return self.directory / f"{partition}.json"
 
-    def _read(self, path: Path, kind: type[Noted]) -> Noted | None:
+    def _read(self, path: Path, kind: type[Stored]) -> Stored | None:
         try:
             return msgspec.json.decode(self.files.read(path), type=kind)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
-            raise JobError(f"{path} cannot be read: {error}") from error
+            raise JobError(f"cannot read {path}: {error}") from error

@@ -1,7 +1,7 @@
-"""Offsets that rise, and which of them are missing.
+"""Checks that the offsets of a segment ascend, and finds which are missing.
 
-A batch of a producer has a record for each of its offsets; the cleaner leaves batches that have
-fewer, or that carry a delete horizon: where one is, the cleaner has been.
+A producer's batch has a record for each of its offsets. A batch that has fewer, or that has a
+delete horizon, was written by the cleaner.
 """
 
 from typing import NamedTuple
@@ -15,29 +15,29 @@ from odradek.storage.index_file import MAX_RELATIVE_OFFSET
 from .findings import Findings, Kind
 from .segment_walk import WalkedPiece
 
-_GAPS_KEPT = 20
+_MAX_GAPS = 20
 
 
 class Gap(NamedTuple):
-    """Offsets from `first` to before `behind` are not there; then comes the batch at `position`."""
+    """Offsets in [first, end) are missing before the batch at `position`."""
 
     first: int
-    behind: int
+    end: int
     position: int
 
 
-class Order:
-    """The offsets of one segment, piece after piece."""
+class OffsetOrder:
+    """Checks the offsets of one segment, one piece after another."""
 
     def __init__(self, base_offset: int, path: str, findings: Findings) -> None:
         self._base_offset = base_offset
         self._path = path
         self._findings = findings
-        self._broken_before = 0  # the last batch that was seen
+        self._broken_before = 0  # broken batches before the last sound one
         self._epoch = -1
         self.first_epoch = -1
         self.next_offset = base_offset
-        self.gaps: list[Gap] = []  # the first few
+        self.gaps: list[Gap] = []  # the first _MAX_GAPS
         self.gap_count = 0
         self.missing_offsets = 0
         self.was_cleaned = False
@@ -46,16 +46,16 @@ class Order:
 
     @property
     def last_epoch(self) -> int:
-        """The newest leader epoch; -1 where none was seen."""
+        """The newest leader epoch; -1 if there is none."""
         return self._epoch
 
-    def see(self, piece: WalkedPiece, broken: list[int]) -> None:
-        """The next piece; `broken` are all positions of broken batches so far."""
+    def check(self, piece: WalkedPiece, broken: list[int]) -> None:
+        """Check the next piece; `broken` are the positions of all broken batches so far."""
         table = piece.table
         self.batches += table.height
         if piece.is_messages:
             self.records += table.height
-        # Behind a broken batch nobody knows which offsets it had.
+        # The offsets of a broken batch are unknown, so no gap can be found right after it.
         before = np.searchsorted(np.array(broken, np.int64), table.position)
         is_known = np.diff(before, prepend=self._broken_before) == 0
         self._broken_before = int(before[-1])
@@ -63,13 +63,13 @@ class Order:
         expected = reached[:-1]
         self._check_order(piece, expected)
         if not piece.is_messages:
-            self._see_counts(piece)
-            self._see_gaps(piece, expected, is_known)
-            self._see_epochs(piece)
+            self._check_counts(piece)
+            self._find_gaps(piece, expected, is_known)
+            self._check_epochs(piece)
         self.next_offset = int(reached[-1])
 
     def knows_end(self, broken: list[int]) -> bool:
-        """Whether no broken batch lies behind the last sound one."""
+        """Whether there is no broken batch after the last sound one."""
         return len(broken) == self._broken_before
 
     def _check_order(self, piece: WalkedPiece, expected: Ints) -> None:
@@ -78,34 +78,34 @@ class Order:
         for row in np.flatnonzero((table.base_offset < expected) | too_far).tolist():
             self._problem(
                 Kind.ORDER,
-                f"offset {table.base_offset[row]} where {expected[row]} was next",
+                f"offset {table.base_offset[row]}; expected {expected[row]} or more",
                 piece,
                 row,
             )
 
-    def _see_counts(self, piece: WalkedPiece) -> None:
+    def _check_counts(self, piece: WalkedPiece) -> None:
         table = piece.table
         span = table.last_offset - table.base_offset + 1
         self.records += int(table.record_count[~table.is_control].sum())
         for row in np.flatnonzero(table.record_count > span).tolist():
             what = f"{table.record_count[row]} records in {span[row]} offsets"
             self._problem(Kind.STRUCTURE, what, piece, row)
-        traces = (table.record_count < span) | (table.attributes & DELETE_HORIZON_BIT != 0)
-        self.was_cleaned |= bool(traces.any())
+        cleaned = (table.record_count < span) | (table.attributes & DELETE_HORIZON_BIT != 0)
+        self.was_cleaned |= bool(cleaned.any())
         for row in np.flatnonzero(table.compression_id > 4).tolist():
-            what = f"compression id {table.compression_id[row]} names no codec"
+            what = f"unknown compression id {table.compression_id[row]}"
             self._problem(Kind.STRUCTURE, what, piece, row)
 
-    def _see_gaps(self, piece: WalkedPiece, expected: Ints, is_known: Bools) -> None:
+    def _find_gaps(self, piece: WalkedPiece, expected: Ints, is_known: Bools) -> None:
         table = piece.table
         rows = np.flatnonzero((table.base_offset > expected) & is_known)
         self.gap_count += rows.size
         self.missing_offsets += int((table.base_offset - expected)[rows].sum())
-        for row in rows[: _GAPS_KEPT - len(self.gaps)].tolist():
-            first, behind = int(expected[row]), int(table.base_offset[row])
-            self.gaps.append(Gap(first, behind, int(table.position[row])))
+        for row in rows[: _MAX_GAPS - len(self.gaps)].tolist():
+            first, end = int(expected[row]), int(table.base_offset[row])
+            self.gaps.append(Gap(first, end, int(table.position[row])))
 
-    def _see_epochs(self, piece: WalkedPiece) -> None:
+    def _check_epochs(self, piece: WalkedPiece) -> None:
         epoch = piece.table.partition_leader_epoch
         rows = np.flatnonzero(epoch >= 0)
         if not rows.size:
@@ -115,7 +115,7 @@ class Order:
             self.first_epoch = int(epoch[0])
         reached = np.maximum.accumulate(np.concatenate(([self._epoch], epoch)))
         for at in np.flatnonzero(epoch < reached[:-1]).tolist():
-            what = f"leader epoch {epoch[at]} behind {reached[at]}"
+            what = f"leader epoch {epoch[at]} follows {reached[at]}"
             self._problem(Kind.ORDER, what, piece, int(rows[at]))
         self._epoch = int(reached[-1])
 
