@@ -10,11 +10,10 @@ import logging
 import re
 from collections.abc import Mapping
 
-from .option_values import OptionError
+from .option_values import CLIENT_PREFIX, OptionError
 
 _logger = logging.getLogger(__name__)
 
-PREFIX = "kafka."
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -68,9 +67,9 @@ def client_config(options: Mapping[str, str]) -> dict[str, str]:
     Raises ClientConfigError.
     """
     java = {
-        name.lower().removeprefix(PREFIX): value
+        name.lower().removeprefix(CLIENT_PREFIX): value
         for name, value in options.items()
-        if name.lower().startswith(PREFIX)
+        if name.lower().startswith(CLIENT_PREFIX)
     }
     config = _ssl_stores(java)
     jaas = java.pop("sasl.jaas.config", None)

@@ -1,8 +1,9 @@
-"""Parses the values of options. Each function raises OptionError, which names the option."""
+"""Parses options. Each function raises OptionError, which names the option."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
+CLIENT_PREFIX = "kafka."  # of options that are settings of the Kafka client
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"(\d+)\s*([kmg]?b?)", re.IGNORECASE)
@@ -11,6 +12,32 @@ _DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.IGNORECASE)
 
 class OptionError(ValueError):
     """An option that is wrong, missing, unknown, or contradicts another."""
+
+
+def canonical_options(
+    given: Mapping[str, str],
+    names: Iterable[str],
+    refused: Mapping[str, str],
+    *,
+    ignored: Collection[str] = (),
+    purpose: str = "",
+) -> dict[str, str]:
+    """Check the names of options, which are case-insensitive, and spell them as in `names`.
+
+    Names of client settings and ignored options become lower case. `refused` maps a lower-case name
+    to the reason. `ignored` holds lower-case names. Raises OptionError for an option that is
+    refused or unknown.
+    """
+    known = {name.lower(): name for name in names}
+    for name in map(str.lower, given):
+        if name in refused:
+            raise OptionError(f"Option '{name}' is not supported: {refused[name]}")
+        if not name.startswith(CLIENT_PREFIX) and name not in known and name not in ignored:
+            raise OptionError(
+                f"Unknown option '{name}'{purpose}. Options are {', '.join(known.values())}"
+                f" and those of the Kafka client, which begin with '{CLIENT_PREFIX}'"
+            )
+    return {known.get(name.lower(), name.lower()): text for name, text in given.items()}
 
 
 def boolean(name: str, text: str) -> bool:
@@ -22,13 +49,13 @@ def boolean(name: str, text: str) -> bool:
 
 def positive(name: str, text: str) -> int:
     """Parse a number above zero."""
-    number = whole(name, text)
+    number = integer(name, text)
     if number <= 0:
         raise OptionError(f"{name} must be a positive number, not {text!r}")
     return number
 
 
-def whole(name: str, text: str) -> int:
+def integer(name: str, text: str) -> int:
     """Parse a signed 64-bit integer."""
     try:
         number = int(text.strip())

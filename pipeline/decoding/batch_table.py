@@ -5,6 +5,7 @@ numpy then reads each field of all headers at once. The loop ends before the fir
 complete, and before one of magic 0 or 1, which has another header (see legacy_messages.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -28,6 +29,16 @@ from .varints import Bools, Bytes, Ints
 # struct and numpy use the same letters for the same number types.
 _HEADER = np.dtype(
     [(name, f">{code}") for name, code in zip(BatchHeader._fields, HEADER.format[1:], strict=True)]
+)
+_COPIED_FIELDS = (
+    "base_timestamp",
+    "max_timestamp",
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "attributes",
+    "crc",
 )
 _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 
@@ -132,13 +143,14 @@ def read_table(data: Bytes, position: Ints) -> BatchTable:
         size_bytes=header["batch_length"].astype(np.int64) + LOG_OVERHEAD,
         base_offset=base_offset,
         last_offset=last_offset,
-        base_timestamp=header["base_timestamp"].astype(np.int64),
-        max_timestamp=header["max_timestamp"].astype(np.int64),
-        partition_leader_epoch=header["partition_leader_epoch"].astype(np.int64),
-        producer_id=header["producer_id"].astype(np.int64),
-        producer_epoch=header["producer_epoch"].astype(np.int64),
-        base_sequence=header["base_sequence"].astype(np.int64),
         record_count=count,
-        attributes=header["attributes"].astype(np.int64),
-        crc=header["crc"].astype(np.int64),
+        **{name: header[name].astype(np.int64) for name in _COPIED_FIELDS},
     )
+
+
+def table_of(headers: Sequence[tuple[int, BatchHeader]]) -> BatchTable:
+    """Return the table of headers that were read one by one, with their positions."""
+    names = [column.name for column in fields(BatchTable) if column.name != "position"]
+    columns = ([getattr(header, name) for _, header in headers] for name in names)
+    positions = [position for position, _ in headers]
+    return BatchTable(*(np.array(column, np.int64) for column in (positions, *columns)))

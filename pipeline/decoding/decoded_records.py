@@ -75,18 +75,6 @@ def _value(records: DecodedRecords) -> pa.Array:
     return binary_array(records.data, records.fields.value_at, records.fields.value_bytes)
 
 
-def _offset(records: DecodedRecords) -> pa.Array:
-    return pa.array(records.offset)
-
-
-def _timestamp(records: DecodedRecords) -> pa.Array:
-    return timestamps(records.timestamp_ms)
-
-
-def _timestamp_type(records: DecodedRecords) -> pa.Array:
-    return pa.array(records.timestamp_type.astype(np.int32))
-
-
 def _headers(records: DecodedRecords) -> pa.Array:
     assert records.fields is not None
     assert records.headers is not None
@@ -100,8 +88,8 @@ def _headers(records: DecodedRecords) -> pa.Array:
 _COLUMNS: Mapping[str, Callable[[DecodedRecords], pa.Array]] = {
     "key": _key,
     "value": _value,
-    "offset": _offset,
-    "timestamp": _timestamp,
-    "timestampType": _timestamp_type,
+    "offset": lambda records: pa.array(records.offset),
+    "timestamp": lambda records: timestamps(records.timestamp_ms),
+    "timestampType": lambda records: pa.array(records.timestamp_type.astype(np.int32)),
     "headers": _headers,
 }

@@ -7,6 +7,7 @@
 On one node each record is committed when it is in the log, so the log end is the high watermark.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.any_batch import read_any_records
@@ -35,18 +36,12 @@ class OffsetBounds(NamedTuple):
 
 def offset_bounds(directories: LogDirectories, partition: TopicPartition) -> OffsetBounds:
     """Return the bounds of a partition now. Raises FileNotFoundError if it does not exist."""
-    while True:
-        try:
-            return _bounds(directories, partition)
-        except FileNotFoundError:
-            # The segment was replaced or deleted since it was listed, or the partition was.
-            if directories.find(partition) is None:
-                raise
+    return directories.retry(partition, lambda path: _bounds(directories, partition, path))
 
 
-def _bounds(directories: LogDirectories, partition: TopicPartition) -> OffsetBounds:
-    files, directory = directories.files, directories.required(partition)
-    segments = list_segments(files, directory)
+def _bounds(directories: LogDirectories, partition: TopicPartition, path: Path) -> OffsetBounds:
+    files = directories.files
+    segments = list_segments(files, path)
     checkpointed = directories.checkpointed_start(partition)
     if not segments:
         return OffsetBounds(checkpointed, checkpointed)

@@ -61,13 +61,7 @@ def committed_part(
 
     Raises FileNotFoundError, CorruptRecordError.
     """
-    while True:
-        try:
-            return _committed_part(directories.files, directories.required(partition), end)
-        except FileNotFoundError:
-            # A file was replaced or deleted since it was listed, or the partition was.
-            if directories.find(partition) is None:
-                raise
+    return directories.retry(partition, lambda path: _committed_part(directories.files, path, end))
 
 
 def _committed_part(files: Files, directory: Path, end: int) -> CommittedPart:

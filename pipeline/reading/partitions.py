@@ -4,9 +4,9 @@ Directories that are to be deleted, or are being moved, or are stray, are no par
 that is no log's is ignored here; a broker would refuse to start.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from odradek.storage.checkpoints import CheckpointError, read_offsets, read_topic_id
 from odradek.storage.filenames import (
@@ -17,6 +17,8 @@ from odradek.storage.filenames import (
     partition_directory,
 )
 from odradek.storage.files import Files
+
+Result = TypeVar("Result")
 
 
 class TopicPartition(NamedTuple):
@@ -58,6 +60,19 @@ class LogDirectories:
             places = ", ".join(map(str, self.paths))
             raise FileNotFoundError(f"partition {partition} not found in {places}")
         return directory
+
+    def retry(self, partition: TopicPartition, read: Callable[[Path], Result]) -> Result:
+        """Call `read` with the partition's directory until all files that it lists exist.
+
+        A broker may replace or delete a file after it was listed. Raises FileNotFoundError if the
+        partition does not exist.
+        """
+        while True:
+            try:
+                return read(self.required(partition))
+            except FileNotFoundError:
+                if self.find(partition) is None:
+                    raise
 
     def topic_id(self, directory: Path) -> bytes | None:
         """Return the id of the directory's topic; None if no file contains it."""

@@ -16,8 +16,7 @@ from typing import Final
 
 from odradek.pipeline import option_values as values
 from odradek.pipeline.client_config import client_config
-from odradek.pipeline.option_names import canonical_options
-from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.option_values import OptionError, canonical_options
 
 _BOOTSTRAP = "kafka.bootstrap.servers"
 # Options of reading, or of Spark itself, that have no effect on writing.

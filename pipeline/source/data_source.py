@@ -66,4 +66,4 @@ class OdradekDataSource(DataSource):
 
 def _check_appends(*, overwrite: bool) -> None:
     if overwrite:
-        raise OptionError("Save mode overwrite is not supported: records can only be appended")
+        raise OptionError("Save mode overwrite is not allowed: records can only be appended")

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from odradek.pipeline import option_values as values
 from odradek.pipeline.client_config import client_config
-from odradek.pipeline.option_names import canonical_options
-from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.option_values import OptionError, canonical_options
 
 from .positions import (
     EARLIEST,
@@ -168,7 +167,7 @@ def _position(texts: Mapping[str, str], names: tuple[str, str, str], *, default:
     """Parse the most precise of the three options, as Spark's source does."""
     at_time, by_time, by_offset = names
     if at_time in texts:
-        return AtTime(_not_negative(at_time, values.whole(at_time, texts[at_time])))
+        return AtTime(_not_negative(at_time, values.integer(at_time, texts[at_time])))
     if by_time in texts:
         times = parse_offsets(by_time, texts[by_time])
         for timestamp_ms in times.values():

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -20,10 +18,6 @@ _THREADS = 2
 TimesMs = tuple[int, int] | None
 
 
-class _Reader(Protocol):
-    def read(self) -> Iterator[pa.RecordBatch]: ...
-
-
 def reads_files(options: ReadOptions) -> bool:
     """Whether this machine reads files, and not a broker."""
     if options.mode != "auto":
@@ -35,45 +29,33 @@ def read_range(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
-    with ExitStack() as stack:
-        reader: _Reader
-        if reads_files(options) or not options.client.get("bootstrap.servers"):
-            reader = _files_reader(options, wanted, columns, times_ms, stack)
-        else:
-            reader = _broker_reader(options, wanted, columns, times_ms)
-        yield from reader.read()
+    if reads_files(options) or not options.client.get("bootstrap.servers"):
+        return _read_files(options, wanted, columns, times_ms)
+    return _read_broker(options, wanted, columns, times_ms)
 
 
-def _files_reader(
-    options: ReadOptions,
-    wanted: OffsetRange,
-    columns: tuple[str, ...],
-    times_ms: TimesMs,
-    stack: ExitStack,
-) -> RangeReader:
+def _read_files(
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
+) -> Iterator[pa.RecordBatch]:
     for directory in options.directories:
         # Raises OSError. An unreadable directory would otherwise look as if it had no records.
         next(directory.iterdir(), None)
     topic, partition = wanted.partition
-    decoder: RecordDecoder | BatchDecoder
-    if options.batch_view:
-        decoder = BatchDecoder(topic, partition, columns)
-    else:
-        threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
-        decoder = RecordDecoder(topic, partition, columns, threads, times_ms)
-    directories = LogDirectories(options.directories)
-    return RangeReader(
-        directories,
-        wanted,
-        decoder,
-        verify_crc=options.verify_crc,
-        fail_on_data_loss=options.fail_on_data_loss,
-    )
+    with ThreadPoolExecutor(_THREADS) as threads:
+        yield from RangeReader(
+            LogDirectories(options.directories),
+            wanted,
+            BatchDecoder(topic, partition, columns)
+            if options.batch_view
+            else RecordDecoder(topic, partition, columns, threads, times_ms),
+            verify_crc=options.verify_crc,
+            fail_on_data_loss=options.fail_on_data_loss,
+        ).read()
 
 
-def _broker_reader(
+def _read_broker(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
-) -> _Reader:
+) -> Iterator[pa.RecordBatch]:
     from .broker_reader import BrokerReader  # confluent-kafka is needed only here
 
     return BrokerReader(
@@ -84,7 +66,7 @@ def _broker_reader(
         read_committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
         timeout_ms=options.poll_timeout_ms,
-    )
+    ).read()
 
 
 def _is_readable(directory: Path) -> bool:

@@ -153,7 +153,7 @@ def compact(
         for _, merged in results:
             for each in merged:
                 committer.compaction([each.staged], [file.path for file in each.sources])
-                summary.add_merged(each.staged.of.topic, len(each.sources), 1)
+                summary.add_merged(each.staged.of.topic, len(each.sources))
             progress.done(1)
 
 

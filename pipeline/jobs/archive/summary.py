@@ -70,9 +70,9 @@ class ArchiveSummary:
             else:
                 topic.records += file.records
 
-    def add_merged(self, topic: str, before: int, after: int) -> None:
-        """Count `before` files that were merged into `after`."""
-        self._topic(topic).merged_files += before - after
+    def add_merged(self, topic: str, files: int) -> None:
+        """Count files that were merged into one; `merged_files` is by how many there are fewer."""
+        self._topic(topic).merged_files += files - 1
 
     def total(self) -> TopicSummary:
         """Return the sums of all topics."""

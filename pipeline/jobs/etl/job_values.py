@@ -113,4 +113,3 @@ Duration = Annotated[str, BeforeValidator(_duration)]
 Decoding = Annotated[DecodingSpec, BeforeValidator(_decoding)]
 Trigger = Annotated[TriggerSpec, BeforeValidator(_trigger)]
 BINARY = DecodingSpec()
-AVAILABLE_NOW = TriggerSpec()

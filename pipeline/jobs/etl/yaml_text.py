@@ -13,7 +13,6 @@ from odradek.pipeline.jobs import JobError
 
 from .environment import KeyPath
 
-_STRING = "tag:yaml.org,2002:str"
 _IMPLICIT_TYPES = (
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),

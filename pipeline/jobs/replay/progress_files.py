@@ -7,7 +7,7 @@ replays/JOB/orders-0.lock        held by the task that replays the partition
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.files import FileLock, Files, LockHeldError
 
+from .delivered import Delivered
+from .partition_producer import PartitionProducer
 from .selection import Selection
 
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -35,19 +37,6 @@ class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection
 
 
-class Acknowledged(Protocol):
-    """Records that were acknowledged, up to `next_offset` of the source."""
-
-    @property
-    def records(self) -> int: ...
-    @property
-    def next_offset(self) -> int: ...
-    @property
-    def target_first(self) -> int: ...
-    @property
-    def target_last(self) -> int: ...
-
-
 class PartitionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """All records before `next_offset` (of the source) have been acknowledged.
 
@@ -62,7 +51,7 @@ class PartitionProgress(msgspec.Struct, frozen=True, kw_only=True):
     target_next: int = -1
     is_done: bool = False
 
-    def with_more(self, more: "Acknowledged") -> "PartitionProgress":
+    def with_more(self, more: Delivered | PartitionProducer) -> "PartitionProgress":
         """Return the progress after more records were acknowledged."""
         if not more.records:
             return self

@@ -43,6 +43,7 @@ from odradek.protocol.schema import DecodeError, Message
 from odradek.storage.batch_scan import read_batches
 from odradek.storage.files import Files
 
+_ATTEMPTS = 5
 _INT16 = struct.Struct(">h")
 _GROUPS: Mapping[type[Message], str] = MappingProxyType(
     {
@@ -116,9 +117,6 @@ def read_group_log(directories: LogDirectories, partition: TopicPartition) -> Gr
     state = _group_state(partition, values.by_key)
     state.problem = problem
     return state
-
-
-_ATTEMPTS = 5
 
 
 def _read_into(

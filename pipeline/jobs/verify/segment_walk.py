@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
-from odradek.pipeline.decoding.varints import Ints
+from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table, table_of
 from odradek.pipeline.reading.pieces import checksums_match
 from odradek.protocol.any_batch import read_message_header
 from odradek.protocol.batch_header import (
@@ -119,7 +118,7 @@ class SegmentWalk:
             self.stopped_by = str(error)
         if not headers:
             return None
-        return WalkedPiece(_table_of(headers), is_messages, data=b"", data_at=0)
+        return WalkedPiece(table_of(headers), is_messages, data=b"", data_at=0)
 
     def _ends_piece(self, raw: RawBatch, *, is_messages: bool) -> bool:
         if raw.is_message is not is_messages:
@@ -143,27 +142,6 @@ class SegmentWalk:
 
 def _header_of(raw: RawBatch) -> BatchHeader:
     return read_message_header(raw.data()) if raw.is_message else raw.header
-
-
-def _table_of(headers: list[tuple[int, BatchHeader]]) -> BatchTable:
-    def column(name: str) -> Ints:
-        return np.array([getattr(header, name) for _, header in headers], np.int64)
-
-    return BatchTable(
-        position=np.array([position for position, _ in headers], np.int64),
-        size_bytes=column("size_bytes"),
-        base_offset=column("base_offset"),
-        last_offset=column("last_offset"),
-        base_timestamp=column("base_timestamp"),
-        max_timestamp=column("max_timestamp"),
-        partition_leader_epoch=column("partition_leader_epoch"),
-        producer_id=column("producer_id"),
-        producer_epoch=column("producer_epoch"),
-        base_sequence=column("base_sequence"),
-        record_count=column("record_count"),
-        attributes=column("attributes"),
-        crc=column("crc"),
-    )
 
 
 def batch_bytes(piece: WalkedPiece, row: int, files: Files, file: OpenFile) -> bytes:

@@ -212,10 +212,10 @@ def test_rows_become_records(spark: "SparkSession") -> None:
         (
             "SELECT 'a' x, 'b' y",
             Sink(topic="t"),
-            "no column 'value', but x, y: name one so, or set",
+            "no column 'value', but x, y: rename one, or set",
         ),
         ("SELECT 'a' value, 1 x", Sink(topic="t"), "yields x, which would not be written"),
-        ("SELECT 'a' value, 't' topic", Sink(topic="t"), "sink.topic is set: only one can be"),
+        ("SELECT 'a' value, 't' topic", Sink(topic="t"), "sink.topic is set: use only one"),
         ("SELECT 'a' value", Sink(), "sink.topic is missing, and the SQL yields no column"),
         ("SELECT 1 value", Sink(topic="t"), "Column 'value' is int; cast it to binary or string"),
         ("SELECT 'a' value, 1L partition", Sink(topic="t"), "Column 'partition' is bigint"),
@@ -225,7 +225,7 @@ def test_rows_become_records(spark: "SparkSession") -> None:
             Sink(topic="t", value="json", key="b"),
             "sink.key: the SQL yields no column b",
         ),
-        ("SELECT 1 a", Sink(topic="t", value="json", key="a"), "no column is left to be packed"),
+        ("SELECT 1 a", Sink(topic="t", value="json", key="a"), "there is no other column to pack"),
     ],
 )
 def test_rows_that_are_no_records_are_told(
@@ -344,7 +344,7 @@ def test_a_job_goes_on_from_its_checkpoint_and_loses_no_bad_record(
     topics.create("orders", "large", "bad")
     topics.send("orders", values(range(100)))
     batches: list[EtlBatch] = []
-    summary = etl(spark, topics.job(tmp_path, JOB), told=batches.append)
+    summary = etl(spark, topics.job(tmp_path, JOB), on_batch=batches.append)
     assert (summary.batches, summary.written, summary.is_resumed) == (1, 45, False)
     assert summary.sources["orders"][:2] == (100, 10)
     assert [batch.lag for batch in batches] == [0]
@@ -415,11 +415,11 @@ def test_windows_close_by_their_watermark_and_checkpoints_know_their_job(
     assert (summary.written, summary.delivery) == (3, DELIVERY)
     # Another job's, another order of the sources, and one that is not of a job at all.
     for old, new, told in (
-        ("name: sums", "name: other", "is of the job 'sums', and this is 'other'"),
+        ("name: sums", "name: other", "belongs to the job 'sums', not to 'other'"),
         (
             "both: |",
             "both: |\n    SELECT key, value FROM names UNION ALL",
-            "read orders, names; now",
+            "read orders, names, and now",
         ),
     ):
         with pytest.raises(JobError, match=told):

@@ -120,8 +120,8 @@ TAIL = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x\nLogical Plan:\
         (
             STREAM + "assertion failed: There are [2] sources in the checkpoint offsets and now "
             "there are [1] sources requested by the query. Cannot continue." + TAIL,
-            "the checkpoint /cp belongs to another job: it has 2 sources, and this job has 1. Set another "
-            "checkpoint",
+            "the checkpoint /cp belongs to another job: it has 2 sources, and this job has 1. "
+            "Set another checkpoint",
         ),
         (
             STREAM + "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when …: Traceback (most "

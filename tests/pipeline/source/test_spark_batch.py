@@ -206,7 +206,7 @@ def test_batches_have_rows_of_their_own(read: Read, written: list[Row]) -> None:
         ({"endingOffset": "latest"}, None, "Unknown option 'endingoffset'"),
         ({"startingOffsets": "latest"}, None, "starting offset can't be latest"),
         ({}, "value string", "Column 'value' is binary, not string"),
-        ({"subscribe": "nobody"}, None, "there is no nobody to read"),
+        ({"subscribe": "nobody"}, None, "not found: nobody"),
     ],
 )
 def test_what_is_wrong_is_said(
