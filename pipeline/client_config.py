@@ -44,8 +44,7 @@ _JAVA_ONLY = frozenset(
         "ssl.trustmanager.algorithm",
     }
 )
-# For a producer that sends much. The broker decides how large a record may be, so the client does
-# not.
+# For a producer that sends much. Only the broker limits the size of a record.
 PRODUCER_SETTINGS: Mapping[str, str | int] = {
     "linger.ms": 20,
     "log_level": 3,

@@ -45,7 +45,7 @@ _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 
 @dataclass(frozen=True, slots=True)
 class BatchTable:
-    """One row per batch, in the order of the file. A position is a byte offset in the piece."""
+    """One row per batch, in the order of the file. Positions are bytes of the piece."""
 
     position: Ints
     size_bytes: Ints

@@ -52,7 +52,7 @@ def _pairs(first: Bytes, second: Bytes) -> npt.NDArray[np.uint16]:
 
 
 def _read_long(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Do the same for varints of any length."""
+    """Read varints of any length."""
     raw = np.zeros(at.size, np.uint64)
     after = at.copy()
     rows = np.arange(at.size)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is called while a job runs."""
+    """A job calls these methods while it runs."""
 
     def total(self, description: str, parts: int) -> None:
         """Begin a phase with this many parts."""

@@ -62,7 +62,7 @@ class LogDirectories:
         return directory
 
     def retry(self, partition: TopicPartition, read: Callable[[Path], Result]) -> Result:
-        """Call `read` with the partition's directory until all files that it lists exist.
+        """Call `read` with the partition's directory, again if a file is missing that it listed.
 
         A broker may replace or delete a file after it was listed. Raises FileNotFoundError if the
         partition does not exist.

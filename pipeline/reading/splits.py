@@ -47,7 +47,7 @@ def split_range(
 def split_if_readable(
     directories: LogDirectories, wanted: OffsetRange, max_bytes: int
 ) -> list[OffsetRange]:
-    """Do the same, but return a damaged or deleted range whole; its reader reports the error."""
+    """Split a range, or return it whole if it is damaged or deleted: its reader reports that."""
     try:
         return split_range(directories, wanted, max_bytes)
     except (CorruptRecordError, FileNotFoundError):

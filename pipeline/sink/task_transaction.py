@@ -11,8 +11,7 @@ from .committed_batches import CommittedBatch, TaskGroup
 from .row_sender import RowSender
 from .rows import OutgoingRow, WriteError
 
-# The longest that a broker allows by default (transaction.max.timeout.ms). A task may take that
-# long.
+# How long a task may take: the broker's default of transaction.max.timeout.ms.
 _TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 120.0
 # If init_transactions is called before librdkafka has a broker, it retries only after 0.5 s.

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Spark's local properties that name a task's query and batch (StreamExecution,
-# MicroBatchExecution).
+# Local properties with a task's query and batch (StreamExecution, MicroBatchExecution).
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 

@@ -1,1 +1,1 @@
-"""`spark.read.format("odradek")` and `spark.readStream`: Spark's faces of reading/."""
+"""Implements `spark.read.format("odradek")` and `spark.readStream` on top of reading/."""

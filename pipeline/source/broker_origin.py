@@ -30,8 +30,7 @@ _GONE = frozenset(
         KafkaError._UNKNOWN_TOPIC,
     }
 )
-# OffsetSpec(EARLIEST), (LATEST) or (a timestamp) makes an instance of a subclass; mypy cannot see
-# it.
+# OffsetSpec(EARLIEST), (LATEST) or (a timestamp) makes an instance of a subclass, unknown to mypy.
 _spec = cast("Callable[[int], OffsetSpec]", OffsetSpec)
 
 

@@ -5,7 +5,7 @@ import pytest
 from odradek.pipeline.client_config import ClientConfigError, client_config
 
 
-def test_only_what_begins_with_kafka_is_the_clients() -> None:
+def test_only_options_that_begin_with_kafka_are_for_the_client() -> None:
     given = {"Kafka.Bootstrap.Servers": "h:1", "subscribe": "a", "kafka.client.id": "c"}
     assert client_config(given) == {"bootstrap.servers": "h:1", "client.id": "c"}
 
@@ -52,7 +52,7 @@ def test_credentials_are_taken_out_of_the_jaas_line(jaas: str) -> None:
         ),
     ],
 )
-def test_what_librdkafka_cannot_read_is_said(given: dict[str, str], says: str) -> None:
+def test_settings_that_librdkafka_cannot_use_are_errors(given: dict[str, str], says: str) -> None:
     with pytest.raises(ClientConfigError, match=says):
         client_config(given)
 

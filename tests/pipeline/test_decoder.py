@@ -42,7 +42,7 @@ batch = st.builds(
 
 
 def built(batches: Sequence[tuple[list[Record], CompressionType, int | None]]) -> bytes:
-    """The batches behind each other, with holes of three offsets between them."""
+    """The batches one after another, with gaps of three offsets between them."""
     out, offset = bytearray(), 7
     for records, codec, append_ms in batches:
         out += build_batch(
@@ -158,7 +158,7 @@ def test_large_records_are_found_among_small_ones_of_many_batches() -> None:
 
 
 @pytest.mark.parametrize("threads", [None, ThreadPoolExecutor(2)])
-def test_what_becomes_large_is_decoded_in_rounds(
+def test_large_decompressed_batches_are_decoded_in_several_buffers(
     threads: ThreadPoolExecutor | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies_module, "_MAX_BUFFER_BYTES", 2000)
@@ -250,7 +250,7 @@ def test_a_header_cannot_make_us_reserve_room_for_records_that_are_not_there() -
         decoded(bytes(data))
 
 
-def test_text_that_is_none_is_replaced_as_java_does() -> None:
+def test_invalid_text_is_replaced_as_java_does() -> None:
     data = bytearray(
         built([([Record(None, None, 1, (("ab", b"v"),))], CompressionType.NONE, None)])
     )

@@ -1,4 +1,4 @@
-"""Ranges of offsets, read from a directory whose log lives on."""
+"""Ranges of offsets, read from a directory while its log changes."""
 
 import shutil
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def row_of(record: Record) -> tuple[object, ...]:
 
 
 def stored(box: LogBox, *, committed: bool = False) -> list[tuple[object, ...]]:
-    """What a consumer of the whole log sees, batch by batch; nobody leaves a transaction open."""
+    """What a consumer of the whole log sees, batch by batch; no transaction is left open."""
     seen: list[list[tuple[object, ...]]] = []
     undecided: dict[int, list[list[tuple[object, ...]]]] = {}
     for batch in LogReader(box.directory).batches():
@@ -129,11 +129,11 @@ def test_aborted_transactions_are_left_out(tmp_path: Path, seed: int, closed: bo
     assert rows(reader(box, 0, end, planned=planned).read()) == expected
 
 
-def test_what_is_committed_ends_before_an_open_transaction(tmp_path: Path) -> None:
+def test_the_committed_part_ends_before_an_open_transaction(tmp_path: Path) -> None:
     box, log = written(tmp_path, batches=30)
     undecided = batch_of(b"open", producer=(77, 0, 0), is_transactional=True)
     first = log.append(undecided, now_ms=NOW_MS, transaction_verified=True).base_offset
-    put(log, b"behind")
+    put(log, b"after")
     assert committed_part(directories(box), PARTITION, log.log_end_offset).end == first
     log.close(NOW_MS)  # and with a snapshot of the producers at the end
     assert committed_part(directories(box), PARTITION, log.log_end_offset).end == first
@@ -204,7 +204,7 @@ def test_a_torn_tail_is_not_there(tmp_path: Path) -> None:
     assert rows(reader(box, 0, end).read()) == stored(box)
 
 
-def test_an_index_of_another_file_misleads_nobody(tmp_path: Path) -> None:
+def test_an_index_of_another_file_is_ignored(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.close(NOW_MS)
     expected = stored(box)
@@ -217,7 +217,7 @@ def test_an_index_of_another_file_misleads_nobody(tmp_path: Path) -> None:
         assert found == [row for row in expected if row[0] >= start]
 
 
-# -- a log that lives on ---------------------------------------------------------------------------
+# -- a log that changes ----------------------------------------------------------------------------
 
 
 def test_segments_may_be_cleaned_between_and_under_the_reads(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_segments_may_be_cleaned_between_and_under_the_reads(tmp_path: Path) -> 
                 taken += 1
                 if taken == pause_after:
                     clean(log, NOW_MS + 10**9)
-                    put(log, b"behind the end")
+                    put(log, b"after the end")
         offsets = [row[0] for row in found]
         assert offsets == sorted(set(offsets))
         assert set(found) <= set(before)
@@ -252,7 +252,7 @@ def test_a_segment_that_is_being_swapped_is_read_under_its_other_name(tmp_path: 
     assert rows(reader(box, 0, log.log_end_offset).read()) == expected
 
 
-def test_records_that_retention_took_are_missed_or_passed_over(tmp_path: Path) -> None:
+def test_records_deleted_by_retention_are_an_error_or_skipped(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     end = log.log_end_offset
     planned = OffsetRange(PARTITION, 0, end)
@@ -265,7 +265,7 @@ def test_records_that_retention_took_are_missed_or_passed_over(tmp_path: Path) -
     assert found == stored(box)
 
 
-def test_retention_under_a_read_takes_nothing_that_was_begun(tmp_path: Path) -> None:
+def test_retention_during_a_read_does_not_affect_an_open_segment(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     end = log.log_end_offset
     batches = reader(box, 0, end).read()
@@ -275,7 +275,7 @@ def test_retention_under_a_read_takes_nothing_that_was_begun(tmp_path: Path) -> 
     assert found
 
 
-def test_a_log_that_ends_before_what_was_planned_has_lost_something(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_the_range_has_lost_records(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     end = log.log_end_offset
     with pytest.raises(
@@ -285,7 +285,7 @@ def test_a_log_that_ends_before_what_was_planned_has_lost_something(tmp_path: Pa
     assert rows(reader(box, 0, end + 5, fail_on_data_loss=False).read()) == stored(box)
 
 
-def test_a_topic_that_was_made_anew_is_another(tmp_path: Path) -> None:
+def test_a_recreated_topic_is_another_topic(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.assign_topic_id(b"a" * 16)
     planned = {"topic_id": b"b" * 16}
@@ -294,7 +294,7 @@ def test_a_topic_that_was_made_anew_is_another(tmp_path: Path) -> None:
     assert rows(reader(box, 0, 10, planned={"topic_id": b"a" * 16}).read())
 
 
-def test_a_partition_that_is_gone_is_lost(tmp_path: Path) -> None:
+def test_a_deleted_partition_is_lost(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.close(NOW_MS)
     shutil.rmtree(box.directory)

@@ -1,4 +1,4 @@
-"""Where a batch lies, by an index that a broker is writing to."""
+"""Positions of batches from an index that a broker is writing."""
 
 import struct
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_the_room_in_an_active_index_is_not_read(tmp_path: Path) -> None:
     assert files.read_bytes < 20_000
 
 
-def test_an_index_of_zeros_or_of_nothing_tells_no_place(tmp_path: Path) -> None:
+def test_an_index_of_zeros_or_an_empty_index_has_no_entries(tmp_path: Path) -> None:
     directory, files = written(tmp_path), Files()
     (path,) = directory.glob("*.index")
     (segment,) = list_segments(files, directory)
@@ -69,7 +69,7 @@ def test_an_index_of_zeros_or_of_nothing_tells_no_place(tmp_path: Path) -> None:
     assert read_offset_index(files, opened).count == 0
 
 
-def test_what_lies_before_or_behind_a_range_is_not_read(tmp_path: Path) -> None:
+def test_positions_enclose_a_range_closely(tmp_path: Path) -> None:
     directory, files = written(tmp_path), Files()
     (segment,) = list_segments(files, directory)
     opened = open_segment(files, segment)
@@ -80,11 +80,11 @@ def test_what_lies_before_or_behind_a_range_is_not_read(tmp_path: Path) -> None:
         assert {begin, stop} <= set(positions)
         assert begin <= positions[start]
         assert stop >= positions[min(end, 100)]
-        # An entry lies every 100 bytes or so, and no batch is longer than 400.
+        # There is an entry every 100 bytes or so, and no batch is longer than 400.
         assert stop - begin < positions[min(end, 100)] - positions[start] + 1500
 
 
-def test_an_index_that_lies_about_the_end_is_not_believed(tmp_path: Path) -> None:
+def test_a_wrong_index_entry_after_the_range_is_ignored(tmp_path: Path) -> None:
     directory, files = written(tmp_path), Files()
     (path,) = directory.glob("*.index")
     (segment,) = list_segments(files, directory)

@@ -33,7 +33,7 @@ def test_java_is_that_of_java_home_as_spark_takes_it(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("said", "version"), [('openjdk version "17.0.15"', 17), ('java version "1.8.0_1"', 8)]
 )
-def test_the_version_of_java_is_what_it_says(said: str, version: int, tmp_path: Path) -> None:
+def test_the_version_of_java_is_parsed(said: str, version: int, tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
     java.chmod(0o755)

@@ -22,11 +22,11 @@ def test_numbers_are_those_that_were_written(numbers: list[int]) -> None:
         at.append(len(out))
         write_varint(out, number)
     data = np.frombuffer(bytes(out) + b"\x00", np.uint8)
-    found, behind = read_varints(data, np.array(at, np.int64))
+    found, ends = read_varints(data, np.array(at, np.int64))
     assert found.tolist() == numbers
-    assert behind.tolist() == [*at, len(out)][1:]
+    assert ends.tolist() == [*at, len(out)][1:]
     assert skip_length_prefixed(data, np.array(at, np.int64)).tolist() == [
-        end + number for end, number in zip(behind.tolist(), numbers, strict=True)
+        end + number for end, number in zip(ends.tolist(), numbers, strict=True)
     ]
 
 
@@ -34,8 +34,8 @@ def test_numbers_are_those_that_were_written(numbers: list[int]) -> None:
 @given(st.binary(min_size=12, max_size=60), st.data())
 def test_any_bytes_are_read_as_one_by_one(data: bytes, drawn: st.DataObject) -> None:
     at = drawn.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, max_size=20))
-    found, behind = read_varints(np.frombuffer(data, np.uint8), np.array(at, np.int64))
-    for position, number, end in zip(at, found.tolist(), behind.tolist(), strict=True):
+    found, ends = read_varints(np.frombuffer(data, np.uint8), np.array(at, np.int64))
+    for position, number, end in zip(at, found.tolist(), ends.tolist(), strict=True):
         try:
             expected = read_varlong(data, position)
         except (IndexError, ValueError):

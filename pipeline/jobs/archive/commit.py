@@ -4,8 +4,8 @@
     2  publish           delete replaced files, rename staged files; repeating it is harmless
     3  clean up          delete the run's staging directory
 
-While the staging directory of a run exists, its entries may not be published. `take_over` does the
-remaining steps. A reader that lists directories never sees a record twice. Between step 1 and the
+While the staging directory of a run exists, steps of its commits may be missing. `take_over`
+does them. A reader that lists directories never sees a record twice. Between step 1 and the
 end of step 2 it does not see all of the records.
 """
 
@@ -63,7 +63,8 @@ class Committer:
     def take_over(self, entries: Sequence[Entry]) -> int:
         """Complete the commits of killed runs, delete their other files; return the number of runs.
 
-        A run that is still alive after all cannot commit any more before its files are deleted.
+        The first step is an entry of its own. After it, a run that is still alive can no longer
+        commit, so its files can be deleted.
         Raises JobError, OSError.
         """
         files, layout = self.manifest.files, self.manifest.layout

@@ -79,7 +79,7 @@ class MergingWork:
     files: Files = field(default_factory=Files)
 
     def __call__(self, sources: Sequence[ArchivedFile]) -> Iterator[MergedFile]:
-        """Raises JobError, OSError."""
+        """Merge one group of files. Raises JobError, OSError."""
         directory = self.layout.run(self.run_id)
         self.files.make_directory(directory)
         path = directory / f"merged-{uuid.uuid4().hex}{STAGED_SUFFIX}"

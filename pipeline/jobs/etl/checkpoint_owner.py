@@ -48,7 +48,7 @@ def check_checkpoint(
 def claim_checkpoint(
     spark: "SparkSession", checkpoint: str, job: str, reads: "Sequence[str]"
 ) -> bool:
-    """Do the same, and store the job in a new checkpoint. Raises JobError."""
+    """Check the checkpoint, and store the job in it if it is new. Raises JobError."""
     is_resumed = check_checkpoint(spark, checkpoint, job, reads)
     if not is_resumed:
         try:

@@ -60,7 +60,7 @@ def _check_keys(data: Any, known: tuple[str, ...]) -> None:  # any YAML value
 
 
 def _texts(data: Any) -> Any:  # any YAML value
-    """Convert options to text: numbers, true and false as they are, lists and mappings as JSON."""
+    """Convert options to text; values that are not text become JSON."""
     if data is None:
         return {}
     if not isinstance(data, dict):

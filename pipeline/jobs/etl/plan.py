@@ -27,7 +27,7 @@ class EtlPlan(NamedTuple):
 
     `rows` are the records to write, including dead letters. `yielded` is the schema of the SQL's
     result. `reads` are the sources in the order in which the SQL reads them, and a source that it
-    reads twice is there twice. A checkpoint stores their offsets in that order.
+    reads twice is listed twice. A checkpoint stores their offsets in that order.
     """
 
     rows: "DataFrame"

@@ -1,7 +1,7 @@
 """Finds the records that a killed run delivered after it last stored its progress.
 
 They are at the end of the target's partition. Records of other producers may be between them. A
-record that equals the next one of the archive is taken for it.
+record that equals the next one of the archive is assumed to be its copy.
 """
 
 import time

@@ -28,7 +28,7 @@ _REQUIRED: Mapping[str, Any] = {
 
 
 class PartitionProducer:
-    """Methods raise JobError for the first record that fails, and if no record is acknowledged.
+    """Methods raise JobError for the first record that fails, and if none is acknowledged for long.
 
     `records` is the number of acknowledged records; all of them are before `next_offset` (of the
     source). `target_first` and `target_last` are the target's offsets of the first and last of

@@ -65,7 +65,7 @@ class PartitionFiles:
 
     @property
     def records(self) -> int:
-        """The number of records in the files: at least that of the selected ones."""
+        """An upper bound of the number of selected records."""
         return sum(file.records for file in self.files)
 
 

@@ -76,7 +76,7 @@ def scan_tasks(
 def group_log_tasks(
     extents: Sequence[PartitionExtent], parallelism: int
 ) -> list[list[TopicPartition]]:
-    """Return tasks of whole partitions of `__consumer_offsets`, as order matters; largest first."""
+    """Return tasks of whole `__consumer_offsets` partitions, as order matters; largest first."""
     logs = [each for each in extents if each.partition.topic == CONSUMER_OFFSETS_TOPIC]
     logs = [each for each in logs if each.bounds.start < each.bounds.end]
     logs.sort(key=lambda each: -each.log_bytes)

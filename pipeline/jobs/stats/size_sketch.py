@@ -57,7 +57,7 @@ class SizeSketch:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> int:
-        """Return about the size that a share of all sizes, from 0 to 1, do not exceed."""
+        """Return the approximate size that `share` (0 to 1) of all sizes do not exceed."""
         if not self.count:
             return 0
         reached = np.cumsum(self.counts)

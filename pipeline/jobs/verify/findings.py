@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What two passes are compared by."""
+        """The fields that are equal if two passes make the same finding."""
         return self.severity, self.kind, self.path, self.what, self.position, self.offset
 
 

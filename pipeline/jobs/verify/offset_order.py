@@ -33,7 +33,7 @@ class OffsetOrder:
         self._base_offset = base_offset
         self._path = path
         self._findings = findings
-        self._broken_before = 0  # broken batches before the last sound one
+        self._broken_before = 0  # broken batches before the last valid one
         self._epoch = -1
         self.first_epoch = -1
         self.next_offset = base_offset
@@ -69,7 +69,7 @@ class OffsetOrder:
         self.next_offset = int(reached[-1])
 
     def knows_end(self, broken: list[int]) -> bool:
-        """Whether there is no broken batch after the last sound one."""
+        """Whether there is no broken batch after the last valid one."""
         return len(broken) == self._broken_before
 
     def _check_order(self, piece: WalkedPiece, expected: Ints) -> None:

@@ -105,7 +105,7 @@ def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicP
 def list_partition(
     files: Files, root: LogRoot, partition: TopicPartition, *, deep: bool
 ) -> PartitionListing | None:
-    """Return None if the directory no longer exists."""
+    """List a partition's directory; return None if it no longer exists."""
     directory = root.path / f"{partition[0]}-{partition[1]}"
     try:
         names = files.list_directory(directory)

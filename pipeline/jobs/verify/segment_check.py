@@ -117,7 +117,7 @@ class _SegmentCheck:
         self._transactions = Transactions(work.path, base, findings)
 
     def run(self) -> SegmentResult:
-        """Raises OSError."""
+        """Check the segment. Raises OSError."""
         work, order = self._work, self._order
         walk = SegmentWalk(self._files, self._file, self._size_bytes, self._findings)
         for piece in walk.pieces():

@@ -1,6 +1,6 @@
 """Reads the batches of a segment as tables, even if it is damaged.
 
-As long as batches are sound, the headers of a whole piece are read at once. If that fails (a
+As long as batches are valid, the headers of a whole piece are read at once. If that fails (a
 message of magic 0 or 1, an impossible header, a batch larger than a piece), storage's scanner reads
 one batch at a time. It reports what is wrong, and finds where the next batch begins.
 """
@@ -33,7 +33,7 @@ _NOT_CHECKSUMMED = "the batch is not what was checksummed"
 
 
 class WalkedPiece(NamedTuple):
-    """Sound batches in order of position. Broken batches between them are left out.
+    """Valid batches in order of position. Broken batches between them are left out.
 
     Positions in the table are bytes of the file. `data` may be empty; else it begins at byte
     `data_at`. A message of magic 0 or 1 has the row that any_batch.py makes of its header.
@@ -111,7 +111,7 @@ class SegmentWalk:
                     break
                 is_messages = raw.is_message
                 taken += 1
-                if self._is_sound(raw):
+                if self._is_valid(raw):
                     headers.append((raw.position, _header_of(raw)))
                 self.end = raw.position + raw.size_bytes
         except UnreadableError as error:
@@ -126,7 +126,7 @@ class SegmentWalk:
         is_small = raw.magic == MAGIC_V2 and raw.size_bytes <= _PIECE_BYTES
         return is_small and raw.position >= self._one_by_one_until
 
-    def _is_sound(self, raw: RawBatch) -> bool:
+    def _is_valid(self, raw: RawBatch) -> bool:
         why = raw.fault()
         if why is None and not raw.is_message and raw.header.record_count < 0:
             why = f"it has {raw.header.record_count} records"

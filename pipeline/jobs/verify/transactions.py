@@ -177,7 +177,7 @@ class Transactions:
 def _missing_entry(
     producer_id: int, ended: EndedTransaction, first_offset: int | None
 ) -> list[MissingEntry]:
-    """Return the entry that the index lacks; `first_offset` is known if the transaction is."""
+    """Return the entry that the index lacks; `first_offset` is None if it is unknown."""
     if not ended.is_aborted or first_offset is None:
         return []
     if ended.indexed_from is not None and ended.indexed_from <= first_offset:

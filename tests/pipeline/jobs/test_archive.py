@@ -33,7 +33,7 @@ QUICK = QuickFiles()
 
 
 @pytest.fixture(autouse=True)
-def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_reader, "_WAIT_S", 0)
 
 
@@ -131,7 +131,7 @@ def test_records_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None
     box, log = written(tmp_path, batches=10)
     undecided = batch_of(b"open", producer=(77, 0, 0), is_transactional=True)
     first = log.append(undecided, now_ms=NOW_MS, transaction_verified=True).base_offset
-    put(log, b"behind")
+    put(log, b"after")
     settings = settings_for(tmp_path)
     assert archive_here(settings, QUICK).total().waiting == 2
     assert {row[2] for row in archived(settings)} == {
@@ -251,7 +251,7 @@ def test_killed_again_while_it_recovers_each_record_is_there_once(tmp_path: Path
         assert archived(here) == expected
 
 
-def test_what_a_killed_run_has_staged_is_swept_out(tmp_path: Path) -> None:
+def test_staged_files_of_a_killed_run_are_deleted(tmp_path: Path) -> None:
     written(tmp_path)
     settings = settings_for(tmp_path)
     assert died(settings, 12)
@@ -268,7 +268,7 @@ class StillWriting(QuickFiles):
         raise OSError(errno.ENOTEMPTY, "not empty", str(directory))
 
 
-def test_a_task_that_outlives_its_run_hinders_no_other(tmp_path: Path) -> None:
+def test_a_task_that_outlives_its_run_does_not_disturb_the_next(tmp_path: Path) -> None:
     box, _ = written(tmp_path)
     settings = settings_for(tmp_path)
     assert died(settings, 12)
@@ -304,7 +304,7 @@ class LostLock(QuickFiles):
         super().link(source, target)
 
 
-def test_of_two_that_commit_one_finds_out_even_without_a_lock(tmp_path: Path) -> None:
+def test_of_two_commits_the_second_fails_even_without_a_lock(tmp_path: Path) -> None:
     box, _ = written(tmp_path)
     settings = settings_for(tmp_path)
     second = LostLock(lambda: archive_here(settings, QUICK))
@@ -332,7 +332,7 @@ class Meanwhile(QuickFiles):
                 self._happens()
 
 
-def test_records_that_retention_takes_during_a_run_are_told_once(tmp_path: Path) -> None:
+def test_records_deleted_during_a_run_are_reported_once(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     settings = settings_for(tmp_path)
     expected = logged(box.directory)
@@ -346,7 +346,7 @@ def test_records_that_retention_takes_during_a_run_are_told_once(tmp_path: Path)
     assert (again.lost, again.total().records) == ([], 0)
 
 
-def test_records_that_retention_took_between_runs_are_told_once(tmp_path: Path) -> None:
+def test_records_deleted_between_runs_are_reported_once(tmp_path: Path) -> None:
     box, log = written(tmp_path, batches=20)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
@@ -361,7 +361,7 @@ def test_records_that_retention_took_between_runs_are_told_once(tmp_path: Path) 
     assert archive_here(settings, QUICK).lost == []
 
 
-def test_what_was_deleted_before_the_first_run_is_not_lost(tmp_path: Path) -> None:
+def test_records_deleted_before_the_first_run_are_not_lost(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.delete_first_segments(2, NOW_MS)
     settings = settings_for(tmp_path)
@@ -369,7 +369,7 @@ def test_what_was_deleted_before_the_first_run_is_not_lost(tmp_path: Path) -> No
     assert archived(settings) == logged(box.directory)
 
 
-def test_compaction_of_the_log_leaves_gaps_that_are_told(tmp_path: Path) -> None:
+def test_gaps_that_log_compaction_leaves_are_reported(tmp_path: Path) -> None:
     box, log = written(tmp_path, cleanup_policy=("compact",))
     end = log.log_end_offset
     clean(log, NOW_MS + 10**9)
@@ -384,7 +384,7 @@ def test_compaction_of_the_log_leaves_gaps_that_are_told(tmp_path: Path) -> None
     assert gaps == set(range(end)) - there
 
 
-def test_a_topic_that_was_made_anew_is_archived_from_its_start(tmp_path: Path) -> None:
+def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.assign_topic_id(b"a" * 16)
     log.close(NOW_MS)
@@ -399,7 +399,7 @@ def test_a_topic_that_was_made_anew_is_archived_from_its_start(tmp_path: Path) -
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
 
 
-def test_a_log_that_is_shorter_than_its_archive_is_not_touched(tmp_path: Path) -> None:
+def test_a_log_that_is_shorter_than_its_archive_is_skipped(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
@@ -412,7 +412,7 @@ def test_a_log_that_is_shorter_than_its_archive_is_not_touched(tmp_path: Path) -
     assert archived(settings) == before
 
 
-def test_a_log_that_ends_before_what_was_planned_goes_on_there_next_time(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
     box = box_at(tmp_path / "log")
     log = box.open()
     write_more(log, 60)
@@ -434,7 +434,7 @@ def test_a_log_that_ends_before_what_was_planned_goes_on_there_next_time(tmp_pat
     assert archived(settings) == logged(box.directory)
 
 
-def test_a_damaged_batch_keeps_back_what_follows_it_and_nothing_else(tmp_path: Path) -> None:
+def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.close(NOW_MS)
     expected = logged(box.directory)
@@ -486,7 +486,7 @@ def test_large_files_and_those_of_other_dates_stay_apart(tmp_path: Path) -> None
     assert mergeable_groups(state, ["other"]) == []
 
 
-def test_files_that_somebody_has_deleted_hinder_nobody(tmp_path: Path) -> None:
+def test_files_that_were_deleted_do_not_stop_a_run(tmp_path: Path) -> None:
     box, log = written(tmp_path, batches=20)
     settings = settings_for(tmp_path, compact=True)
     archive_here(settings_for(tmp_path), QUICK)
@@ -592,7 +592,7 @@ def test_a_process_that_died_changes_no_file_any_more(tmp_path: Path) -> None:
     assert folder.is_dir()
 
 
-def test_a_log_that_has_no_segment_any_more_has_lost_what_it_says_was_there(tmp_path: Path) -> None:
+def test_a_log_without_segments_has_lost_its_checkpointed_records(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)

@@ -62,7 +62,7 @@ def test_many_dates_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.Monk
     assert [file.day for file in done] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
-def test_what_is_held_back_is_bounded(tmp_path: Path) -> None:
+def test_buffered_bytes_are_bounded(tmp_path: Path) -> None:
     files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=10_000)
     for first in range(0, 400, 4):
         files.add(records(first, [first % 7 * DAY_MS] * 4, b"x" * 500))

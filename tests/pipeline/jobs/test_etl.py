@@ -156,7 +156,7 @@ JSON_VALUES: dict[bytes | None, str | None] = {
 }
 
 
-def test_values_are_decoded_and_what_does_not_fit_is_told(spark: "SparkSession") -> None:
+def test_values_are_decoded_and_errors_are_reported(spark: "SparkSession") -> None:
     rows = [(None if value is None else bytearray(value),) for value in JSON_VALUES]
     frame = spark.createDataFrame(rows, "value binary")
     frame = decode(frame, "value", DecodingSpec("json", SCHEMA), "here")
@@ -173,15 +173,15 @@ def test_values_are_decoded_and_what_does_not_fit_is_told(spark: "SparkSession")
 
 
 @pytest.mark.parametrize(
-    ("ddl", "told"),
+    ("ddl", "message"),
     [
         ("id lang", r"sources\.a\.value\.json: .*LANG"),
         ("a ARRAY<STRUCT<x: INT NOT NULL>>", "NOT NULL in an array or a map cannot be checked"),
     ],
 )
-def test_a_schema_that_is_none_is_told(spark: "SparkSession", ddl: str, told: str) -> None:
+def test_an_invalid_schema_is_reported(spark: "SparkSession", ddl: str, message: str) -> None:
     frame = spark.range(1).selectExpr("cast(null as binary) value")
-    with pytest.raises(JobError, match=told):
+    with pytest.raises(JobError, match=message):
         decode(frame, "value", DecodingSpec("json", ddl), "sources.a.value")
 
 
@@ -207,7 +207,7 @@ def test_rows_become_records(spark: "SparkSession") -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "sink", "told"),
+    ("sql", "sink", "message"),
     [
         (
             "SELECT 'a' x, 'b' y",
@@ -228,12 +228,12 @@ def test_rows_become_records(spark: "SparkSession") -> None:
         ("SELECT 1 a", Sink(topic="t", value="json", key="a"), "there is no other column to pack"),
     ],
 )
-def test_rows_that_are_no_records_are_told(
-    spark: "SparkSession", sql: str, sink: Sink, told: str
+def test_rows_that_cannot_become_records_are_reported(
+    spark: "SparkSession", sql: str, sink: Sink, message: str
 ) -> None:
     with pytest.raises(JobError) as raised:
         sink_rows(spark.sql(sql), sink)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 # -- jobs that cannot be started -------------------------------------------------------------------
@@ -253,7 +253,7 @@ sink: {topic: ~.large, value: json, key: key, options: {delivery: DELIVERY}}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("SELECT key", "SELEC key", "sql: [PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'"),
         ("value.amount >=", "value.amout >=", "sql: [FIELD_NOT_FOUND] No such struct field"),
@@ -279,20 +279,20 @@ sink: {topic: ~.large, value: json, key: key, options: {delivery: DELIVERY}}
         ),
     ],
 )
-def test_what_cannot_be_run_is_told_before_it_is_started(
-    spark: "SparkSession", topics: Topics, tmp_path: Path, old: str, new: str, told: str
+def test_errors_in_a_job_are_reported_before_it_is_started(
+    spark: "SparkSession", topics: Topics, tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert old in JOB
     text = JOB.replace(old, new.replace("#", "--") if old == "SELECT key, v" else new)
     with pytest.raises(JobError) as raised:
         dry_run(spark, topics.job(tmp_path, text))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "checkpoint").exists()
     assert "orders" not in [each.name for each in spark.catalog.listTables()]
 
 
-def test_what_would_run_is_shown_without_options(
+def test_a_dry_run_shows_the_plan_without_options(
     spark: "SparkSession", topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topics.create("orders")
@@ -338,7 +338,7 @@ def large(numbers: range) -> list[bytes]:
     return sorted(made)
 
 
-def test_a_job_goes_on_from_its_checkpoint_and_loses_no_bad_record(
+def test_a_job_resumes_from_its_checkpoint_and_loses_no_bad_record(
     spark: "SparkSession", topics: Topics, tmp_path: Path
 ) -> None:
     topics.create("orders", "large", "bad")
@@ -414,7 +414,7 @@ def test_windows_close_by_their_watermark_and_checkpoints_know_their_job(
     assert summary.sources["names"].records == 1
     assert (summary.written, summary.delivery) == (3, DELIVERY)
     # Another job's, another order of the sources, and one that is not of a job at all.
-    for old, new, told in (
+    for old, new, message in (
         ("name: sums", "name: other", "belongs to the job 'sums', not to 'other'"),
         (
             "both: |",
@@ -422,7 +422,7 @@ def test_windows_close_by_their_watermark_and_checkpoints_know_their_job(
             "read orders, names, and now",
         ),
     ):
-        with pytest.raises(JobError, match=told):
+        with pytest.raises(JobError, match=message):
             etl(spark, topics.job(tmp_path, STEPS.replace(old, new)))
     (tmp_path / "checkpoint" / "odradek-etl.json").write_text("{")
     with pytest.raises(JobError, match="ChecksumException"):
@@ -442,7 +442,7 @@ def leave_as_a_kill_in_its_first_batch(checkpoint: Path) -> None:
     (checkpoint / "offsets" / ".0.6f1c.tmp").write_text("v1")
 
 
-def test_a_job_that_is_told_to_stop_has_written_what_it_has_counted(
+def test_a_job_that_is_stopped_has_written_what_it_has_counted(
     spark: "SparkSession", topics: Topics, tmp_path: Path
 ) -> None:
     topics.create("orders", "large", "bad")

@@ -1,4 +1,4 @@
-"""What Spark tells of batches, and its errors, in a few words. No Spark."""
+"""Spark's reports on batches, and explanations of its errors. No Spark."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def report(number: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_batch_is_what_was_observed_in_it() -> None:
+def test_a_batch_is_read_from_observed_metrics() -> None:
     (batch,) = batches_of([report(4)], after=3)
     assert batch.sources == {"orders": SourceCount(90, 2, "orders-0 offset 7: bad")}
     assert (batch.records, batch.bad, batch.written, batch.lag) == (90, 2, 30, 23)
@@ -42,9 +42,9 @@ def test_a_batch_is_what_was_observed_in_it() -> None:
 
 def test_each_batch_is_counted_once_and_a_look_that_found_nothing_is_none() -> None:
     idle = report(6, durationMs={"triggerExecution": 3, "latestOffset": 3}, observedMetrics={})
-    told = [report(4), report(5), report(5), idle]
-    assert [batch.number for batch in batches_of(told, after=-1)] == [4, 5]
-    assert batches_of(told, after=5) == []
+    message = [report(4), report(5), report(5), idle]
+    assert [batch.number for batch in batches_of(message, after=-1)] == [4, 5]
+    assert batches_of(message, after=5) == []
 
 
 @pytest.mark.parametrize("latest", [None, "no JSON", {"orders": 3}, 7])
@@ -69,7 +69,7 @@ def summary_of(*numbers: int, **more: Any) -> EtlSummary:
     return summary
 
 
-def test_a_summary_tells_counts_what_became_of_bad_records_and_the_promise(
+def test_a_summary_has_counts_bad_records_and_the_guarantee(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     job = parse_job(EXAMPLE, BASE, {})
@@ -82,7 +82,7 @@ def test_a_summary_tells_counts_what_became_of_bad_records_and_the_promise(
     assert "for example: orders-0 offset 7: bad" in err
 
 
-def test_an_end_that_was_asked_for_is_an_interruption_only_of_what_has_an_end() -> None:
+def test_a_requested_stop_interrupts_only_a_job_that_would_end_by_itself() -> None:
     job = parse_job(EXAMPLE, BASE, {})
     stopped = summary_of(0, was_stopped=True)
     assert show_summary(job, stopped, 2.0, until_caught_up=False) == 0
@@ -99,8 +99,8 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
         now[0] = second
         lines.add(empty)
         lines.add(batches_of([report(number)], after=-1)[0])
-    told = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["batch 0", "batch 3"]
+    message = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in message] == ["batch 0", "batch 3"]
 
 
 # -- errors, as Spark 4.3 words them ---------------------------------------------------------------
@@ -110,7 +110,7 @@ TAIL = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x\nLogical Plan:\
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             STREAM + "[USER_RAISED_EXCEPTION] orders: orders-0 offset 3: value: bad"
@@ -147,8 +147,8 @@ TAIL = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x\nLogical Plan:\
         (STREAM + "something else" + TAIL, "something else"),
     ],
 )
-def test_an_error_of_sparks_becomes_a_line(text: str, told: str) -> None:
-    assert explain(RuntimeError(text), "/cp") == told
+def test_an_error_of_spark_becomes_one_line(text: str, message: str) -> None:
+    assert explain(RuntimeError(text), "/cp") == message
 
 
 def test_the_first_line_has_no_codes() -> None:

@@ -1,4 +1,4 @@
-"""`odradek pipeline etl`: its arguments, and how it is told to end. No Spark."""
+"""`odradek pipeline etl`: its arguments, and how it is stopped. No Spark."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_a_job_file_is_needed() -> None:
     assert "JOB.yaml" in run(code=2)
 
 
-def test_what_is_wrong_is_said_before_spark_is_started(tmp_path: Path) -> None:
+def test_errors_are_reported_before_spark_is_started(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     assert "cannot read the job file" in run(file, code=1)
     file.write_text(SMALL.replace("name:", "nome:"))
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said_before_spark_is_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_promised_is_seen_by_what_the_tasks_have_left(
+def test_the_guarantee_is_known_from_the_groups_of_the_tasks(
     broker: BrokerProcess, topic: str
 ) -> None:
     sink = write_options({"kafka.bootstrap.servers": broker.bootstrap})
@@ -105,8 +105,8 @@ class Query:
 
 
 class _Report(SimpleNamespace):
-    def __init__(self, told: dict[str, Any]) -> None:
-        super().__init__(timestamp=told["batchId"], json=json.dumps(told))
+    def __init__(self, report: dict[str, Any]) -> None:
+        super().__init__(timestamp=report["batchId"], json=json.dumps(report))
 
 
 def nothing(query: Query) -> None:
@@ -118,9 +118,9 @@ def batch(number: int) -> Callable[[Query], None]:
     return lambda query: query.reports.append(report(number))
 
 
-def watched(query: Query, stop: Stop, told: Callable[[EtlBatch], None] = print) -> EtlSummary:
+def watched(query: Query, stop: Stop, on_batch: Callable[[EtlBatch], None] = print) -> EtlSummary:
     summary = EtlSummary()
-    _watch(query, parse_job(EXAMPLE, BASE, {}), summary, told, stop)  # type: ignore[arg-type]  # a fake
+    _watch(query, parse_job(EXAMPLE, BASE, {}), summary, on_batch, stop)  # type: ignore[arg-type]  # a fake
     return summary
 
 

@@ -51,7 +51,7 @@ def test_the_example_is_a_job() -> None:
     assert [topic for _, topic in written_topics(job)] == ["orders.large", "orders.bad"]
 
 
-def test_what_the_example_has_commented_out_is_valid_too() -> None:
+def test_lines_commented_out_in_the_example_are_valid() -> None:
     """Its settings and the watermark; those that stand on a line of their own."""
     lines = [
         line.replace("# ", "", 1) if line.strip().startswith(("# s", "# w", "# path")) else line
@@ -73,7 +73,7 @@ def test_a_small_job_has_defaults() -> None:
     assert job.statements == {"sql": "SELECT key, value FROM orders"}
 
 
-def test_words_are_what_they_look_like() -> None:
+def test_words_have_the_types_of_yaml_1_2() -> None:
     text = "a: no\nb: 10:30\nc: 2024-02-29\nd: 010\ne: true\nf: 7\ng: 1.5\nh: ~\ni: on\nj: 1_0\n"
     assert read_yaml(text, "x").value == {
         "a": "no",
@@ -99,7 +99,7 @@ def test_anchors_and_merges_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a: [", "job.yaml:1:5: invalid YAML"),
         ("a: 1\na: 2\n", "job.yaml:2:1: invalid YAML: duplicate key 'a'"),
@@ -111,12 +111,12 @@ def test_anchors_and_merges_are_understood() -> None:
         ("- name", "job.yaml:1: must be a mapping with name, kafka, sources"),
     ],
 )
-def test_what_is_no_yaml_is_told_with_its_line(text: str, told: str) -> None:
-    assert told in refused(text)
+def test_invalid_yaml_is_reported_with_its_line(text: str, message: str) -> None:
+    assert message in refused(text)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("name: large-orders\n", "\n", "name: is missing"),
         (
@@ -175,11 +175,11 @@ def test_what_is_no_yaml_is_told_with_its_line(text: str, told: str) -> None:
         ("subscribe: orders", "assign: {orders.large: [0]}", "would read its own output"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key(old: str, new: str, told: str) -> None:
-    assert told in refused(changed(old, new))
+def test_errors_are_reported_with_their_key(old: str, new: str, message: str) -> None:
+    assert message in refused(changed(old, new))
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     text = changed("output_mode: append", "output_mode: some", changed("name: large", "nam: large"))
     assert "nam: unknown key" in refused(text)
     text = changed("output_mode: append", "output_mode: some", changed("key: string", "key: some"))
@@ -191,7 +191,7 @@ def test_two_views_cannot_have_one_name() -> None:
     assert "orders: two views have this name" in refused(text)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"cannot read the job file: .*nothing.yaml"):
         read_job(tmp_path / "nothing.yaml")
     (tmp_path / "job.yaml").write_bytes(b"\xff\xfe\xff")
@@ -215,13 +215,13 @@ def test_a_variable_is_never_yaml() -> None:
     assert job.sink.topic == "true"
 
 
-def test_what_is_not_set_is_told_with_its_place() -> None:
-    told = refused(changed("topic: copied", "topic: '${A} ${B}'", SMALL), {"B": ""})
-    assert told.startswith("job.yaml:5: sink.topic: the environment variable A is not set")
-    assert "B" not in told
-    told = refused(changed("topic: copied", "topic: ${A}", SMALL))
-    assert "job.yaml:5:16: invalid YAML" in told
-    assert told.endswith("(inside { } or [ ], ${NAME} needs quotes)")
+def test_variables_that_are_not_set_are_reported_with_their_place() -> None:
+    message = refused(changed("topic: copied", "topic: '${A} ${B}'", SMALL), {"B": ""})
+    assert message.startswith("job.yaml:5: sink.topic: the environment variable A is not set")
+    assert "B" not in message
+    message = refused(changed("topic: copied", "topic: ${A}", SMALL))
+    assert "job.yaml:5:16: invalid YAML" in message
+    assert message.endswith("(inside { } or [ ], ${NAME} needs quotes)")
     assert "${a b} is neither ${NAME} nor" in refused(changed("copied", "'${a b}'", SMALL))
 
 
@@ -260,7 +260,7 @@ def test_settings_of_kafka_are_for_who_names_no_broker() -> None:
     assert job.sink_options == {"kafka.bootstrap.servers": "one:9092"}
 
 
-def test_one_name_on_two_brokers_is_no_circle() -> None:
+def test_one_topic_name_on_two_brokers_is_no_cycle() -> None:
     text = changed("topic: copied", "topic: orders", SMALL)
     assert "would read its own output" in refused(text)
     check_options(parsed(changed("one:9092, subscribe", "two:9092, path: x, subscribe", text)))

@@ -1,4 +1,4 @@
-"""The lag of groups, from what lies in `__consumer_offsets`."""
+"""The lag of groups, from the records of `__consumer_offsets`."""
 
 import shutil
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_a_commit_that_was_deleted_is_none(data: Path, journal: PartitionLog) ->
     assert groups(data) == {}
 
 
-def test_groups_of_both_kinds_are_told_with_their_members(
+def test_groups_of_both_kinds_are_reported_with_their_members(
     data: Path, journal: PartitionLog
 ) -> None:
     member = GroupMemberMetadata(
@@ -145,10 +145,10 @@ def test_groups_of_both_kinds_are_told_with_their_members(
     )
     write(journal, (ConsumerGroupMemberMetadataKey(group_id="new", member_id="b"), None))
     found = groups(data)
-    told = [
+    reported = [
         (each.group, each.kind, each.protocol, each.members, each.lag) for each in found.values()
     ]
-    assert told == [
+    assert reported == [
         ("classic", "classic", "consumer", 1, 0),
         ("empty", "classic", "connect", 0, 0),
         ("new", "consumer", "", 1, 1),
@@ -186,7 +186,7 @@ def test_partitions_that_are_not_there_have_no_lag(data: Path, journal: Partitio
     assert [each.lag for each in groups(data)["g"].partitions] == [None, None]
 
 
-def test_a_topic_that_was_made_anew_has_no_lag(data: Path, journal: PartitionLog) -> None:
+def test_a_topic_that_was_recreated_has_no_lag(data: Path, journal: PartitionLog) -> None:
     write_topic_id(Files(), data / "orders-0" / "partition.metadata", bytes(range(16)))
     write(journal, commit("g", 10, topic_id=bytes(range(1, 17))))
     assert lag_of(data, "g") is None

@@ -160,13 +160,13 @@ def test_results_come_when_their_task_has_ended(spark: "SparkSession") -> None:
     assert list(SparkTasks(spark).run(numbers, [], "test")) == []
 
 
-def test_what_a_task_fails_of_is_said_in_a_line(spark: "SparkSession") -> None:
+def test_the_reason_of_a_failed_task_is_one_line(spark: "SparkSession") -> None:
     with pytest.raises(JobError) as raised:
         list(SparkTasks(spark).run(numbers, [1, -7], "test"))
     assert str(raised.value) == "test: OSError: no room for -7"
 
 
-def test_work_that_cannot_be_sent_is_said(spark: "SparkSession") -> None:
+def test_work_that_cannot_be_pickled_is_an_error(spark: "SparkSession") -> None:
     lock = threading.Lock()
 
     def work(item: int) -> Iterator[int]:

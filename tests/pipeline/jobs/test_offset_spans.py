@@ -22,7 +22,7 @@ def test_merged_spans_are_the_same_offsets_in_few_spans(spans: list[Span]) -> No
 
 
 @given(st.integers(0, 30), st.integers(0, 30), SPANS)
-def test_what_is_left_is_in_none_of_the_taken_spans(
+def test_the_remaining_spans_overlap_none_of_the_taken_ones(
     start: int, end: int, taken: list[Span]
 ) -> None:
     left = without(Span(start, end), taken)

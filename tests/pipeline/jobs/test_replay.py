@@ -96,8 +96,10 @@ def test_a_replay_keeps_partitions_order_times_keys_nulls_and_headers(
     summary = replay_here(settings_for(tmp_path, broker))
     for partition, rows in enumerate(expected):
         assert in_topic(broker, tmp_path.name, partition) == without_offset(rows)
-    told = [(each.progress.target_first, each.progress.target_last) for each in summary.results]
-    assert told == [(0, len(rows) - 1) for rows in expected]
+    target_offsets = [
+        (each.progress.target_first, each.progress.target_last) for each in summary.results
+    ]
+    assert target_offsets == [(0, len(rows) - 1) for rows in expected]
     assert Targets({"bootstrap.servers": broker.bootstrap}).partitions()[tmp_path.name] == 3
 
 
@@ -155,10 +157,10 @@ def kill_midway(root: Path, broker: BrokerProcess, rate: float, until: int) -> N
     assert process.wait() == -signal.SIGKILL
 
 
-def test_a_killed_replay_goes_on_and_sends_nothing_twice(
+def test_a_killed_replay_resumes_and_sends_nothing_twice(
     tmp_path: Path, broker: BrokerProcess
 ) -> None:
-    """Also what was delivered behind the last note, and where others write to the topic."""
+    """Including records delivered after the last stored progress, among records of others."""
     (rows,) = archive_of(tmp_path)
     kill_midway(tmp_path, broker, 60, until=10)
     other = Producer({"bootstrap.servers": broker.bootstrap})
@@ -197,7 +199,7 @@ def test_a_record_that_is_refused_stops_the_partition_there(
     assert [row[1] for row in in_topic(broker, tmp_path.name)] == [b"a", b"b"]
 
 
-def test_what_cannot_be_replayed_is_said_before_anything_is_sent(
+def test_errors_are_reported_before_anything_is_sent(
     tmp_path: Path, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive_of(tmp_path, partitions=2)
@@ -251,7 +253,7 @@ def test_dead_letters_are_replayed_in_their_places(tmp_path: Path, broker: Broke
     ]
 
 
-def test_settings_of_the_target_that_would_change_what_is_replayed_are_told(
+def test_settings_of_the_target_that_would_change_records_are_reported(
     tmp_path: Path, broker: BrokerProcess
 ) -> None:
     archive_of(tmp_path)

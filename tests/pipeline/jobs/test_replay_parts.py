@@ -41,7 +41,7 @@ def there(offset: int, name: bytes, timestamp_ms: int = 1) -> TargetRecord:
     return TargetRecord(record(offset, name, timestamp_ms), has_create_time=True)
 
 
-def test_what_is_there_is_not_awaited() -> None:
+def test_records_after_the_wanted_ones_are_not_read() -> None:
     wanted = [record(10, b"a"), record(12, b"b"), record(13, b"c")]
     found = find_delivered(wanted, [there(70, b"a"), there(71, b"b")])
     assert found == Delivered(2, 13, 70, 71)
@@ -158,7 +158,7 @@ def test_only_files_that_may_have_such_records_are_read(
     assert [[file.first_offset for file in each.files] for each in found] == expected
 
 
-def test_of_a_topic_that_was_made_anew_the_newest_life_is_meant() -> None:
+def test_the_newest_id_of_a_recreated_topic_is_selected() -> None:
     state = state_with(
         file_of(key(topic_id="old"), 0, 9, (1, 2)), file_of(key(topic_id="new"), 0, 3, (1, 2))
     )
@@ -199,7 +199,7 @@ def test_a_timestamp_of_0_becomes_1_and_others_stay() -> None:
 # -- files, and the pace ---------------------------------------------------------------------------
 
 
-def test_progress_is_noted_and_found_again(tmp_path: Path) -> None:
+def test_progress_is_stored_and_read_again(tmp_path: Path) -> None:
     files = ProgressFiles(tmp_path / "job", QuickFiles())
     partition = TopicPartition("orders.eu", 3)
     files.begin(ReplayJob(topics=(), selection=Selection()))

@@ -92,11 +92,11 @@ def patch(batch: bytes, at: int, data: bytes, *, stamped: bool = True) -> bytes:
     return bytes(changed)
 
 
-# --- what is sound
+# --- logs without findings
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_directory_that_was_stopped_is_sound(used: Path, deep: bool) -> None:
+def test_a_directory_of_a_stopped_broker_has_no_findings(used: Path, deep: bool) -> None:
     report = verified(used, deep=deep)
     assert report.findings == []
     [verdict] = report.partitions
@@ -108,7 +108,7 @@ def test_a_directory_that_was_stopped_is_sound(used: Path, deep: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_cleaned_log_is_sound_and_its_gaps_are_counted(tmp_path: Path, seed: int) -> None:
+def test_a_cleaned_log_has_no_findings_and_its_gaps_are_counted(tmp_path: Path, seed: int) -> None:
     box = LogBox(
         tmp_path,
         segment_bytes=1500,
@@ -134,7 +134,7 @@ def test_a_cleaned_log_is_sound_and_its_gaps_are_counted(tmp_path: Path, seed: i
     assert verdict.cleaned_offsets >= verdict.cleaned_gaps
 
 
-def test_old_message_formats_are_looked_at_as_well(tmp_path: Path) -> None:
+def test_old_message_formats_are_checked(tmp_path: Path) -> None:
     entries = aged_entries()
     directory = tmp_path / "orders-0"
     lay_down(directory, entries)
@@ -146,7 +146,7 @@ def test_old_message_formats_are_looked_at_as_well(tmp_path: Path) -> None:
     assert kinds(verified(tmp_path)) == {Kind.CHECKSUM}
 
 
-def test_of_batches_of_every_kind_only_what_is_made_up_is_found(tmp_path: Path) -> None:
+def test_batches_of_every_kind_have_only_the_findings_that_were_planted(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     box.directory.mkdir()
     box.path(0, ".log").write_bytes(v2_batches())
@@ -161,7 +161,7 @@ def test_of_batches_of_every_kind_only_what_is_made_up_is_found(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["dynamic", "static", "formatted"])
-def test_the_metadata_log_of_apache_kafka_is_sound(form: str) -> None:
+def test_the_metadata_log_of_apache_kafka_lacks_only_its_indexes(form: str) -> None:
     report = verified(GOLDEN / "metadata" / form, deep=True)
     found = {(each.kind, Path(each.path).suffix, each.what) for each in problems(report)}
     missing = {(Kind.INDEX, suffix, "the index is missing") for suffix in (".index", ".timeindex")}
@@ -169,7 +169,7 @@ def test_the_metadata_log_of_apache_kafka_is_sound(form: str) -> None:
     assert found == (set() if form == "formatted" else missing)
 
 
-def test_a_log_of_groups_that_apache_kafka_wrote_is_sound(tmp_path: Path) -> None:
+def test_a_consumer_offsets_log_of_apache_kafka_has_no_findings(tmp_path: Path) -> None:
     directory = tmp_path / "__consumer_offsets-0"
     directory.mkdir()
     shutil.copy(GOLDEN / "groups" / f"{0:020}.log", directory)
@@ -191,7 +191,7 @@ def test_a_segment_in_use_may_end_in_a_torn_batch_in_zeros_and_without_indexes(d
     assert kinds(verified(data)) == {Kind.STRUCTURE, Kind.INDEX}
 
 
-def test_the_unused_part_of_an_index_in_use_is_not_looked_at(data: Path) -> None:
+def test_the_unused_part_of_an_active_index_is_ignored(data: Path) -> None:
     (data / ".kafka_cleanshutdown").unlink()
     for suffix in (".index", ".timeindex"):
         with segments(data)[-1].with_suffix(suffix).open("ab") as file:
@@ -366,7 +366,7 @@ def test_no_bit_of_a_batch_can_be_flipped_unseen(tmp_path: Path) -> None:
     assert unseen == []
 
 
-def test_what_is_broken_is_told_with_its_place_and_the_rest_is_looked_at(data: Path) -> None:
+def test_broken_batches_are_reported_with_position_and_the_rest_is_checked(data: Path) -> None:
     path = _first(data)
     sound = batches(path)
     at, offset = len(sound[0]), read_header(sound[1]).base_offset
@@ -385,7 +385,7 @@ def test_of_many_findings_of_a_kind_the_first_are_listed_and_all_are_counted(dat
     assert sum(1 + each.more for each in listed) == len(found) == report.problems
 
 
-def test_inside_of_batches_is_looked_at_when_asked(tmp_path: Path) -> None:
+def test_records_are_checked_if_deep(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()
     put(log, b"v" * 30, b"w" * 30)
@@ -412,7 +412,7 @@ def _with_a_gap(root: Path) -> LogBox:
     return box
 
 
-def test_a_gap_is_the_cleaners_where_it_has_noted_to_have_been(tmp_path: Path) -> None:
+def test_a_gap_before_the_cleaners_checkpoint_is_no_finding(tmp_path: Path) -> None:
     _with_a_gap(tmp_path)
     assert kinds(verified(tmp_path)) == {Kind.GAP}
     write_offsets(Files(), tmp_path / CLEANER_OFFSET_CHECKPOINT, {("orders", 0): 6})
@@ -460,7 +460,7 @@ def _producers_log(root: Path, sequences: list[tuple[int, int]], stamps: list[in
     ],
 )
 @pytest.mark.parametrize("split", [False, True])
-def test_sequences_go_on_where_they_were(
+def test_sequences_must_continue(
     tmp_path: Path, sequences: list[tuple[int, int]], words: str | None, split: bool
 ) -> None:
     _producers_log(tmp_path, sequences, [NOW_MS] * len(sequences))
@@ -515,7 +515,7 @@ def test_a_transaction_over_several_segments_must_be_in_the_index_of_its_marker(
     assert "from offset 0 to 5" in found.what
 
 
-def test_an_entry_of_a_committed_transaction_is_told(tmp_path: Path) -> None:
+def test_an_index_entry_of_a_committed_transaction_is_a_problem(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()
     batch = batch_of(b"t", producer=(9, 0, 0), is_transactional=True)
@@ -527,7 +527,7 @@ def test_an_entry_of_a_committed_transaction_is_told(tmp_path: Path) -> None:
     assert "was committed" in found.what
 
 
-def test_a_marker_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_marker_is_a_problem(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     box.directory.mkdir()
     marker = build_batch([Record(b"\0", b"", NOW_MS)], producer_id=9, is_control=True)
@@ -542,7 +542,7 @@ def test_a_marker_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 # --- files
 
 
-def test_files_that_belong_to_nothing_are_noted(data: Path) -> None:
+def test_unknown_files_are_noted(data: Path) -> None:
     names = (
         f"{96:020}.index",
         f"{99:020}.log.deleted",
@@ -571,7 +571,7 @@ def test_segments_are_shared_out_by_bytes(used: Path) -> None:
     assert divide_into_tasks([], 2) == []
 
 
-# --- a log that lives on
+# --- a log that is being written
 
 
 class Meddling(InThisProcess):
@@ -637,7 +637,7 @@ def test_a_topic_that_is_deleted_meanwhile_raises_no_alarm(data: Path) -> None:
     assert problems(report) == []
 
 
-def test_what_is_found_only_once_does_not_count(data: Path) -> None:
+def test_a_finding_of_only_one_pass_is_not_reported(data: Path) -> None:
     path = _first(data)
     sound = path.read_bytes()
     flip(path, 80)
@@ -669,7 +669,7 @@ def test_where_each_look_finds_something_else_nothing_is_sure(data: Path) -> Non
     assert report.unsettled == [("orders", 0)]
 
 
-def test_what_no_broker_left_in_the_log_directory_is_told(data: Path) -> None:
+def test_files_of_no_broker_in_the_log_directory_are_reported(data: Path) -> None:
     (data / "surprise").touch()
     (data / "no log").mkdir()
     (data / "lost+found").mkdir()

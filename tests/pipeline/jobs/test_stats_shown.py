@@ -1,4 +1,4 @@
-"""How verify and stats are told: tables, JSON, and a page; and that Spark finds what we find."""
+"""The output of verify and stats: tables, JSON, and a page; and that Spark finds what we find."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def test_the_page_is_whole_and_needs_nothing_else(report: StatsReport) -> None:
         ElementTree.fromstring(svg)
 
 
-def test_a_page_of_nothing_is_a_page(data: Path) -> None:
+def test_a_page_without_topics_is_valid(data: Path) -> None:
     assert Page(page(StatsReport(), str(data), MADE_AT)).open == []
 
 
@@ -166,7 +166,7 @@ def verdict(data: Path) -> VerifyReport:
     return run_verify(InThisProcess(), VerifySettings(log_directories=[data]))
 
 
-def test_findings_are_told_as_lines_and_as_json(
+def test_findings_are_printed_as_lines_and_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     box = LogBox(tmp_path)
@@ -205,7 +205,7 @@ def test_a_dry_run_reads_no_batch_and_starts_no_spark(data: Path, job: str) -> N
 
 
 @pytest.mark.parametrize("job", ["verify", "stats"])
-def test_wrong_usage_is_said_before_anything_starts(tmp_path: Path, job: str) -> None:
+def test_wrong_usage_is_reported_before_anything_starts(tmp_path: Path, job: str) -> None:
     wrong = [["--path", str(tmp_path / "gone")], ["--path", str(tmp_path), "--conf", "x"]]
     if job == "stats":
         wrong.append(["--path", str(tmp_path), "--html", str(tmp_path / "gone" / "x.html")])

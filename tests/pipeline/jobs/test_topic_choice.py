@@ -41,6 +41,6 @@ def test_a_topic_that_is_not_there_is_named(directories: LogDirectories) -> None
         TopicChoice(names=["b"]).chosen(["a"])
 
 
-def test_a_pattern_that_is_none_is_refused(directories: LogDirectories) -> None:
+def test_an_invalid_pattern_is_refused(directories: LogDirectories) -> None:
     with pytest.raises(JobError, match=r"invalid pattern '\('"):
         TopicChoice(pattern="(").partitions(directories)

@@ -152,7 +152,7 @@ def test_records_without_compression_are_as_large_as_they_are_stored(tmp_path: P
     assert total.ratio == 1.0
 
 
-def test_what_is_damaged_is_told_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_damage_is_reported_and_the_rest_is_counted(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()
     for _ in range(10):

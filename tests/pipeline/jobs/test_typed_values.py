@@ -165,7 +165,7 @@ def test_a_schema_as_spark_writes_it_is_the_brief_one() -> None:
         ('{"type": "struct", "fields": [{"type": "long"}]}', "a field needs a name and a type"),
     ],
 )
-def test_a_schema_that_is_none_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+def test_an_invalid_schema_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(text)
     with pytest.raises(JobError, match=r"schema\.json: ") as raised:

@@ -24,7 +24,7 @@ def open_files(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
-def test_all_rows_come_again_as_often_as_they_are_asked_for(in_memory_bytes: int) -> None:
+def test_all_rows_can_be_iterated_many_times(in_memory_bytes: int) -> None:
     given = [batch("a", None), batch(), batch("c" * 10_000), batch("d", "e", "f")]
     with CollectedRows(given, in_memory_bytes=in_memory_bytes) as rows:
         assert rows.count == 6

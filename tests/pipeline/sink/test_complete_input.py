@@ -1,4 +1,4 @@
-"""Whether Spark's word for a good end follows the rows, however the stream is cut."""
+"""Whether Spark's end marker follows the rows, however the stream is cut."""
 
 import io
 import struct
@@ -45,12 +45,12 @@ def main(infile: io.BufferedReader) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("cut", range(4))
-def test_rows_that_are_followed_by_the_word_are_whole(cut: int) -> None:
+def test_rows_that_are_followed_by_the_marker_are_complete(cut: int) -> None:
     pieces = [piece for piece in (GOOD_END[:cut], GOOD_END[cut:]) if piece]
     assert main(io.BufferedReader(Pieces(pieces))) == ROWS
 
 
 @pytest.mark.parametrize("rest", [b"", struct.pack(">i", -1)])
-def test_rows_that_are_followed_by_anything_else_are_not(rest: bytes) -> None:
+def test_rows_that_are_followed_by_anything_else_are_incomplete(rest: bytes) -> None:
     with pytest.raises(WriteError, match="before all of its rows had arrived"):
         main(io.BufferedReader(Pieces([rest])))

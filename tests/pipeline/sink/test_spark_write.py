@@ -68,7 +68,7 @@ def test_rows_are_written_with_all_that_they_have(
         ("append", {"includeTimestamp": "true"}, "requires a column 'timestamp'"),
     ],
 )
-def test_what_cannot_be_written_is_said(
+def test_rows_that_cannot_be_written_are_an_error(
     spark: "SparkSession",
     broker: BrokerProcess,
     topic: str,

@@ -30,7 +30,7 @@ def test_without_options_rows_are_written_once_where_that_can_be() -> None:
     assert not found.with_timestamp
 
 
-def test_what_spark_itself_is_told_does_not_disturb() -> None:
+def test_options_of_spark_itself_are_ignored() -> None:
     said = {"checkpointLocation": "/somewhere", "queryName": "q", "includeHeaders": "true"}
     assert write_options({**BROKER, **said}) == write_options(BROKER)
 
@@ -49,6 +49,6 @@ def test_what_spark_itself_is_told_does_not_disturb() -> None:
         ({"kafka.ssl.truststore.location": "/x.jks"}, "JKS"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> None:
+def test_invalid_write_options_are_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         write_options({**BROKER, **given})

@@ -16,7 +16,7 @@ def tp(text: str) -> TopicPartition:
 
 @dataclass
 class Numbers:
-    """Partitions by name with their first offset and the one behind their last.
+    """Partitions by name with their first offset and the one after their last.
 
     A record's timestamp in milliseconds is 1000 + its offset.
     """

@@ -41,7 +41,7 @@ def in_transaction(log: PartitionLog, producer_id: int, sequence: int, value: by
 
 
 @pytest.mark.slow
-def test_a_range_may_end_in_markers_and_in_what_was_aborted(
+def test_a_range_may_end_in_markers_and_aborted_records(
     start_broker: Callable[..., BrokerProcess], topic: str
 ) -> None:
     broker = start_broker()
@@ -102,7 +102,7 @@ def test_records_that_were_deleted_are_lost_data(broker: BrokerProcess, topic: s
 
 
 @pytest.mark.slow
-def test_origin_tells_what_files_tell(broker: BrokerProcess, topic: str) -> None:
+def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, topic: str) -> None:
     create_topic(broker.bootstrap, topic, 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(6):
@@ -120,7 +120,7 @@ def test_origin_tells_what_files_tell(broker: BrokerProcess, topic: str) -> None
     assert ids[empty] == ids[full]
 
 
-def test_a_broker_that_is_not_there_is_said() -> None:
+def test_an_unreachable_broker_is_an_error() -> None:
     client = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
     origin = BrokerOrigin(client, committed_only=False, timeout_s=0.3)
     with pytest.raises(BrokerError, match=r"127\.0\.0\.1:1"):
@@ -143,7 +143,7 @@ class SilentConsumer:
         pass
 
 
-def test_a_broker_that_falls_silent_is_not_waited_for_for_ever(
+def test_a_broker_that_stops_answering_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_reader, "Consumer", SilentConsumer)

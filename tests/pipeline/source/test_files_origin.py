@@ -55,7 +55,7 @@ def in_transaction(log: PartitionLog, producer_id: int, sequence: int, value: by
     log.append(batch, now_ms=NOW_MS, transaction_verified=True)
 
 
-def test_a_transaction_that_ends_behind_the_range_is_decided_all_the_same(tmp_path: Path) -> None:
+def test_a_marker_after_the_range_decides_its_transaction(tmp_path: Path) -> None:
     log = box_at(tmp_path).open()
     in_transaction(log, 1, 0, b"0 aborted")
     in_transaction(log, 2, 0, b"1 committed")
@@ -80,7 +80,7 @@ def test_a_partition_without_segments_has_nothing(tmp_path: Path) -> None:
     assert source.offsets_at({ORDERS: 5}, source.bounds([ORDERS])) == {ORDERS: None}
 
 
-def test_what_has_been_deleted_is_left_out(tmp_path: Path) -> None:
+def test_deleted_partitions_are_left_out(tmp_path: Path) -> None:
     put(box_at(tmp_path).open(), b"x")
     source = origin(tmp_path)
     shutil.rmtree(tmp_path / "orders-0")
@@ -122,7 +122,7 @@ def test_auto_reads_files_where_they_can_be_read(tmp_path: Path) -> None:
     assert not reads_files(options(tmp_path, **{**servers, "mode": "broker"}))
 
 
-def test_a_damaged_batch_is_an_error_unless_nobody_looks(tmp_path: Path) -> None:
+def test_a_damaged_batch_is_an_error_if_checksums_are_verified(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     put(box.open(), b"value")
     path = box.path(0, ".log")

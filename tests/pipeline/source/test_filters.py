@@ -1,4 +1,4 @@
-"""What is taken over from Spark holds for exactly the rows that Spark would keep."""
+"""Pushed filters select exactly the rows that Spark would select."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -87,7 +87,7 @@ rows = st.fixed_dictionaries(
 
 
 @given(st.lists(conditions, max_size=4), rows)
-def test_what_is_kept_and_looked_at_again_is_what_spark_keeps(
+def test_pushed_and_remaining_filters_together_select_what_spark_selects(
     filters: list[Filter], row: dict[str, Any]
 ) -> None:
     pushed = PushedFilters()
@@ -118,7 +118,7 @@ def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
         StringContains(("partition",), "1"),
     ],
 )
-def test_what_is_not_understood_is_left_to_spark(condition: Filter) -> None:
+def test_unsupported_filters_are_left_to_spark(condition: Filter) -> None:
     pushed = PushedFilters()
     assert pushed.push([condition], batch_view=False) == [condition]
     assert pushed == PushedFilters()

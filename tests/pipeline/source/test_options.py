@@ -90,7 +90,7 @@ def test_a_path_is_several_directories_and_becomes_absolute(
         ({"view": "batches", "mode": "broker", "kafka.bootstrap.servers": "h:1"}, "view=batches"),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, str], says: str) -> None:
+def test_invalid_options_are_errors(given: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=says.replace("{", "\\{")):
         options(**given)
 
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_said(given: dict[str, str], says: str) -> None:
         ({**without("subscribe"), "assign": '{"a":[-1]}'}, "a list of partitions"),
     ],
 )
-def test_what_is_missing_is_said(given: dict[str, str], says: str) -> None:
+def test_missing_options_are_errors(given: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=says):
         read_options(given, streaming=False)
 

@@ -46,13 +46,13 @@ def test_every_partition_must_have_its_offset() -> None:
     "given",
     [{"startingOffsets": '{"a":{"0":9}}'}, {"endingOffsets": '{"a":{"0":31}}'}],
 )
-def test_offsets_that_are_not_there_are_lost_data(given: dict[str, str]) -> None:
+def test_offsets_outside_the_log_are_lost_data(given: dict[str, str]) -> None:
     with pytest.raises(DataLostError, match=r"of a-0 is not in \[10, 30\]"):
         planned(assign='{"a":[0]}', **given)
     assert planned(assign='{"a":[0]}', failOnDataLoss="false", **given) == [("a-0", 10, 30)]
 
 
-def test_a_topic_that_is_not_there_is_lost_data() -> None:
+def test_a_missing_topic_is_lost_data() -> None:
     with pytest.raises(DataLostError, match="not found: c"):
         planned(subscribe="b,c")
     assert planned(subscribe="b,c", failOnDataLoss="false") == [("b-0", 0, 7)]
@@ -63,21 +63,21 @@ def test_times_become_offsets() -> None:
     assert planned(assign='{"a":[0,2]}', **given) == [("a-0", 12, 30), ("a-2", 12, 40)]
 
 
-def test_a_start_behind_all_records_is_an_error_or_the_end() -> None:
+def test_a_start_after_all_records_is_an_error_or_the_end() -> None:
     given = {"assign": '{"a":[0]}', "startingTimestamp": "5000"}
     with pytest.raises(OptionError, match="No offset matched"):
         planned(**given)
     assert planned(**given, startingOffsetsByTimestampStrategy="latest") == []
 
 
-def test_filters_narrow_what_is_read() -> None:
+def test_filters_narrow_the_ranges() -> None:
     pushed = PushedFilters()
     filters = [GreaterThanOrEqual(("offset",), 20), LessThan(("offset",), 50)]
     assert pushed.push([*filters, EqualTo(("topic",), "a")], batch_view=False) == []
     assert planned(pushed) == [("a-0", 20, 30), ("a-2", 20, 50)]
 
 
-def test_what_is_too_old_is_not_read() -> None:
+def test_ranges_begin_at_the_first_record_that_is_not_too_old() -> None:
     pushed = PushedFilters(times_ms=(1040, 1 << 62))
     assert planned(pushed) == [("a-2", 40, 105)]
 

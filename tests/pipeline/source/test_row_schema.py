@@ -65,7 +65,7 @@ def test_columns_come_in_the_order_of_the_schema_and_headers_without_an_option()
         (StructType().add("key", "binary").add("key", "binary"), "each only once"),
     ],
 )
-def test_what_is_no_column_is_said(schema: StructType, says: str) -> None:
+def test_an_invalid_schema_is_an_error(schema: StructType, says: str) -> None:
     with pytest.raises(OptionError, match=says):
         chosen_columns(schema, options())
 

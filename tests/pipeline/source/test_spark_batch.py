@@ -120,7 +120,7 @@ Read = Callable[..., "DataFrameReader"]
 
 @pytest.fixture
 def read(spark: "SparkSession", broker: BrokerProcess, written: list[Row]) -> Read:
-    """A reader of the topic, by files unless it is told otherwise."""
+    """A reader of the topic, from files by default."""
 
     def reader(**options: str) -> "DataFrameReader":
         where = {"path": str(broker.data), "kafka.bootstrap.servers": broker.bootstrap}
@@ -209,7 +209,7 @@ def test_batches_have_rows_of_their_own(read: Read, written: list[Row]) -> None:
         ({"subscribe": "nobody"}, None, "not found: nobody"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_invalid_options_are_errors(
     read: Read, options: dict[str, str], schema: str | None, says: str
 ) -> None:
     reader = read(**options) if schema is None else read(**options).schema(schema)
@@ -229,7 +229,7 @@ def test_committed_records_end_before_an_open_transaction(
         now_ms=NOW_MS,
         transaction_verified=True,
     )
-    put(log, b"behind it")
+    put(log, b"after it")
     reader = spark.read.format("odradek").options(path=str(tmp_path), subscribe="orders")
     committed = reader.options(**{"kafka.isolation.level": "read_committed"}).load()
     found = [row.value for row in committed.select("offset", "value").sort("offset").collect()]

@@ -77,7 +77,7 @@ def produce(broker: BrokerProcess, topic: str, values: range, partitions: int = 
 
 
 @pytest.mark.parametrize("mode", ["files", "broker"])
-def test_a_stream_goes_on_where_its_checkpoint_says(
+def test_a_stream_resumes_from_its_checkpoint(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path, mode: str
 ) -> None:
     topic = f"{topic}.{mode}"
@@ -95,7 +95,7 @@ def test_a_stream_goes_on_where_its_checkpoint_says(
     assert sorted(stream.values()) == sorted(texts)
 
 
-def test_a_running_stream_sees_what_is_written_and_notices_a_topic_made_anew(
+def test_a_running_stream_reads_new_records_and_detects_a_recreated_topic(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
     create_topic(broker.bootstrap, topic)

@@ -59,7 +59,7 @@ def test_a_stream_from_the_latest_offsets_first_notes_where_it_began() -> None:
 
 
 def test_a_first_batch_that_was_planned_before_a_crash_is_read_as_it_was_planned() -> None:
-    """Spark keeps where it ends, and asks anew where it begins."""
+    """Spark stores where it ends, and asks again where it begins."""
     planned = {"a-0": 10, "a-1": 20}
     now = {"a-0": (0, 15), "a-1": (0, 20), "a-2": (0, 7)}
     stream = Stream(now)
@@ -75,7 +75,7 @@ def test_a_first_batch_that_was_planned_before_a_crash_is_read_as_it_was_planned
     assert at_latest.parts(planned, at_latest.next_end(planned)) == [("a-0", 10, 15), ("a-2", 0, 7)]
 
 
-def test_a_limit_is_shared_in_proportion_and_nobody_starves() -> None:
+def test_a_limit_is_shared_in_proportion_and_no_partition_starves() -> None:
     stream = Stream({"a-0": (0, 1000), "a-1": (0, 100), "a-2": (0, 1)})
     start = {"a-0": 0, "a-1": 0, "a-2": 0}
     assert stream.next_end(start, 110) == {"a-0": 99, "a-1": 9, "a-2": 1}
@@ -91,14 +91,14 @@ def test_a_limited_stream_comes_to_the_end(sizes: dict[str, int], at_most: int) 
     for _ in range(sum(sizes.values()) + 1):
         end = stream.next_end(at, at_most)
         parts = stream.parts(at, end)
-        count = sum(behind - first for _, first, behind in parts)
+        count = sum(end - first for _, first, end in parts)
         assert count <= at_most + len(sizes)
         seen, at = seen + count, end
     assert at == sizes
     assert seen == sum(sizes.values())
 
 
-def test_available_now_does_not_see_what_comes_later() -> None:
+def test_available_now_excludes_later_records() -> None:
     stream = Stream({"a-0": (0, 10)})
     stream.planner.stop_at_current_ends()
     stream.log.there |= {"a-0": (0, 50), "a-1": (0, 5)}
@@ -135,7 +135,7 @@ def test_a_new_partition_that_has_lost_its_beginning_is_lost_data() -> None:
     assert tolerant.parts({"a-0": 10}, {"a-0": 10, "b-0": 4}) == [("b-0", 2, 4)]
 
 
-def test_a_topic_that_is_gone_is_lost_data() -> None:
+def test_a_deleted_topic_is_lost_data() -> None:
     with pytest.raises(DataLostError, match="b-0 no longer exist"):
         Stream({"a-0": (0, 10)}).parts({"a-0": 3, "b-0": 4}, {"a-0": 10})
     tolerant = Stream({"a-0": (0, 10)}, failOnDataLoss="false")
@@ -143,7 +143,7 @@ def test_a_topic_that_is_gone_is_lost_data() -> None:
     assert tolerant.parts(start, tolerant.next_end(start)) == [("a-0", 3, 10)]
 
 
-def test_a_log_that_has_become_shorter_is_lost_data_and_begun_again() -> None:
+def test_a_log_that_has_become_shorter_is_lost_data_and_read_from_its_start() -> None:
     with pytest.raises(DataLostError, match="the log that was read up to offset 100"):
         Stream({"a-0": (0, 40)}).parts({"a-0": 100}, {"a-0": 40})
     tolerant = Stream({"a-0": (0, 40)}, failOnDataLoss="false")
@@ -152,7 +152,7 @@ def test_a_log_that_has_become_shorter_is_lost_data_and_begun_again() -> None:
     assert tolerant.parts({"a-0": 100}, end) == [("a-0", 0, 15)]
 
 
-def test_a_topic_made_anew_is_noticed_by_its_id_and_begun_again() -> None:
+def test_a_recreated_topic_is_detected_by_its_id_and_read_from_its_start() -> None:
     for options in ({}, {"failOnDataLoss": "false"}):
         stream = Stream({"a-0": (0, 40)}, **options)
         assert stream.parts({"a-0": 0}, {"a-0": 40}) == [("a-0", 0, 40)]
@@ -165,7 +165,7 @@ def test_a_topic_made_anew_is_noticed_by_its_id_and_begun_again() -> None:
                 stream.parts({"a-0": 40}, {"a-0": 60})
 
 
-def test_lost_data_is_noticed_before_the_end_of_a_batch_is_noted() -> None:
+def test_lost_data_is_detected_before_spark_stores_the_end_of_a_batch() -> None:
     stream = Stream({"a-0": (0, 40)})
     with pytest.raises(DataLostError, match="b-0 no longer exist"):
         stream.next_end({"a-0": 3, "b-0": 4})

@@ -1,4 +1,4 @@
-"""Which partitions are meant."""
+"""Which partitions are selected."""
 
 from odradek.pipeline.source.topics import matching, subscribed
 from tests.pipeline.source.origins import tp
