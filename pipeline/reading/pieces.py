@@ -82,7 +82,7 @@ def _piece(data: bytes, *, verify_crc: bool) -> tuple[Piece, int]:
     positions, end = find_batches(data)
     table = read_table(np.frombuffer(data, np.uint8), positions)
     if verify_crc:
-        _verify(data, table)
+        _verify_checksums(data, table)
     return Piece(data, table, int(table.last_offset[-1]) + 1), end
 
 
@@ -99,7 +99,7 @@ def _computed_crc(view: memoryview, position: int, size_bytes: int) -> int:
     return crc32c(view[position + CHECKED_POSITION : position + size_bytes])
 
 
-def _verify(data: bytes, table: BatchTable) -> None:
+def _verify_checksums(data: bytes, table: BatchTable) -> None:
     matches = checksums_match(data, table)
     if matches.all():
         return

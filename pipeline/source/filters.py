@@ -38,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _US_PER_MS = 1000
 
-_TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
+_OPERATORS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: operator.eq,
     EqualNullSafe: operator.eq,
     GreaterThan: operator.gt,
@@ -144,7 +144,7 @@ def _is_true(condition: Filter, actual: Any) -> bool:
     if isinstance(condition, Not):
         return not _is_true(condition.child, actual)
     value: Any = getattr(condition, "value")  # noqa: B009 - not every filter has one
-    return _TESTS[type(condition)](actual, value)
+    return _OPERATORS[type(condition)](actual, value)
 
 
 def _interval(condition: Filter) -> Interval | None:

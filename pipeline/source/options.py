@@ -35,7 +35,7 @@ from .positions import (
 )
 from .topics import Assigned, Topics, matching, subscribed
 
-_CHOICES = ("assign", "subscribe", "subscribePattern")
+_TOPIC_OPTIONS = ("assign", "subscribe", "subscribePattern")
 _STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 _ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 # Options of Spark's source that have no effect here.
@@ -57,7 +57,7 @@ _SCALAR: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
     "kafkaConsumer.pollTimeoutMs": ("poll_timeout_ms", values.positive),
 }
 _NAMES: Final = (
-    *_CHOICES,
+    *_TOPIC_OPTIONS,
     *_STARTING,
     *_ENDING,
     *_IGNORED,
@@ -142,13 +142,15 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
 
 
 def _topics(texts: Mapping[str, str]) -> Topics:
-    names = [name for name in _CHOICES if name in texts]
+    names = [name for name in _TOPIC_OPTIONS if name in texts]
     if not names:
-        raise OptionError(f"One of the following options must be specified: {', '.join(_CHOICES)}")
+        raise OptionError(
+            f"One of the following options must be specified: {', '.join(_TOPIC_OPTIONS)}"
+        )
     if len(names) > 1:
         raise OptionError(
             f"Only one of the following options can be specified: "
-            f"{', '.join(_CHOICES)}; given: {' and '.join(names)}"
+            f"{', '.join(_TOPIC_OPTIONS)}; given: {' and '.join(names)}"
         )
     name, text = names[0], texts[names[0]]
     if name == "subscribe":

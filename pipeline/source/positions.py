@@ -70,7 +70,7 @@ def parse_offsets(name: str, text: str) -> dict[TopicPartition, int]:
         if not isinstance(partitions, dict):
             raise OptionError(f"{name}: {topic} needs an object of partitions, not {partitions!r}")
         for partition, number in partitions.items():
-            if not partition.isdecimal() or not _is_whole(number):
+            if not partition.isdecimal() or not _is_integer(number):
                 raise OptionError(f"{name}: {topic} has invalid {partition!r}: {number!r}")
             found[TopicPartition(topic, int(partition))] = number
     return found
@@ -108,7 +108,7 @@ def _object(name: str, text: str, example: str) -> dict[str, Any]:
     return parsed
 
 
-def _is_whole(number: object) -> bool:
+def _is_integer(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 

@@ -118,14 +118,14 @@ class MergingWork:
         return [OffsetFile(self.layout.root / each.path, each.first_offset) for each in sources]
 
 
-def in_row_groups(tables: Iterable[pa.Table], group_bytes: int) -> Iterator[pa.Table]:
+def in_row_groups(tables: Iterable[pa.Table], row_group_bytes: int) -> Iterator[pa.Table]:
     """Concatenate tables until they have the size of a row group."""
     group: list[pa.Table] = []
     size_bytes = 0
     for table in tables:
         group.append(table)
         size_bytes += table.nbytes
-        if size_bytes >= group_bytes:
+        if size_bytes >= row_group_bytes:
             yield pa.concat_tables(group)
             group, size_bytes = [], 0
     if group:

@@ -44,12 +44,12 @@ class DatedFiles:
     """
 
     def __init__(
-        self, files: Files, directory: Path, stem: str, group_bytes: int = ROW_GROUP_BYTES
+        self, files: Files, directory: Path, stem: str, row_group_bytes: int = ROW_GROUP_BYTES
     ) -> None:
         self._files = files
         self._directory = directory
         self._stem = stem
-        self._group_bytes = group_bytes
+        self._row_group_bytes = row_group_bytes
         self._buffers: dict[int, _Buffer] = {}
         self._buffered_bytes = 0
         self._open: OrderedDict[int, _OpenFile] = OrderedDict()  # least recently written first
@@ -60,7 +60,7 @@ class DatedFiles:
         """Add records. Raises OSError."""
         for day, part in _by_day(batch):
             self._buffered_bytes += self._buffers.setdefault(day, _Buffer()).add(part)
-        while self._buffered_bytes >= self._group_bytes:
+        while self._buffered_bytes >= self._row_group_bytes:
             self._write(max(self._buffers, key=lambda day: self._buffers[day].size_bytes))
 
     def finish(self) -> list[StagedFile]:

@@ -45,14 +45,14 @@ from odradek.storage.files import Files
 
 _ATTEMPTS = 5
 _INT16 = struct.Struct(">h")
-_GROUPS: Mapping[type[Message], str] = MappingProxyType(
+_GROUP_KINDS: Mapping[type[Message], str] = MappingProxyType(
     {
         ConsumerGroupMetadataKey: "consumer",
         ShareGroupMetadataKey: "share",
         StreamsGroupMetadataKey: "streams",
     }
 )
-_MEMBERS = (
+_MEMBER_KEYS = (
     ConsumerGroupMemberMetadataKey,
     ShareGroupMemberMetadataKey,
     StreamsGroupMemberMetadataKey,
@@ -189,10 +189,10 @@ def _group_state(
         elif isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
             group = Group(key.group, "classic", len(value.members), value.protocol_type)
             state.groups.append(group)
-        elif isinstance(key, _MEMBERS):
+        elif isinstance(key, _MEMBER_KEYS):
             members[key.group_id] = members.get(key.group_id, 0) + 1
-        elif key is not None and type(key) in _GROUPS:
-            kinds[getattr(key, "group_id")] = _GROUPS[type(key)]  # noqa: B009 # all of them have one
+        elif key is not None and type(key) in _GROUP_KINDS:
+            kinds[getattr(key, "group_id")] = _GROUP_KINDS[type(key)]  # noqa: B009 # all of them have one
     state.groups += [Group(name, kind, members.get(name, 0)) for name, kind in kinds.items()]
     return state
 
@@ -206,7 +206,7 @@ def _decoded(raw_key: bytes, raw_value: bytes) -> tuple[Message | None, Message 
         return None, None
     key_type, value_type = known
     key = key_type.decode(raw_key, 0, _INT16.size)
-    if isinstance(key, _MEMBERS):
+    if isinstance(key, _MEMBER_KEYS):
         return key, None  # members are only counted
     return key, value_type.decode(raw_value, version, _INT16.size)
 

@@ -22,7 +22,7 @@ from .index_check import IndexCheck
 from .offset_order import Gap, OffsetOrder
 from .producers import ProducerEdges, Producers, SequenceViolation
 from .segment_walk import SegmentWalk, WalkedPiece, batch_bytes
-from .transactions import TransactionEdges, Transactions
+from .transactions import SegmentTransactions, TransactionEdges
 
 _MAX_SEQUENCE_GAPS = 20
 _CHUNK_BYTES = 1 << 20
@@ -114,7 +114,7 @@ class _SegmentCheck:
         self._order = OffsetOrder(base, self._path, findings)
         self._producers = Producers()
         self._sequence_gaps: list[SequenceViolation] = []
-        self._transactions = Transactions(work.path, base, findings)
+        self._transactions = SegmentTransactions(work.path, base, findings)
 
     def run(self) -> SegmentResult:
         """Check the segment. Raises OSError."""

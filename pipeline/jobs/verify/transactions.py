@@ -67,7 +67,7 @@ class _Marker(NamedTuple):
     offset: int
 
 
-class Transactions:
+class SegmentTransactions:
     """The transactions of one segment."""
 
     def __init__(self, log_path: Path, base_offset: int, findings: Findings) -> None:

@@ -31,7 +31,7 @@ def records(first: int, stamps_ms: list[int], value: bytes = b"v") -> pa.RecordB
 
 def test_each_record_is_in_the_file_of_its_date_by_rising_offsets(tmp_path: Path) -> None:
     rng = random.Random(1)
-    files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=2000)
+    files = DatedFiles(QuickFiles(), tmp_path, "p", row_group_bytes=2000)
     expected: dict[int, list[int]] = {}
     for first in range(0, 1000, 50):
         stamps = [rng.randrange(-3 * DAY_MS, 5 * DAY_MS) for _ in range(50)]
@@ -53,7 +53,7 @@ def test_each_record_is_in_the_file_of_its_date_by_rising_offsets(tmp_path: Path
 
 def test_many_dates_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dated_files, "_MAX_OPEN", 3)
-    files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=1)
+    files = DatedFiles(QuickFiles(), tmp_path, "p", row_group_bytes=1)
     for first in range(12):
         files.add(records(first, [first % 6 * DAY_MS]))
         assert len(files._open) <= 3
@@ -63,7 +63,7 @@ def test_many_dates_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_buffered_bytes_are_bounded(tmp_path: Path) -> None:
-    files = DatedFiles(QuickFiles(), tmp_path, "p", group_bytes=10_000)
+    files = DatedFiles(QuickFiles(), tmp_path, "p", row_group_bytes=10_000)
     for first in range(0, 400, 4):
         files.add(records(first, [first % 7 * DAY_MS] * 4, b"x" * 500))
         assert files._buffered_bytes < 10_000
