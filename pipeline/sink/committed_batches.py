@@ -49,7 +49,7 @@ class CommittedBatch(NamedTuple):
         )
 
 
-class TaskGroup:
+class TaskConsumerGroup:
     """The consumer group to which a task commits its batches. Methods raise WriteError."""
 
     def __init__(self, client: Mapping[str, Any], name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from .committed_batches import CommittedBatch, TaskGroup
+from .committed_batches import CommittedBatch, TaskConsumerGroup
 from .row_sender import RowSender
 from .rows import OutgoingRow, WriteError
 
@@ -36,7 +36,7 @@ class TaskTransaction:
     Methods raise WriteError; FencedError if another producer has begun under the same id.
     """
 
-    def __init__(self, client: Mapping[str, Any], name: str, group: TaskGroup) -> None:
+    def __init__(self, client: Mapping[str, Any], name: str, group: TaskConsumerGroup) -> None:
         self._group = group
         settings = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **client}
         self.timeout_s = int(settings["transaction.timeout.ms"]) / 1000

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from .collected_rows import CollectedRows
-from .committed_batches import CommittedBatch, TaskGroup
+from .committed_batches import CommittedBatch, TaskConsumerGroup
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingRow, WriteError, outgoing_rows
 from .task_transaction import NoTransactionsError, TaskTransaction
@@ -89,7 +89,7 @@ def _write_in_transaction(
     options: WriteOptions, task: TaskName, rows: CompleteRows
 ) -> CommittedBatch:
     """Return the batch that this attempt, an earlier one or a later one has committed."""
-    with closing(TaskGroup(options.client, task.name)) as group:
+    with closing(TaskConsumerGroup(options.client, task.name)) as group:
         transaction = TaskTransaction(options.client, task.name, group)
         try:
             transaction.begin()
@@ -111,7 +111,7 @@ def _write_in_transaction(
 
 
 def _await_other_attempt(
-    task: TaskName, group: TaskGroup, timeout_s: float, fenced: FencedError
+    task: TaskName, group: TaskConsumerGroup, timeout_s: float, fenced: FencedError
 ) -> CommittedBatch:
     """Wait until the attempt that fenced this one has committed; raise `fenced` on timeout."""
     deadline = time.monotonic() + timeout_s

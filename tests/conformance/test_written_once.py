@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink.committed_batches import CommittedBatch, TaskGroup, delete_groups
+from odradek.pipeline.sink.committed_batches import CommittedBatch, TaskConsumerGroup, delete_groups
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
@@ -67,7 +67,7 @@ def committed(options: WriteOptions) -> list[str]:
 
 
 def last_batch_of(options: WriteOptions, name: str) -> CommittedBatch | None:
-    group = TaskGroup(options.client, name)
+    group = TaskConsumerGroup(options.client, name)
     try:
         return group.last_batch()
     finally:
@@ -256,7 +256,7 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
         yield rows("a")
         time.sleep(1.1)
         # A second producer sees the transaction ended, as the broker would do it in a while.
-        transaction = TaskTransaction(to.client, "slow-0", TaskGroup(to.client, "slow-0"))
+        transaction = TaskTransaction(to.client, "slow-0", TaskConsumerGroup(to.client, "slow-0"))
         transaction.begin()
         transaction.close()
         yield rows("b")
