@@ -18,7 +18,7 @@ from odradek.pipeline.decoding.varints import Bytes, Ints
 _BITS = 11
 _REGISTERS = 1 << _BITS
 _BIAS = 0.7213 / (1 + 1.079 / _REGISTERS)
-_LONG_BYTES = 512  # longer keys are hashed one by one, as each word here costs a step for all keys
+_LONG_BYTES = 512  # each word of a longer key would be a step for few keys: hashed one by one
 _WORD_BYTES = 8
 
 Hashes = npt.NDArray[np.uint64]
