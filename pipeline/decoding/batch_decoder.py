@@ -23,55 +23,40 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from odradek.protocol.batch_header import MAGIC_V2, BatchHeader
+from odradek.protocol.batch_header import MAGIC_V2
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.message_set import MAGIC_V0
 
 from .arrow_arrays import constant
-from .batch_table import BatchTable
+from .batch_table import BatchTable, table_of
 from .columns import COLUMN_TYPES
 from .decoded_records import timestamps
 from .legacy_messages import whole_messages
 
 _TIME = COLUMN_TYPES["timestamp"]
+_CODECS = np.array([*(codec.name.lower() for codec in CompressionType), "5", "6", "7"])
+_COLUMNS: Mapping[str, tuple[pa.DataType, Callable[[BatchTable], object]]] = {
+    "baseOffset": (pa.int64(), lambda table: table.base_offset),
+    "lastOffset": (pa.int64(), lambda table: table.last_offset),
+    "sizeInBytes": (pa.int32(), lambda table: table.size_bytes),
+    "recordCount": (pa.int32(), lambda table: table.record_count),
+    "magic": (pa.int32(), lambda table: np.full(table.height, MAGIC_V2)),
+    "codec": (pa.string(), lambda table: _CODECS[table.compression_id]),
+    "timestampType": (pa.int32(), lambda table: table.is_log_append_time.astype(np.int32)),
+    "baseTimestamp": (_TIME, lambda table: timestamps(table.base_timestamp)),
+    "maxTimestamp": (_TIME, lambda table: timestamps(table.max_timestamp)),
+    "partitionLeaderEpoch": (pa.int32(), lambda table: table.partition_leader_epoch),
+    "producerId": (pa.int64(), lambda table: table.producer_id),
+    "producerEpoch": (pa.int32(), lambda table: table.producer_epoch),
+    "baseSequence": (pa.int32(), lambda table: table.base_sequence),
+    "isTransactional": (pa.bool_(), lambda table: table.is_transactional),
+    "isControl": (pa.bool_(), lambda table: table.is_control),
+    "crc": (pa.int64(), lambda table: table.crc),
+}
 BATCH_COLUMN_TYPES: dict[str, pa.DataType] = {
     "topic": pa.string(),
     "partition": pa.int32(),
-    "baseOffset": pa.int64(),
-    "lastOffset": pa.int64(),
-    "sizeInBytes": pa.int32(),
-    "recordCount": pa.int32(),
-    "magic": pa.int32(),
-    "codec": pa.string(),
-    "timestampType": pa.int32(),
-    "baseTimestamp": _TIME,
-    "maxTimestamp": _TIME,
-    "partitionLeaderEpoch": pa.int32(),
-    "producerId": pa.int64(),
-    "producerEpoch": pa.int32(),
-    "baseSequence": pa.int32(),
-    "isTransactional": pa.bool_(),
-    "isControl": pa.bool_(),
-    "crc": pa.int64(),
-}
-_CODECS = np.array([*(codec.name.lower() for codec in CompressionType), "5", "6", "7"])
-_COLUMNS: Mapping[str, Callable[[BatchTable], object]] = {
-    "baseOffset": lambda table: table.base_offset,
-    "lastOffset": lambda table: table.last_offset,
-    "sizeInBytes": lambda table: table.size_bytes,
-    "recordCount": lambda table: table.record_count,
-    "magic": lambda table: np.full(table.height, MAGIC_V2),
-    "codec": lambda table: _CODECS[table.compression_id],
-    "timestampType": lambda table: table.is_log_append_time.astype(np.int32),
-    "baseTimestamp": lambda table: timestamps(table.base_timestamp),
-    "maxTimestamp": lambda table: timestamps(table.max_timestamp),
-    "partitionLeaderEpoch": lambda table: table.partition_leader_epoch,
-    "producerId": lambda table: table.producer_id,
-    "producerEpoch": lambda table: table.producer_epoch,
-    "baseSequence": lambda table: table.base_sequence,
-    "isTransactional": lambda table: table.is_transactional,
-    "isControl": lambda table: table.is_control,
-    "crc": lambda table: table.crc,
+    **{name: kind for name, (kind, _) in _COLUMNS.items()},
 }
 
 
@@ -99,46 +84,34 @@ class BatchDecoder:
         """Yield the rows of batches of magic 2 with a last offset in [start, end)."""
         table = table.where((table.last_offset >= start_offset) & (table.last_offset < end_offset))
         if table.height:
-            columns = (self._column(name, table) for name in self.columns)
-            yield pa.RecordBatch.from_arrays(list(columns), schema=batch_schema_of(self.columns))
+            yield self._rows(table, {})
 
     def decode_messages(
         self, data: bytes, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of whole messages of magic 0 or 1 with a last offset in [start, end)."""
-        rows = [
-            self._row(header)
-            for _, header in whole_messages(data)
+        headers = [
+            (position, header)
+            for position, header in whole_messages(data)
             if start_offset <= header.last_offset < end_offset
         ]
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=batch_schema_of(self.columns))
-
-    def _column(self, name: str, table: BatchTable) -> pa.Array:
-        kind = BATCH_COLUMN_TYPES[name]
-        if name in ("topic", "partition"):
-            return constant(getattr(self, name), kind, table.height)
-        return pa.array(_COLUMNS[name](table)).cast(kind)
-
-    def _row(self, header: BatchHeader) -> dict[str, object]:
-        row: dict[str, object] = {
-            "topic": self.topic,
-            "partition": self.partition,
-            "baseOffset": header.base_offset,
-            "lastOffset": header.last_offset,
-            "sizeInBytes": header.size_bytes,
-            "recordCount": None if header.compression_id else 1,
-            "magic": header.magic,
-            "codec": str(_CODECS[header.compression_id]),
-            "timestampType": -1 if header.magic == MAGIC_V0 else int(header.is_log_append_time),
-            "baseTimestamp": header.base_timestamp * 1000,
-            "maxTimestamp": header.max_timestamp * 1000,
-            "partitionLeaderEpoch": header.partition_leader_epoch,
-            "producerId": header.producer_id,
-            "producerEpoch": header.producer_epoch,
-            "baseSequence": header.base_sequence,
-            "isTransactional": False,
-            "isControl": False,
-            "crc": header.crc,
+        if not headers:
+            return
+        table = table_of(headers)
+        magic = np.array([header.magic for _, header in headers])
+        special = {
+            "recordCount": pa.array(table.record_count, mask=table.compression_id > 0),
+            "magic": magic,
+            "timestampType": np.where(magic == MAGIC_V0, -1, table.is_log_append_time),
         }
-        return {name: row[name] for name in self.columns}
+        yield self._rows(table, special)
+
+    def _rows(self, table: BatchTable, special: Mapping[str, object]) -> pa.RecordBatch:
+        arrays = [self._column(name, table, special) for name in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch_schema_of(self.columns))
+
+    def _column(self, name: str, table: BatchTable, special: Mapping[str, object]) -> pa.Array:
+        if name in ("topic", "partition"):
+            return constant(getattr(self, name), BATCH_COLUMN_TYPES[name], table.height)
+        kind, values_of = _COLUMNS[name]
+        return pa.array(special[name] if name in special else values_of(table)).cast(kind)

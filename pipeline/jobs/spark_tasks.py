@@ -8,15 +8,13 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import SparkSession
 
 from . import JobError
-
-if TYPE_CHECKING:
-    from pyspark import Accumulator, SparkContext
-    from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,7 +27,7 @@ PYTHON_ERROR = re.compile(
 class SparkTasks:
     """Runs the parts of a job on the cluster of a session."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._context: SparkContext = spark.sparkContext
 
     @property
@@ -72,7 +70,7 @@ class _Job(threading.Thread):
 
     def __init__(
         self,
-        context: "SparkContext",
+        context: SparkContext,
         task: Callable[[Iterable[tuple[int, Any]]], None],
         items: Sequence[Any],
         description: str,
@@ -120,7 +118,7 @@ class _Appended(AccumulatorParam[list[Any]]):
 
 
 def _task(
-    work: Callable[[Item], Iterable[Result]], ended: "Accumulator[list[tuple[int, list[Result]]]]"
+    work: Callable[[Item], Iterable[Result]], ended: Accumulator[list[tuple[int, list[Result]]]]
 ) -> Callable[[Iterable[tuple[int, Item]]], None]:
     def run_items(numbered: Iterable[tuple[int, Item]]) -> None:
         for index, item in numbered:

@@ -5,24 +5,21 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
+from pyspark.sql.types import StructType
 
 from .committed_batches import delete_groups
 from .complete_input import require_complete
 from .rows import WriteError, check_columns
 from .task_writing import TaskName, TaskResult, task_name_prefix, write_rows
 from .write_options import Delivery, WriteOptions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 _logger = logging.getLogger(__name__)
 
@@ -42,22 +39,22 @@ class TaskDone(WriterCommitMessage):
 class OdradekWriter(DataSourceArrowWriter):
     """Writes a batch query: one batch, under a random name."""
 
-    def __init__(self, options: WriteOptions, schema: "StructType") -> None:
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
         _check(options, schema)
         self.options = options
         self.query = str(uuid.uuid4())
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskDone:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         return _write(self.options, _context(), self.query, 0, iterator)
 
-    def commit(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         _warn_if_at_least_once(self.options, messages)
         self._delete_groups(messages)
 
-    def abort(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._delete_groups(messages)
 
-    def _delete_groups(self, messages: "Sequence[WriterCommitMessage | None]") -> None:
+    def _delete_groups(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the groups of the tasks: no attempt will read them again."""
         names = [
             each.name
@@ -72,18 +69,18 @@ class OdradekWriter(DataSourceArrowWriter):
 class OdradekStreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a stream. Spark keeps the query's id across restarts."""
 
-    def __init__(self, options: WriteOptions, schema: "StructType") -> None:
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
         _check(options, schema)
         self.options = options
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskDone:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         context = _context()
         query, batch_id = (context.getLocalProperty(name) for name in (_QUERY_ID, _BATCH_ID))
         if query is None or batch_id is None:
             raise WriteError(f"Spark did not name the batch ({_QUERY_ID}, {_BATCH_ID})")
         return _write(self.options, context, query, int(batch_id), iterator)
 
-    def commit(self, messages: "Sequence[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         _warn_if_at_least_once(self.options, messages)
 
 
@@ -92,7 +89,7 @@ def _write(
     context: TaskContext,
     query: str,
     batch_id: int,
-    rows: "Iterator[pa.RecordBatch]",
+    rows: Iterator[pa.RecordBatch],
 ) -> TaskDone:
     task = TaskName(f"{task_name_prefix(options, query)}{context.partitionId()}", batch_id)
     return TaskDone(task.name, write_rows(options, task, require_complete(rows)))
@@ -105,7 +102,7 @@ def _warn_once(text: str) -> None:
 
 
 def _warn_if_at_least_once(
-    options: WriteOptions, messages: "Sequence[WriterCommitMessage | None]"
+    options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
 ) -> None:
     if options.delivery is Delivery.AUTO and any(
         isinstance(each, TaskDone) and each.result.delivery is Delivery.AT_LEAST_ONCE
@@ -117,7 +114,7 @@ def _warn_if_at_least_once(
         )
 
 
-def _check(options: WriteOptions, schema: "StructType") -> None:
+def _check(options: WriteOptions, schema: StructType) -> None:
     check_columns(schema, options.topic, with_timestamp=options.with_timestamp)
 
 

@@ -1,9 +1,10 @@
 """The reader of a batch query: plans ranges in the driver and reads one range per task."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
 
 from .filters import UNBOUNDED, PushedFilters
 from .options import ReadOptions
@@ -12,15 +13,11 @@ from .planning import plan_batch
 from .row_schema import arrow_schema, cast_to_schema, chosen_columns
 from .task import TimesMs, read_range, reads_files
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
-
 
 class OdradekReader(DataSourceReader):
     """Reads without filters: if pushdown is off, Spark refuses a reader with `pushFilters`."""
 
-    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.columns = chosen_columns(schema, options)
         self.schema = schema
@@ -30,7 +27,7 @@ class OdradekReader(DataSourceReader):
         parts = plan_batch(make_origin(self.options), self.options, self.pushed)
         return [InputPartition(part) for part in parts]
 
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         times_ms = None if self.pushed.times_ms == UNBOUNDED else self.pushed.times_ms
         return read_partition(self.options, partition, self.columns, self.schema, times_ms)
 
@@ -61,9 +58,9 @@ def read_partition(
     options: ReadOptions,
     partition: InputPartition,
     columns: tuple[str, ...],
-    schema: "StructType",
+    schema: StructType,
     times_ms: TimesMs = None,
-) -> "Iterator[pa.RecordBatch]":
+) -> Iterator[pa.RecordBatch]:
     """Yield what a task returns to Spark; nothing for the partition of an empty plan."""
     if partition.value is None:
         return

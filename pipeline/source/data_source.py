@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
 
@@ -17,8 +18,6 @@ from .row_schema import full_schema
 from .stream_reader import OdradekStreamReader
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from odradek.pipeline.sink.writers import OdradekStreamWriter, OdradekWriter
 
 # Only the process that pushes filters down imports this module. A data source cannot see whether
@@ -34,20 +33,20 @@ class OdradekDataSource(DataSource):
     def name(cls) -> str:
         return "odradek"
 
-    def schema(self) -> "StructType":
+    def schema(self) -> StructType:
         # Whether the query is a stream is not known here. The reader parses the options again.
         return full_schema(read_options(self.options, streaming=None))
 
-    def reader(self, schema: "StructType") -> OdradekReader:
+    def reader(self, schema: StructType) -> OdradekReader:
         kind = FilteringReader if _PUSHING_MODULE in sys.modules else OdradekReader
         return kind(read_options(self.options, streaming=False), schema)
 
-    def streamReader(self, schema: "StructType") -> OdradekStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> OdradekStreamReader:  # noqa: N802 - Spark's name
         return OdradekStreamReader(read_options(self.options, streaming=True), schema)
 
     # sink/ is imported late: it needs confluent-kafka, reading files does not.
 
-    def writer(self, schema: "StructType", overwrite: bool) -> "OdradekWriter":
+    def writer(self, schema: StructType, overwrite: bool) -> "OdradekWriter":
         from odradek.pipeline.sink.write_options import write_options
         from odradek.pipeline.sink.writers import OdradekWriter
 
@@ -55,7 +54,7 @@ class OdradekDataSource(DataSource):
         return OdradekWriter(write_options(self.options), schema)
 
     def streamWriter(  # noqa: N802 - Spark's name
-        self, schema: "StructType", overwrite: bool
+        self, schema: StructType, overwrite: bool
     ) -> "OdradekStreamWriter":
         from odradek.pipeline.sink.write_options import write_options
         from odradek.pipeline.sink.writers import OdradekStreamWriter

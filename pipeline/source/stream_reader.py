@@ -3,8 +3,9 @@
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -13,16 +14,13 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from .batch_reader import make_origin, read_partition
 from .options import ReadOptions
 from .positions import as_json_object, from_json_object
 from .row_schema import chosen_columns
 from .stream_planner import StreamPlanner
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 # Offsets as Spark stores them: {"orders": {"0": 23}}, the format of its Kafka source.
 _Json = dict[str, Any]
@@ -31,7 +29,7 @@ _Json = dict[str, Any]
 class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark creates one in the driver, which plans, and copies another to the tasks, which read."""
 
-    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.columns = chosen_columns(schema, options)
         self.schema = schema
@@ -71,5 +69,5 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = self._planner.parts(from_json_object(start), from_json_object(end))
         return [InputPartition(part) for part in parts]
 
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_partition(self.options, partition, self.columns, self.schema)

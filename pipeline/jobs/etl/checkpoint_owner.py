@@ -9,27 +9,22 @@ of a job.
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import SparkSession
-
 NAME = "odradek-etl.json"
 _ADVICE = "set another checkpoint"
 
 
-def check_checkpoint(
-    spark: "SparkSession", checkpoint: str, job: str, reads: "Sequence[str]"
-) -> bool:
+def check_checkpoint(spark: SparkSession, checkpoint: str, job: str, reads: Sequence[str]) -> bool:
     """Return whether this job has already used the checkpoint. Raises JobError if another has."""
     try:
         directory = _Directory(spark, checkpoint)
@@ -45,9 +40,7 @@ def check_checkpoint(
     return owner is not None
 
 
-def claim_checkpoint(
-    spark: "SparkSession", checkpoint: str, job: str, reads: "Sequence[str]"
-) -> bool:
+def claim_checkpoint(spark: SparkSession, checkpoint: str, job: str, reads: Sequence[str]) -> bool:
     """Check the checkpoint, and store the job in it if it is new. Raises JobError."""
     is_resumed = check_checkpoint(spark, checkpoint, job, reads)
     if not is_resumed:
@@ -80,7 +73,7 @@ def _check_owner(text: str, checkpoint: str, job: str, reads: list[str]) -> None
 class _Directory:
     """A directory on one of Hadoop's file systems."""
 
-    def __init__(self, spark: "SparkSession", path: str) -> None:
+    def __init__(self, spark: SparkSession, path: str) -> None:
         assert spark._jvm is not None, "the session has ended"
         self._jvm: Any = spark._jvm
         self._root = self._jvm.org.apache.hadoop.fs.Path(path)

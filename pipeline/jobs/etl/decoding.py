@@ -7,9 +7,9 @@ missing field is null, and the record is bad if the schema says NOT NULL.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
@@ -17,9 +17,6 @@ from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
 from .job_values import DecodingSpec
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 INTERNAL = "_odradek_"
 _CORRUPT = "corrupt"
@@ -36,7 +33,7 @@ def error_column(name: str) -> str:
     return f"{INTERNAL}{name}_error"
 
 
-def decode(frame: "DataFrame", name: str, spec: DecodingSpec, place: str) -> "DataFrame":
+def decode(frame: DataFrame, name: str, spec: DecodingSpec, place: str) -> DataFrame:
     """Add the two columns for `name`, which is `key` or `value`. Raises JobError."""
     if spec.kind == "json":
         return _with_json(frame, name, spec, place)
@@ -47,7 +44,7 @@ def decode(frame: "DataFrame", name: str, spec: DecodingSpec, place: str) -> "Da
     return frame.withColumn(decoded_column(name), decoded).withColumn(error_column(name), error)
 
 
-def _with_json(frame: "DataFrame", name: str, spec: DecodingSpec, place: str) -> "DataFrame":
+def _with_json(frame: DataFrame, name: str, spec: DecodingSpec, place: str) -> DataFrame:
     kind = json_type(spec.ddl, place)
     wrapper = StructType(
         [StructField("r", ArrayType(kind)), StructField(_CORRUPT, StringType(), True)]
@@ -102,5 +99,5 @@ def _quoted(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"`{name.replace('`', '``')}`" for name in path)
 
 
-def _is_text(name: str) -> "Column":
+def _is_text(name: str) -> Column:
     return sf.is_valid_utf8(sf.col(name).cast("string"))

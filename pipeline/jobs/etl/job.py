@@ -2,14 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from odradek.pipeline.jobs import JobError
 
@@ -20,12 +22,6 @@ from .delivery import delivery_seen
 from .failures import explain
 from .job_file import EtlJob
 from .plan import EtlPlan, plan_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 GRACE_S = 10.0
 _POLL_EVERY_S = 0.2
@@ -52,7 +48,7 @@ def ignore_batch(batch: EtlBatch) -> None:
 
 
 def etl(
-    spark: "SparkSession",
+    spark: SparkSession,
     job: EtlJob,
     *,
     once: bool = False,
@@ -74,14 +70,14 @@ def etl(
     return summary
 
 
-def dry_run(spark: "SparkSession", job: EtlJob) -> tuple[EtlPlan, bool]:
+def dry_run(spark: SparkSession, job: EtlJob) -> tuple[EtlPlan, bool]:
     """Return what would run, and whether it resumes from a checkpoint. Raises JobError."""
     check_options(job)
     plan = plan_job(spark, job)
     return plan, check_checkpoint(spark, job.checkpoint, job.name, plan.reads)
 
 
-def _start(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
+def _start(job: EtlJob, plan: EtlPlan, *, once: bool) -> StreamingQuery:
     options = job.sink_options
     if plan.has_timestamp:
         options["includeTimestamp"] = "true"
@@ -103,7 +99,7 @@ def _start(job: EtlJob, plan: EtlPlan, *, once: bool) -> "StreamingQuery":
 
 
 @contextmanager
-def _with_settings(spark: "SparkSession") -> "Iterator[None]":
+def _with_settings(spark: SparkSession) -> Iterator[None]:
     """Set them until the query ends: Spark reads some of them after the start."""
     before = {name: spark.conf.get(name, None) for name in _SETTINGS}
     for name, value in _SETTINGS.items():
@@ -119,7 +115,7 @@ def _with_settings(spark: "SparkSession") -> "Iterator[None]":
 
 
 def _watch(
-    query: "StreamingQuery",
+    query: StreamingQuery,
     job: EtlJob,
     summary: EtlSummary,
     on_batch: Callable[[EtlBatch], None],
@@ -148,7 +144,7 @@ class _BatchReports:
     """Adds the batches of a query to the summary."""
 
     def __init__(
-        self, query: "StreamingQuery", summary: EtlSummary, on_batch: Callable[[EtlBatch], None]
+        self, query: StreamingQuery, summary: EtlSummary, on_batch: Callable[[EtlBatch], None]
     ) -> None:
         self._query, self._summary, self._on_batch = query, summary, on_batch
         self._last = -1
@@ -169,7 +165,7 @@ class _BatchReports:
         return bool(batches)
 
 
-def _stop(query: "StreamingQuery") -> None:
+def _stop(query: StreamingQuery) -> None:
     """Stop the query if it is still running, because nothing will watch it any more."""
     try:
         if query.isActive:

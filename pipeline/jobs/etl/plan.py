@@ -1,10 +1,12 @@
 """Builds a job's query and has Spark analyse it, without starting it."""
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from odradek.pipeline.jobs import JobError
 
@@ -14,10 +16,6 @@ from .job_file import EtlJob
 from .sink_rows import sink_rows
 from .source_view import SourceView, source_view
 from .statements import run_statements, temporary_views
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _OBSERVED = re.compile(rf"CollectMetrics {re.escape(SOURCE)}(\w+)")
 
@@ -30,9 +28,9 @@ class EtlPlan(NamedTuple):
     reads twice is listed twice. A checkpoint stores their offsets in that order.
     """
 
-    rows: "DataFrame"
-    yielded: "StructType"
-    views: "dict[str, StructType]"
+    rows: DataFrame
+    yielded: StructType
+    views: dict[str, StructType]
     reads: tuple[str, ...]
 
     @property
@@ -41,7 +39,7 @@ class EtlPlan(NamedTuple):
         return "timestamp" in self.rows.columns
 
 
-def plan_job(spark: "SparkSession", job: EtlJob) -> EtlPlan:
+def plan_job(spark: SparkSession, job: EtlJob) -> EtlPlan:
     """Build the query. Raises JobError."""
     sources = {name: source_view(spark, job, name) for name in job.sources}
     with temporary_views(spark, {name: each.rows for name, each in sources.items()}):
@@ -62,15 +60,13 @@ def plan_job(spark: "SparkSession", job: EtlJob) -> EtlPlan:
     )
 
 
-def _with_dead_letters(
-    rows: "DataFrame", sources: dict[str, SourceView], job: EtlJob
-) -> "DataFrame":
+def _with_dead_letters(rows: DataFrame, sources: dict[str, SourceView], job: EtlJob) -> DataFrame:
     for name in job.sources:
         rows = rows.unionByName(sources[name].dead_letters, allowMissingColumns=True)
     return rows
 
 
-def _sources_read(selected: "DataFrame", job: EtlJob) -> tuple[str, ...]:
+def _sources_read(selected: DataFrame, job: EtlJob) -> tuple[str, ...]:
     if not selected.isStreaming:
         raise JobError(f"the SQL reads none of the sources ({', '.join(job.sources)})")
     plan = selected._jdf.queryExecution().analyzed().toString()
@@ -81,7 +77,7 @@ def _sources_read(selected: "DataFrame", job: EtlJob) -> tuple[str, ...]:
     return reads
 
 
-def _check_output_mode(spark: "SparkSession", rows: "DataFrame", job: EtlJob) -> None:
+def _check_output_mode(spark: SparkSession, rows: DataFrame, job: EtlJob) -> None:
     """Run the check that Spark makes when a query is started."""
     jvm = spark._jvm
     assert jvm is not None, "the session has ended"

@@ -4,9 +4,9 @@ A column that would not be written is an error. Spark's Kafka sink ignores it.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, VariantType
 
@@ -17,13 +17,10 @@ from odradek.pipeline.sink.rows import check_columns
 from .failures import first_line
 from .job_file import Sink
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 _COLUMNS = ("topic", "key", "value", "headers", "partition", "timestamp")
 
 
-def sink_rows(frame: "DataFrame", sink: Sink) -> "DataFrame":
+def sink_rows(frame: DataFrame, sink: Sink) -> DataFrame:
     """Return the records, with keys and values as bytes. Raises JobError."""
     twice = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
     if twice:
@@ -37,7 +34,7 @@ def sink_rows(frame: "DataFrame", sink: Sink) -> "DataFrame":
     return records.withColumns({name: sf.col(name).cast("binary") for name in here})
 
 
-def _check_names(frame: "DataFrame", sink: Sink) -> "DataFrame":
+def _check_names(frame: DataFrame, sink: Sink) -> DataFrame:
     """Check that the SQL's columns have the names of the sink's, and add the topic."""
     names = frame.columns
     if "value" not in names:
@@ -58,7 +55,7 @@ def _check_names(frame: "DataFrame", sink: Sink) -> "DataFrame":
     return frame if sink.topic is None else frame.withColumn("topic", sf.lit(sink.topic))
 
 
-def _pack_json(frame: "DataFrame", sink: Sink) -> "DataFrame":
+def _pack_json(frame: DataFrame, sink: Sink) -> DataFrame:
     """Use the columns that the sink names, and pack all others into the value."""
     columns_by_part = {
         "topic": sink.topic_column,
@@ -89,7 +86,7 @@ def _pack_json(frame: "DataFrame", sink: Sink) -> "DataFrame":
         raise JobError(f"sink.value: {first_line(error)}") from error
 
 
-def _as_key(frame: "DataFrame", name: str, sink: Sink) -> "Column":
+def _as_key(frame: DataFrame, name: str, sink: Sink) -> Column:
     """Convert a key: text as it is, numbers and times to text, structs to JSON."""
     kind = frame.schema[name].dataType
     if isinstance(kind, StringType | BinaryType):
@@ -99,10 +96,10 @@ def _as_key(frame: "DataFrame", name: str, sink: Sink) -> "Column":
     return _column(name).cast("string")
 
 
-def _in_order(columns: "dict[str, Column]") -> "Iterable[tuple[str, Column]]":
+def _in_order(columns: dict[str, Column]) -> Iterable[tuple[str, Column]]:
     return ((name, columns[name]) for name in _COLUMNS if name in columns)
 
 
-def _column(name: str) -> "Column":
+def _column(name: str) -> Column:
     """Return the column of this name, which may contain any character."""
     return sf.col(f"`{name.replace('`', '``')}`")

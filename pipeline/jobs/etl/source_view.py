@@ -1,9 +1,10 @@
 """Builds a source's view of valid records, and the dead letters for its bad records."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from odradek.pipeline.jobs import JobError
@@ -12,9 +13,6 @@ from .batches import SOURCE
 from .decoding import INTERNAL, decode, decoded_column, error_column
 from .failures import explain, first_line
 from .job_file import EtlJob, Source
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 EVENT_TIME = "event_time"
 HEADER = "odradek.error."
@@ -26,11 +24,11 @@ _PLACE = ("topic", "partition", "offset")
 class SourceView(NamedTuple):
     """The view's rows, and records for the dead-letter topic (none without such a topic)."""
 
-    rows: "DataFrame"
-    dead_letters: "DataFrame"
+    rows: DataFrame
+    dead_letters: DataFrame
 
 
-def source_view(spark: "SparkSession", job: EtlJob, name: str) -> SourceView:
+def source_view(spark: SparkSession, job: EtlJob, name: str) -> SourceView:
     """Build a source's view. Raises JobError."""
     source, place = job.sources[name], f"sources.{name}"
     frame = _load(spark, job, name)
@@ -45,7 +43,7 @@ def source_view(spark: "SparkSession", job: EtlJob, name: str) -> SourceView:
     return SourceView(_with_event_time(rows, source, place), _dead_letters(frame, job, name))
 
 
-def _load(spark: "SparkSession", job: EtlJob, name: str) -> "DataFrame":
+def _load(spark: SparkSession, job: EtlJob, name: str) -> DataFrame:
     """Load the source, with headers if the SQL or the dead letters need them."""
     source, options = job.sources[name], job.source_options(name)
     try:
@@ -64,7 +62,7 @@ def _wants_headers(options: dict[str, str]) -> bool:
     )
 
 
-def _observe(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
+def _observe(frame: DataFrame, name: str, source: Source) -> DataFrame:
     """Count records and bad ones in the query's progress; or fail at the first bad one."""
     message = sf.concat(
         *(sf.lit(f"{name}: "), sf.concat_ws("-", "topic", "partition")),
@@ -83,7 +81,7 @@ def _observe(frame: "DataFrame", name: str, source: Source) -> "DataFrame":
     )
 
 
-def _valid_rows(frame: "DataFrame", *, has_headers: bool) -> "DataFrame":
+def _valid_rows(frame: DataFrame, *, has_headers: bool) -> DataFrame:
     kept = [
         sf.col(decoded_column(name)).alias(name) if name in ("key", "value") else sf.col(name)
         for name in frame.columns
@@ -92,7 +90,7 @@ def _valid_rows(frame: "DataFrame", *, has_headers: bool) -> "DataFrame":
     return frame.filter(sf.col(_ERROR).isNull()).select(*kept)
 
 
-def _with_event_time(rows: "DataFrame", source: Source, place: str) -> "DataFrame":
+def _with_event_time(rows: DataFrame, source: Source, place: str) -> DataFrame:
     watermark = source.watermark
     if watermark is None:
         return rows
@@ -103,7 +101,7 @@ def _with_event_time(rows: "DataFrame", source: Source, place: str) -> "DataFram
         raise JobError(f"{place}.watermark: {first_line(error)}") from error
 
 
-def _dead_letters(frame: "DataFrame", job: EtlJob, name: str) -> "DataFrame":
+def _dead_letters(frame: DataFrame, job: EtlJob, name: str) -> DataFrame:
     """Return the bad records: key, value and headers as they were, more headers with the reason.
 
     The timestamp is that of the write: with the original one, retention could delete them at once.

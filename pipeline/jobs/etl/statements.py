@@ -1,22 +1,17 @@
 """Runs the SQL of a job over the views of its sources."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from odradek.pipeline.jobs import JobError
 
 from .failures import first_line
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
-
-
-def parse_query(spark: "SparkSession", place: str, sql: str) -> "DataFrame":
+def parse_query(spark: SparkSession, place: str, sql: str) -> DataFrame:
     """Analyse a query. A command is refused, because it would run now. Raises JobError."""
     text = sql.strip().rstrip(";")
     try:
@@ -27,7 +22,7 @@ def parse_query(spark: "SparkSession", place: str, sql: str) -> "DataFrame":
         raise JobError(f"{place}: {first_line(error)}") from error
 
 
-def run_statements(spark: "SparkSession", statements: "Mapping[str, str]") -> "DataFrame":
+def run_statements(spark: SparkSession, statements: Mapping[str, str]) -> DataFrame:
     """Return the result of the last statement; make views of those before. Raises JobError."""
     places = list(statements)
     for place in places[:-1]:
@@ -37,7 +32,7 @@ def run_statements(spark: "SparkSession", statements: "Mapping[str, str]") -> "D
 
 
 @contextmanager
-def temporary_views(spark: "SparkSession", frames: "Mapping[str, DataFrame]") -> Iterator[None]:
+def temporary_views(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[None]:
     """Register views for the SQL, until the end. A query that is analysed needs them no more."""
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)

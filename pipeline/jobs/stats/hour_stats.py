@@ -92,18 +92,7 @@ class HourStats:
         self.keys.merge(other.keys)
 
 
-_COUNTS = (
-    "records",
-    "markers",
-    "null_keys",
-    "tombstones",
-    "transactional_records",
-    "log_append_time_records",
-    "untimed_records",
-    "out_of_order_records",
-    "key_bytes",
-    "value_bytes",
-)
+_COUNTS = tuple(each.name for each in fields(HourStats) if each.default == 0)
 
 
 def merge_hours(parts: Iterable[HourStats]) -> HourStats:
