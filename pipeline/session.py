@@ -43,9 +43,7 @@ class NoSparkError(RuntimeError):
 
 
 def make_session(
-    master: str | None = None,
-    app_name: str = "odradek",
-    conf: Mapping[str, str] | None = None,
+    master: str | None = None, app_name: str = "odradek", conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
     """Return this process's session with the data source registered; create it if there is none.
 

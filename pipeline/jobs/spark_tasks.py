@@ -36,10 +36,7 @@ class SparkTasks:
         return max(self._context.defaultParallelism, 1)
 
     def run(
-        self,
-        work: Callable[[Item], Iterable[Result]],
-        items: Sequence[Item],
-        description: str,
+        self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
     ) -> Generator[tuple[int, list[Result]], None, None]:
         """See TaskRunner."""
         if not items:

@@ -15,10 +15,7 @@ class TaskRunner(Protocol):
         """How many parts run at once."""
 
     def run(
-        self,
-        work: Callable[[Item], Iterable[Result]],
-        items: Sequence[Item],
-        description: str,
+        self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
     ) -> Generator[tuple[int, list[Result]], None, None]:
         """Yield each item's number and results, once, in the order in which they are completed.
 

@@ -15,11 +15,7 @@ from .rows import OutgoingRow, WriteError
 
 _POLL_EVERY = 5000
 _FENCED = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-    }
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 )
 # Errors that only follow from an earlier error, which stopped the producer.
 _CONSEQUENCES = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
@@ -53,14 +49,7 @@ class RowSender:
                 self._poll(0)
             while True:
                 try:
-                    produce(
-                        topic,
-                        value,
-                        key,
-                        partition,
-                        timestamp=timestamp_ms,
-                        headers=headers,
-                    )
+                    produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
                 except BufferError:
                     if not len(self.producer):
                         raise WriteError(f"a row for {topic} is too large to send") from None

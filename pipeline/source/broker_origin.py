@@ -4,12 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, cast
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # the types do not export it elsewhere
@@ -24,11 +19,7 @@ _TIMEOUT_S = 60.0
 # Otherwise the admin client warns about settings that are for consumers.
 _ERRORS_ONLY = {"log_level": 3}
 _GONE = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError._UNKNOWN_TOPIC,
-    }
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}
 )
 # OffsetSpec(EARLIEST), (LATEST) or (a timestamp) makes an instance of a subclass, unknown to mypy.
 _spec = cast("Callable[[int], OffsetSpec]", OffsetSpec)

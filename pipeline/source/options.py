@@ -33,17 +33,13 @@ from .positions import (
     parse_assigned,
     parse_offsets,
 )
-from .topics import Assigned, Topics, matching, subscribed
+from .topics import Topics, matching, subscribed
 
 _TOPIC_OPTIONS = ("assign", "subscribe", "subscribePattern")
 _STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 _ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 # Options of Spark's source that have no effect here.
-_IGNORED = (
-    "groupIdPrefix",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-)
+_IGNORED = ("groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
 _SCALAR: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
     "failOnDataLoss": ("fail_on_data_loss", values.boolean),
     "includeHeaders": ("include_headers", values.boolean),
@@ -162,7 +158,7 @@ def _topics(texts: Mapping[str, str]) -> Topics:
         raise OptionError(
             f"No topicpartitions to assign as specified value for option 'assign' is '{text}'"
         )
-    return Assigned(assigned)
+    return Topics(partitions=assigned)
 
 
 def _position(texts: Mapping[str, str], names: tuple[str, str, str], *, default: int) -> Position:

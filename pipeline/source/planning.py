@@ -47,9 +47,7 @@ def _without_old(
 
 
 def split_ranges(
-    origin: Origin,
-    options: ReadOptions,
-    ranges: Mapping[TopicPartition, tuple[int, int]],
+    origin: Origin, options: ReadOptions, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> list[OffsetRange]:
     """Divide ranges [start, end) into parts for tasks; an empty range has none."""
     parts = [

@@ -9,70 +9,48 @@ from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.topic_names import is_internal
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribed:
-    """All partitions of the named topics."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """Topics by name, topics whose whole name matches a pattern, or single partitions."""
 
-    topics: tuple[str, ...]
-
-    def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the selected partitions."""
-        return sorted(partition for partition in existing if partition.topic in self.topics)
-
-    def missing(self, existing: Iterable[TopicPartition]) -> list[str]:
-        """Return the names of topics that do not exist."""
-        return sorted(set(self.topics) - {partition.topic for partition in existing})
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """All partitions of topics whose whole name matches."""
-
-    pattern: re.Pattern[str]
+    names: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    partitions: frozenset[TopicPartition] = frozenset()
 
     def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the selected partitions."""
+        """Return the selected partitions, sorted."""
         return sorted(
-            partition
-            for partition in existing
-            # A pattern never selects internal topics, as in Kafka. They can be read by name.
-            if not is_internal(partition.topic) and self.pattern.fullmatch(partition.topic)
+            each for each in existing if each in self.partitions or self._selects_all_of(each.topic)
         )
 
-    def missing(self, existing: Iterable[TopicPartition]) -> list[str]:  # noqa: ARG002 - as the others
-        """Return nothing: a pattern need not match."""
-        return []
-
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """These partitions."""
-
-    partitions: frozenset[TopicPartition]
-
-    def choose(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the selected partitions."""
-        return sorted(self.partitions.intersection(existing))
-
     def missing(self, existing: Iterable[TopicPartition]) -> list[str]:
-        """Return the partitions that do not exist."""
-        return sorted(map(str, self.partitions.difference(existing)))
+        """Return the named topics and partitions that do not exist. A pattern need not match."""
+        there = set(existing)
+        topics = set(self.names) - {partition.topic for partition in there}
+        return sorted(topics | set(map(str, self.partitions - there)))
+
+    def reads(self, topic: str) -> bool:
+        """Whether a partition of this topic can be selected."""
+        return self._selects_all_of(topic) or any(each.topic == topic for each in self.partitions)
+
+    def _selects_all_of(self, topic: str) -> bool:
+        if self.pattern is None:
+            return topic in self.names
+        # A pattern never selects internal topics, as in Kafka. They can be read by name.
+        return not is_internal(topic) and self.pattern.fullmatch(topic) is not None
 
 
-Topics = Subscribed | Matching | Assigned
-
-
-def subscribed(text: str) -> Subscribed:
+def subscribed(text: str) -> Topics:
     """Parse names separated by commas. Raises OptionError."""
     topics = tuple(name for name in map(str.strip, text.split(",")) if name)
     if not topics:
         raise OptionError(
             f"No topics to subscribe to as specified value for option 'subscribe' is '{text}'"
         )
-    return Subscribed(topics)
+    return Topics(names=topics)
 
 
-def matching(text: str) -> Matching:
+def matching(text: str) -> Topics:
     """Parse a regular expression. Raises OptionError."""
     if not text.strip():
         raise OptionError(
@@ -80,6 +58,6 @@ def matching(text: str) -> Matching:
             f"'subscribePattern' is '{text}'"
         )
     try:
-        return Matching(re.compile(text.strip()))
+        return Topics(pattern=re.compile(text.strip()))
     except re.error as error:
         raise OptionError(f"subscribePattern: {text!r} is no regular expression: {error}") from None

@@ -240,7 +240,7 @@ def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]
     assert last_batch_of(to, "plain-0") is None
 
 
-def test_marks_are_deleted_that_nobody_needs(options: Callable[..., WriteOptions]) -> None:
+def test_groups_that_are_no_longer_needed_are_deleted(options: Callable[..., WriteOptions]) -> None:
     to = options()
     write_rows(to, TaskName("gone-0", 0), [rows("a")])
     delete_groups(to.client, ["gone-0", "never-was-0"])

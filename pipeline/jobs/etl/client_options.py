@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.option_values import OptionError
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from odradek.pipeline.source.options import ReadOptions, read_options
-from odradek.pipeline.source.topics import Assigned, Topics
 
 from .job_file import EtlJob
 
@@ -60,13 +58,7 @@ def _check_no_cycle(job: EtlJob, sources: dict[str, ReadOptions], sink: WriteOpt
     for place, topic in written_topics(job):
         for name, options in sources.items():
             brokers = options.client.get(_BOOTSTRAP, sink.client[_BOOTSTRAP])
-            if brokers == sink.client[_BOOTSTRAP] and _reads(options.topics, topic):
+            if brokers == sink.client[_BOOTSTRAP] and options.topics.reads(topic):
                 raise JobError(
                     f"{place}: sources.{name} reads {topic}: the job would read its own output"
                 )
-
-
-def _reads(topics: Topics, topic: str) -> bool:
-    if isinstance(topics, Assigned):
-        return any(each.topic == topic for each in topics.partitions)
-    return bool(topics.choose([TopicPartition(topic, 0)]))

@@ -150,12 +150,7 @@ class TopicScan:
     # --- records
 
     def _add_records(
-        self,
-        records: DecodedRecords,
-        codec: int,
-        *,
-        is_transactional: bool,
-        header_bytes: int = 0,
+        self, records: DecodedRecords, codec: int, *, is_transactional: bool, header_bytes: int = 0
     ) -> None:
         hour = _hours(records.timestamp_ms)
         numbers = np.unique(hour).tolist()

@@ -16,7 +16,7 @@ from odradek.pipeline.source.positions import (
     as_json_object,
     from_json_object,
 )
-from odradek.pipeline.source.topics import Assigned
+from odradek.pipeline.source.topics import Topics
 from tests.pipeline.source.origins import tp
 
 HERE = {"path": "/logs", "subscribe": "a"}
@@ -142,7 +142,7 @@ def test_offsets_of_each_partition() -> None:
 
 def test_assigned_partitions() -> None:
     found = read_options({"path": "/l", "assign": '{"a":[0,2]}'}, streaming=False)
-    assert found.topics == Assigned(frozenset({tp("a-0"), tp("a-2")}))
+    assert found.topics == Topics(partitions=frozenset({tp("a-0"), tp("a-2")}))
 
 
 @pytest.mark.parametrize(
