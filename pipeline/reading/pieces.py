@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
 from odradek.pipeline.decoding.legacy_messages import whole_messages
-from odradek.pipeline.decoding.varints import Bools
+from odradek.pipeline.decoding.varints import Bools, Ints
 from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
@@ -88,28 +88,29 @@ def _piece(data: bytes, *, verify_crc: bool) -> tuple[Piece, int]:
 
 def checksums_match(data: bytes, table: BatchTable) -> Bools:
     """Whether the checksum of each batch is correct."""
+    matches: Bools = _computed_crcs(data, table) == table.crc
+    return matches
+
+
+def _computed_crcs(data: bytes, table: BatchTable) -> Ints:
     view = memoryview(data)
-    rows = zip(table.position.tolist(), table.size_bytes.tolist(), table.crc.tolist(), strict=True)
+    rows = zip(table.position.tolist(), table.size_bytes.tolist(), strict=True)
     return np.fromiter(
-        (_computed_crc(view, at, size) == crc for at, size, crc in rows), np.bool_, table.height
+        (crc32c(view[at + CHECKED_POSITION : at + size]) for at, size in rows),
+        np.int64,
+        table.height,
     )
-
-
-def _computed_crc(view: memoryview, position: int, size_bytes: int) -> int:
-    return crc32c(view[position + CHECKED_POSITION : position + size_bytes])
 
 
 def _verify_checksums(data: bytes, table: BatchTable) -> None:
-    matches = checksums_match(data, table)
-    if matches.all():
-        return
-    row = int(np.flatnonzero(~matches)[0])
-    position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-    computed = _computed_crc(memoryview(data), position, size_bytes)
-    raise CorruptRecordError(
-        f"the batch at offset {table.base_offset[row]}: stored CRC {table.crc[row]:#010x}, "
-        f"computed {computed:#010x}"
-    )
+    computed = _computed_crcs(data, table)
+    wrong = np.flatnonzero(computed != table.crc)
+    if wrong.size:
+        row = int(wrong[0])
+        raise CorruptRecordError(
+            f"the batch at offset {table.base_offset[row]}: stored CRC {table.crc[row]:#010x}, "
+            f"computed {computed[row]:#010x}"
+        )
 
 
 def _messages(data: bytes) -> tuple[Piece, int]:
