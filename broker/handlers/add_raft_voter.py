@@ -1,6 +1,6 @@
 """AddRaftVoter (key 80, v0-1).
 
-Another node would vote on the metadata log. It cannot: see coordinator/voter_changes.py."""
+Another node would vote on the metadata log. It cannot: see coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_add

@@ -1,7 +1,7 @@
 """RemoveRaftVoter (key 81, v0).
 
 A node would no longer vote on the metadata log. There is only this one, and it stays: see
-coordinator/voter_changes.py."""
+coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_remove

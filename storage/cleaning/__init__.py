@@ -12,5 +12,5 @@
     segment_swap          they take the place of the old segments
     cleaner_checkpoints   up to where each log is clean
 
-Nothing here knows a process, a thread or a clock: broker/log_cleaner.py does.
+Nothing here knows a process, a thread or a clock: broker/maintenance/cleaning/log_cleaner.py does.
 """

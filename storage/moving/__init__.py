@@ -4,5 +4,5 @@
     future_log    the copy that is being made
     copy_plan     which bytes are copied next
 
-Nothing here knows a thread: broker/log_mover.py lets the bytes be copied in one.
+Nothing here knows a thread: broker/maintenance/log_mover.py lets the bytes be copied in one.
 """

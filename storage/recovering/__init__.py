@@ -9,6 +9,6 @@ unflushed            batches that were not flushed are read again, and where the
 producer_recovery    the producers, from their snapshot and the batches since
 txn_index_repair     transaction indexes that cannot be true
 progress             how often to tell of it
-task                 the same in another process: broker/log_recovery.py has large logs
+task                 the same in another process: broker/maintenance/log_recovery.py has large logs
                      recovered there
 """
