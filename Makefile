@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 	$(BIN)/pytest -q -n 2 -m "not slow and not java"
 
 test: check
-	$(BIN)/pytest -q -ra -n 3 --dist loadgroup --durations=20 -m "slow or java"
+	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 -m "slow or java"
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra

@@ -20,19 +20,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send tests that share something costly to one worker (`--dist loadgroup`).
-
-    That is the JVM of a Spark session, or an Apache Kafka broker, each started once per worker.
-    The other tests of a file stay together because of its module-scoped fixtures.
-    """
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        shared = next((name for name in ("spark", "kafka") if name in fixtures), None)
-        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
-
-
 @pytest.fixture(scope="session")
 def java() -> JavaTools:
     """Apache Kafka's command-line tools, for tests that are marked `java`."""

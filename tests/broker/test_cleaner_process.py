@@ -20,7 +20,7 @@ MakeRig = Callable[..., CleanerRig]
 # The cleaning process, but for logs of the topic `bad`.
 SABOTAGED = """
 import os, time
-from odradek.broker import cleaner_process
+from odradek.broker.maintenance.workers import cleaner_process
 work_on = cleaner_process.work_on
 def sabotaged(task, *rest):
     if task.name.startswith("bad"):
@@ -41,7 +41,8 @@ asyncio.run(main())
 """
 
 LOOKS_AT_ONCE = """
-from odradek.broker import cleaner_process, throttle
+from odradek.broker.maintenance import throttle
+from odradek.broker.maintenance.workers import cleaner_process
 throttle.LOOK_AFTER_SECONDS = 0
 cleaner_process.main()
 """
