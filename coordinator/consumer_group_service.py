@@ -10,8 +10,6 @@ names at a time, between other requests.
 Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping

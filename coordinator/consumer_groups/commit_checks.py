@@ -1,42 +1,41 @@
-"""Whether a member may commit and read offsets: who it is, and at which epoch it says it is.
+"""Checks of the member epoch in offset commits and offset fetches of a consumer group.
 
-A member that has moved to a new epoch between sending a commit and the commit's arrival, would see
-it refused though nothing has happened to its partitions. So an older epoch is good enough for those
-partitions which the member had at that epoch and has had since: each carries the epoch at which it
-was assigned (KIP-1251). A newer epoch than the member's own is nobody's.
+A member may move to a new epoch between sending a commit and the commit's arrival, while it keeps
+its partitions. Its commit is then valid. So a commit with an older epoch is accepted for each
+partition that the member has owned since that epoch or longer: every partition carries the epoch at
+which it was assigned (KIP-1251). An epoch newer than the member's own is refused.
 
-A member of the classic protocol knows its epoch as a generation, and is told so.
+For a member of the classic protocol the epoch is its generation, and the error code says so.
 Kafka: ConsumerGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from odradek.coordinator.group import Committer, PartitionCheck
 from odradek.protocol.errors import ApiError, ErrorCode
 
-if TYPE_CHECKING:
-    from odradek.coordinator.group import Committer, PartitionCheck
+from .member import ConsumerMember
 
-    from .group import ConsumerGroup
-    from .member import ConsumerMember
-
-# The first OffsetCommit that members of the consumer protocol use: it knows their errors.
+# The first version of OffsetCommit with the error codes of the consumer protocol.
 FIRST_WITH_MEMBER_EPOCHS = 9
 
 
-def check_commit(group: ConsumerGroup, committer: Committer) -> PartitionCheck | None:
-    """Whether offsets may be committed in this name; a check is for each partition.
+def needs_member(committer: Committer, *, group_is_empty: bool) -> bool:
+    """Whether a commit must come from a member of the group.
 
-    Raises ApiError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (ILLEGAL_GENERATION of a classic member),
+    An empty group takes commits without an epoch (an administrator's). Older clients commit in a
+    transaction without naming their member.
+    """
+    if committer.generation_id < 0 and group_is_empty:
+        return False
+    return not (committer.is_transactional and _is_anonymous(committer))
+
+
+def check_commit(member: ConsumerMember, committer: Committer) -> PartitionCheck | None:
+    """Check a member's commit; with an older epoch, return a check for each partition.
+
+    Raises ApiError STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for a classic member),
     UNSUPPORTED_VERSION.
     """
     epoch = committer.generation_id
-    if epoch < 0 and group.is_empty:
-        return None
-    if committer.is_transactional and _is_anonymous(committer):
-        return None
-    member = group.member(committer.member_id)
     by_epoch = not member.uses_classic_protocol and not committer.is_transactional
     if by_epoch and committer.api_version < FIRST_WITH_MEMBER_EPOCHS:
         raise ApiError(
@@ -50,26 +49,23 @@ def check_commit(group: ConsumerGroup, committer: Committer) -> PartitionCheck |
     return _check_of_partitions(member, epoch)
 
 
-def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Whether offsets may be read in this name; nobody in particular (null, -1) may.
+def check_fetch(member: ConsumerMember, member_epoch: int) -> None:
+    """Check the epoch with which a member fetches offsets.
 
-    Raises ApiError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (ILLEGAL_GENERATION of a classic member).
+    Raises ApiError STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for a classic member).
     """
-    if member_id is None and member_epoch < 0:
-        return
-    member = group.member(member_id or "")
     if member_epoch != member.member_epoch:
         raise _refusal(member, f"epoch {member_epoch} is not the member's, {member.member_epoch}")
 
 
 def _is_anonymous(committer: Committer) -> bool:
-    """An older client does not say in a transaction on whose behalf it commits."""
-    has_name = bool(committer.member_id) or committer.group_instance_id is not None
-    return committer.generation_id == -1 and not has_name
+    """Whether a commit names no member."""
+    names_member = bool(committer.member_id) or committer.group_instance_id is not None
+    return committer.generation_id == -1 and not names_member
 
 
 def _check_of_partitions(member: ConsumerMember, epoch: int) -> PartitionCheck:
-    """A member at an older epoch may commit what it has had since that epoch."""
+    """Return a check that accepts the partitions owned since `epoch` or longer."""
 
     def check(topic: str, topic_id: bytes, partition: int) -> None:
         since = member.assigned.get(topic_id, {}).get(partition)

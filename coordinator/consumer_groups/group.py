@@ -45,7 +45,7 @@ from odradek.protocol.records.consumer_group import (
 )
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
-from .commit_checks import check_commit, check_fetch
+from .commit_checks import check_commit, check_fetch, needs_member
 from .member import LEAVING_EPOCH, NOTHING, ConsumerMember, MemberState
 from .ownership import FREE, Ownership
 from .records import group_tombstones, replaced_by_assignment, replaced_by_metadata, target_of
@@ -327,10 +327,13 @@ class ConsumerGroup:
         return not self.members
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
-        return check_commit(self, committer)
+        if not needs_member(committer, group_is_empty=self.is_empty):
+            return None
+        return check_commit(self.member(committer.member_id), committer)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        check_fetch(self, member_id, member_epoch)
+        if member_id is not None or member_epoch >= 0:  # (null, -1) is not a member's request
+            check_fetch(self.member(member_id or ""), member_epoch)
 
     def check_offset_deletion(self) -> None:
         """Always: topics that somebody is subscribed to are refused one by one."""

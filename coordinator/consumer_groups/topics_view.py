@@ -14,18 +14,12 @@ Versions are offsets of the metadata log, as in Kafka, for a resolved pattern is
 Kafka: CoordinatorMetadataImage, GroupMetadataManager.onMetadataUpdate and its topicHashCache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from odradek.coordinator.metadata.topics import TopicEvent
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.topics import Topic, TopicEvent
 
 from .topic_hash import group_hash, topic_hash
-
-if TYPE_CHECKING:
-    from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
-    from odradek.coordinator.metadata.topics import Topic
 
 UNKNOWN = -1
 NEVER = -1
