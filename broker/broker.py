@@ -184,7 +184,7 @@ class Broker:
             ConsumerGroupSettings.of(self.config),
             partial(self.metadata.configs.of, ConfigResourceType.GROUP),
         )
-        for line in self.consumer_group_configs.complaints(
+        for line in self.consumer_group_configs.warnings(
             self.metadata.configs.names(ConfigResourceType.GROUP)
         ):
             logger.warning("%s", line)

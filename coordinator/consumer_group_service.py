@@ -30,7 +30,7 @@ from .consumer_groups.classic_joins import ClassicJoins
 from .consumer_groups.classic_members import ClassicMembers
 from .consumer_groups.deadlines import MemberDeadlines, MemberKey
 from .consumer_groups.downgrade import Downgrades
-from .consumer_groups.draft import Decided
+from .consumer_groups.draft import Decision
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.heartbeat import ConsumerHeartbeats, Steps
@@ -40,7 +40,7 @@ from .consumer_groups.member import MemberState
 from .consumer_groups.quiet_heartbeat import is_quiet
 from .consumer_groups.rebalance import Rebalance
 from .consumer_groups.regex_updates import RegexUpdates
-from .consumer_groups.subscription_regex import resolution
+from .consumer_groups.subscription_regex import resolve_patterns
 from .consumer_groups.subscriptions import ResolvedRegex
 from .consumer_groups.topics_view import ClusterTopics
 from .consumer_groups.upgrade import Upgrades
@@ -99,7 +99,7 @@ class ConsumerGroupService:
                 assignors=configured_assignors(configs.broker.assignors),
                 deadlines=self.deadlines,
             ),
-            departures=Departures(topics, self.deadlines, downgrades.after_departure),
+            departures=Departures(topics, self.deadlines, downgrades.convert_after_departure),
         )
         upgrades = Upgrades(topics=topics, configs=configs, deadlines=self.deadlines)
         self._heartbeats = ConsumerHeartbeats(
@@ -119,19 +119,19 @@ class ConsumerGroupService:
             shard = self._shards.of(request.group_id)
             known = shard.state.consumer_groups.get(request.group_id)
             if known is not None and is_quiet(known, request, caller, self.steps.rebalance, now):
-                return self._lives_on(request, now)
+                return self._renew_session(request, now)
             if request.group_id in shard.state.of_other_types:
                 raise ApiError(
                     ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is no consumer group"
                 )
             group = shard.state.find(request.group_id)
-            return self.carry_out(shard, self._heartbeats.serve(group, request, caller, now), now)
+            return self.commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             return ConsumerGroupHeartbeatResponse(
                 error_code=error.code, error_message=error.message
             )
 
-    def _lives_on(
+    def _renew_session(
         self, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> ConsumerGroupHeartbeatResponse:
         """The answer to a quiet heartbeat, whose member may be silent for a while again."""
@@ -149,28 +149,28 @@ class ConsumerGroupService:
     ) -> JoinGroupResponse:
         """Serve a JoinGroup to a group that is not empty; a refusal names no member."""
         try:
-            return self.carry_out(shard, self._classic_joins.join(group, call, now), now)
+            return self.commit(shard, self._classic_joins.join(group, call, now), now)
         except ApiError as error:
             return JoinGroupResponse(error_code=error.code)
 
     @staticmethod
-    def carry_out(shard: GroupShard, outcome: Outcome[Decided[R]], now: Now) -> R:
+    def commit(shard: GroupShard, outcome: Outcome[Decision[R]], now: Now) -> R:
         """Write a decision, and answer. Raises ApiError; nothing has changed then."""
-        decided = shard.journal.commit(outcome, now.wall_ms)
-        group = shard.state.consumer_groups.get(decided.group_id)
+        decision = shard.journal.commit(outcome, now.wall_ms)
+        group = shard.state.consumer_groups.get(decision.group_id)
         if group is not None:
             if outcome.records:
-                group.note_times(now)
-            if decided.topics_seen_at is not None:
-                group.topics_seen_at = decided.topics_seen_at
-        return decided.answer
+                group.note_timestamps(now)
+            if decision.topics_seen_offset is not None:
+                group.topics_seen_offset = decision.topics_seen_offset
+        return decision.reply
 
     # -- deadlines ---------------------------------------------------------------------------------
 
     def loaded(self, shard: GroupShard, now: Now) -> None:
         """The groups have just been read: sessions and revocations begin anew."""
         for group in shard.state.consumer_groups.values():
-            group.note_times(now)
+            group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)
@@ -183,7 +183,7 @@ class ConsumerGroupService:
         """The groups are not served any more: none of their deadlines falls."""
         for group in shard.state.consumer_groups.values():
             for member_id in group.members:
-                self.deadlines.forget(MemberKey(group.group_id, member_id))
+                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
 
     def _fence(self, late_for: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
         """A deadline of a member has come: it is out, if the epoch is None or still its own."""
@@ -194,7 +194,7 @@ class ConsumerGroupService:
             return None
         logger.info("group %s: member %s is out, for its time is up (%s)", *key, late_for)
         try:
-            self.carry_out(shard, self.steps.departures.remove(group, [member], now, None), now)
+            self.commit(shard, self.steps.departures.remove(group, [member], now, None), now)
         except ApiError as error:
             logger.warning("group %s: that could not be written: %s", group.group_id, error)
             return now.timer_ms + RETRY_MS
@@ -204,32 +204,32 @@ class ConsumerGroupService:
 
     def _resolve(self, group_id: str, regexes: frozenset[str]) -> None:
         """Begin to resolve a group's expressions against the topics of this moment."""
-        steps = resolution(
+        steps = resolve_patterns(
             regexes,
             self._topics.sorted_names(),
             version=self._topics.version,
             now_ms=self._clock().wall_ms,
         )
-        self._loop.call_soon(self._resolve_some, group_id, steps)
+        self._loop.call_soon(self._resolve_step, group_id, steps)
 
-    def _resolve_some(self, group_id: str, steps: Resolution) -> None:
+    def _resolve_step(self, group_id: str, steps: Resolution) -> None:
         try:
             next(steps)
         except StopIteration as end:
-            self._resolved(group_id, end.value)
+            self._apply_resolution(group_id, end.value)
         except BaseException:
-            self.steps.regexes.ended(group_id)
+            self.steps.regexes.resolution_ended(group_id)
             raise
         else:
-            self._loop.call_soon(self._resolve_some, group_id, steps)
+            self._loop.call_soon(self._resolve_step, group_id, steps)
 
-    def _resolved(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
+    def _apply_resolution(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
         """Write what was found; what cannot be written is looked for again at a later heartbeat."""
-        self.steps.regexes.ended(group_id)
+        self.steps.regexes.resolution_ended(group_id)
         now = self._clock()
         try:
             shard = self._shards.of(group_id)
             group = shard.state.consumer_group(group_id)
-            self.carry_out(shard, self.steps.regexes.resolved(group, found, now), now)
+            self.commit(shard, self.steps.regexes.apply_resolution(group, found, now), now)
         except ApiError as error:
             logger.warning("group %s: its expressions are not resolved: %s", group_id, error)

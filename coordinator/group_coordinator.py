@@ -339,7 +339,7 @@ class GroupCoordinator:
             shard, group = self._group_of_member(group_id)
             if isinstance(group, ConsumerGroup):
                 left = self.consumer_groups.classic_members.leave(group, leaving, now)
-                response = self.consumer_groups.carry_out(shard, left, now)
+                response = self.consumer_groups.commit(shard, left, now)
             else:
                 response = self._leave_classic(shard, group, leaving, now)
         except ApiError as refusal:

@@ -27,9 +27,9 @@ ASSIGNORS: Mapping[str, Assignor] = {
 }
 
 _KEY = "group.consumer.assignors"
-_KAFKAS_PACKAGE = "org.apache.kafka.coordinator.group.assignor"
+_KAFKA_PACKAGE = "org.apache.kafka.coordinator.group.assignor"
 _CLASSES = {
-    f"{_KAFKAS_PACKAGE}.{type(assignor).__name__}": assignor for assignor in ASSIGNORS.values()
+    f"{_KAFKA_PACKAGE}.{type(assignor).__name__}": assignor for assignor in ASSIGNORS.values()
 }
 
 
@@ -53,11 +53,11 @@ def configured_assignors(names: Sequence[str]) -> dict[str, Assignor]:
 def _look_up(name: str) -> Assignor:
     assignor = ASSIGNORS.get(name) or _CLASSES.get(name)
     if assignor is None:
-        raise _unknown(name)
+        raise _unknown_assignor(name)
     return assignor
 
 
-def _unknown(name: str) -> ConfigError:
+def _unknown_assignor(name: str) -> ConfigError:
     there = ", ".join(ASSIGNORS)
     return invalid_value(_KEY, name, f"Class {name} cannot be found; there are: {there}")
 

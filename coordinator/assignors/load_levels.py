@@ -19,24 +19,24 @@ Kafka: UniformHeterogeneousAssignmentBuilder.MemberAssignmentBalancer.
 """
 
 
-class LeastLoaded:
+class LeastLoadedFirst:
     """The takers. `row`: members by load, ascending, at least one; `loads`: by member."""
 
-    __slots__ = ("_end", "_loads", "_next", "_row", "level")
+    __slots__ = ("_advance", "_end", "_loads", "_row", "level")
 
     def __init__(self, row: list[int], loads: list[int]) -> None:
         self._row = row
         self._loads = loads
         self._end = 0
-        self._next = 0
+        self._advance = 0
         self.level = loads[row[0]] - 1  # the first call to `take` forms the first range
 
     def take(self) -> int:
         """The member that takes the next partition; it is expected to take it."""
-        if self._next >= self._end:
+        if self._advance >= self._end:
             self._rise()
-        taker = self._row[self._next]
-        self._next += 1
+        taker = self._row[self._advance]
+        self._advance += 1
         return taker
 
     def _rise(self) -> None:
@@ -45,30 +45,30 @@ class LeastLoaded:
         while end < len(row) and loads[row[end]] == self.level:
             end += 1
         self._end = end
-        self._next = 0
+        self._advance = 0
 
 
-class MostLoaded:
+class MostLoadedFirst:
     """The givers. `row` and `loads` are those of the takers."""
 
-    __slots__ = ("_end", "_loads", "_next", "_row", "_start", "level")
+    __slots__ = ("_advance", "_end", "_loads", "_row", "_start", "level")
 
     def __init__(self, row: list[int], loads: list[int]) -> None:
         self._row = row
         self._loads = loads
         self._start = len(row)
         self._end = len(row)
-        self._next = len(row) - 1
+        self._advance = len(row) - 1
         self.level = loads[row[-1]] + 1
 
     def give(self) -> int | None:
         """The member that gives the next partition away; None once all are left out."""
-        if self._next < self._start:
+        if self._advance < self._start:
             self._sink()
-        if self._next < 0:
+        if self._advance < 0:
             return None
-        giver = self._row[self._next]
-        self._next -= 1
+        giver = self._row[self._advance]
+        self._advance -= 1
         return giver
 
     def _sink(self) -> None:
@@ -81,11 +81,11 @@ class MostLoaded:
         while start > 0 and loads[row[start - 1]] == self.level:
             start -= 1
         self._start = start
-        self._next = self._end - 1
+        self._advance = self._end - 1
 
-    def leave_out(self) -> None:
+    def exclude(self) -> None:
         """The last giver has nothing to give: do not ask it again."""
         last = self._end - 1
-        row, at = self._row, self._next + 1
+        row, at = self._row, self._advance + 1
         row[at], row[last] = row[last], row[at]
         self._end = last

@@ -33,7 +33,7 @@ class RangeAssignor:
         """The new target of every member; raises AssignorError for a topic that does not exist."""
         targets: dict[str, _Target] = {}
         takers: defaultdict[bytes, list[_Target]] = defaultdict(list)
-        for member in sorted(spec.members.values(), key=_place):
+        for member in sorted(spec.members.values(), key=_sort_key):
             target = targets[member.member_id] = {}
             for topic_id in member.subscribed_topic_ids:
                 takers[topic_id].append(target)
@@ -62,7 +62,7 @@ def _unless_equal(target: _Target, spec: GroupSpec, member_id: str) -> Assignmen
     return present if target == present else target or NOTHING
 
 
-def _place(member: MemberSpec) -> tuple[bool, bytes]:
+def _sort_key(member: MemberSpec) -> tuple[bool, bytes]:
     """Where a member stands, among Java's strings."""
     name = member.member_id if member.instance_id is None else member.instance_id
     return member.instance_id is None, java_order(name)

@@ -28,11 +28,11 @@ from collections import defaultdict
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
-from .load_levels import LeastLoaded, MostLoaded
+from .load_levels import LeastLoadedFirst, MostLoadedFirst
 from .uniform_homogeneous import partition_count
 
 MAX_ROUNDS = 16
-_NOBODY = -1
+_NO_OWNER = -1
 _UUID = struct.Struct(">qq")  # Java compares the halves of a Uuid with their sign
 
 
@@ -49,16 +49,16 @@ class HeterogeneousBuilder:
             for topic_id in member.subscribed_topic_ids:
                 self._subscribers[topic_id].append(index)
         self._owners = {
-            topic_id: [_NOBODY] * partition_count(topics, topic_id)
+            topic_id: [_NO_OWNER] * partition_count(topics, topic_id)
             for topic_id in sorted(self._subscribers)
         }
 
     def build(self) -> dict[str, Assignment]:
         """The new target of every member; raises AssignorError."""
-        self._keep()
+        self._keep_targets()
         in_order = sorted(self._owners, key=self._rank)
         for topic_id in in_order:
-            self._give_out(topic_id)
+            self._distribute(topic_id)
         self._balance([each for each in in_order if len(self._subscribers[each]) > 1])
         return self._targets()
 
@@ -66,7 +66,7 @@ class HeterogeneousBuilder:
         count, subscribers = len(self._owners[topic_id]), len(self._subscribers[topic_id])
         return -count / subscribers, subscribers, _UUID.unpack(topic_id)
 
-    def _keep(self) -> None:
+    def _keep_targets(self) -> None:
         for index, member in enumerate(self._members):
             for topic_id, partitions in member.assignment.items():
                 if topic_id not in member.subscribed_topic_ids:
@@ -82,13 +82,13 @@ class HeterogeneousBuilder:
                     owners[partition] = index
                 self._loads[index] += len(partitions)
 
-    def _give_out(self, topic_id: bytes) -> None:
+    def _distribute(self, topic_id: bytes) -> None:
         owners = self._owners[topic_id]
-        if _NOBODY not in owners:
+        if _NO_OWNER not in owners:
             return
-        takers = LeastLoaded(self._by_load(topic_id), self._loads)
+        takers = LeastLoadedFirst(self._by_load(topic_id), self._loads)
         for partition, owner in enumerate(owners):
-            if owner == _NOBODY:
+            if owner == _NO_OWNER:
                 self._move(owners, partition, takers.take())
 
     def _by_load(self, topic_id: bytes) -> list[int]:
@@ -97,7 +97,7 @@ class HeterogeneousBuilder:
 
     def _move(self, owners: list[int], partition: int, taker: int) -> None:
         giver = owners[partition]
-        if giver != _NOBODY:
+        if giver != _NO_OWNER:
             self._loads[giver] -= 1
             self._touched.add(giver)
         owners[partition] = taker
@@ -121,8 +121,8 @@ class HeterogeneousBuilder:
             return False
         held = _by_owner(owners)
         subscribers = self._by_load(topic_id)
-        takers = LeastLoaded(subscribers, self._loads)
-        givers = MostLoaded(subscribers, self._loads)
+        takers = LeastLoadedFirst(subscribers, self._loads)
+        givers = MostLoadedFirst(subscribers, self._loads)
         has_moved = False
         while (giver := _next_giver(givers, held)) is not None:
             taker = takers.take()
@@ -155,8 +155,8 @@ def _by_owner(owners: list[int]) -> dict[int, list[int]]:
     return held
 
 
-def _next_giver(givers: MostLoaded, held: dict[int, list[int]]) -> int | None:
+def _next_giver(givers: MostLoadedFirst, held: dict[int, list[int]]) -> int | None:
     """The most loaded subscriber that still has partitions of the topic to give."""
     while (giver := givers.give()) is not None and not held.get(giver):
-        givers.leave_out()
+        givers.exclude()
     return giver

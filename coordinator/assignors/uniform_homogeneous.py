@@ -41,8 +41,8 @@ def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignm
         return {each.member_id: each.assignment and NOTHING for each in members}
     counts = _partition_counts(topic_ids, topics)
     free = _in_no_target(members, counts)
-    shares = _keep(members, counts, free)
-    return _give_out(shares, free)
+    shares = _keep_targets(members, counts, free)
+    return _distribute(shares, free)
 
 
 def _partition_counts(topic_ids: frozenset[bytes], topics: TopicsView) -> dict[bytes, int]:
@@ -74,13 +74,15 @@ def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int]) -> _Parti
     ]
 
 
-def _keep(members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions) -> list[_Share]:
+def _keep_targets(
+    members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions
+) -> list[_Share]:
     """What each member keeps; what it must give up is added to `free`."""
     least, extra_ones = divmod(sum(counts.values()), len(members))
     shares = []
     for index, member in enumerate(members):
         has_extra = extra_ones > 0
-        kept, room = _keep_of_one(member, counts, least + has_extra, free)
+        kept, room = _keep_for_member(member, counts, least + has_extra, free)
         if room > 0 and has_extra and len(members) - index > extra_ones:
             room -= 1
             has_extra = False
@@ -89,7 +91,7 @@ def _keep(members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions
     return shares
 
 
-def _keep_of_one(
+def _keep_for_member(
     member: MemberSpec, counts: dict[bytes, int], room: int, free: _Partitions
 ) -> tuple[Assignment, int]:
     """At most `room` partitions of the member's target, and the room that is left."""
@@ -110,7 +112,7 @@ def _keep_of_one(
     return kept, room
 
 
-def _give_out(shares: list[_Share], free: _Partitions) -> dict[str, Assignment]:
+def _distribute(shares: list[_Share], free: _Partitions) -> dict[str, Assignment]:
     rest = iter(free)
     targets = {
         share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)))

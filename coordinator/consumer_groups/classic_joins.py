@@ -5,7 +5,7 @@
                                         the leader of a classic group
     what all get      rebalance.py      unless it has taken the last consumer's place: then the
                                         group becomes a classic one (downgrade.py)
-    what it gets now  rebalance.go_on   a step; the assignment itself follows with its sync
+    what it gets now  rebalance.reconcile   a step; the assignment itself follows with its sync
 
 Kafka: GroupMetadataManager.classicGroupJoinToConsumerGroup.
 """
@@ -24,15 +24,15 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from odradek.protocol.schema import DecodeError
 
-from .client_protocol import owned_in, subscription_of
+from .client_protocol import reported_partitions, subscription_of
 from .deadlines import MemberKey
 from .downgrade import Downgrades
-from .draft import Decided, Draft
+from .draft import Decision, Draft
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember
-from .membership import check_room, dynamic_member, static_member
-from .rebalance import Target, change
+from .membership import check_group_size, dynamic_member, static_member
+from .rebalance import Target, write_subscription
 from .regex_updates import RegexChange
 from .topics_view import ClusterTopics
 from .upgrade import classic_metadata
@@ -56,7 +56,7 @@ class ClassicJoins:
 
     def join(
         self, group: ConsumerGroup, call: JoinCall, now: Now
-    ) -> Outcome[Decided[JoinGroupResponse]]:
+    ) -> Outcome[Decision[JoinGroupResponse]]:
         """Serve a JoinGroup to a group that is not empty.
 
         Raises ApiError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
@@ -66,9 +66,9 @@ class ClassicJoins:
         draft = Draft(group, now)
         request = call.request
         member_id = request.member_id or self._new_member_id()
-        check_room(group, member_id, self._steps.configs.broker.max_size)
+        check_group_size(group, member_id, self._steps.configs.broker.max_size)
         _check_protocols(group, call)
-        if _must_ask_for_id(call):
+        if _requires_member_id(call):
             required = ErrorCode.MEMBER_ID_REQUIRED
             return draft.outcome(JoinGroupResponse(member_id=member_id, error_code=required))
         if request.group_instance_id is None:
@@ -88,19 +88,22 @@ class ClassicJoins:
         """Decide what becomes of the member, and of the group."""
         regexes, rebalance = self._steps.regexes, self._steps.rebalance
         subscription = _subscription(call)
-        updated = _as_told(member, call, subscription)
-        names_changed = change(draft, member, updated)
+        updated = _updated_member(member, call, subscription)
+        names_changed = write_subscription(draft, member, updated)
         regex = regexes.update(draft, member, updated)
         changed = names_changed or regex is not RegexChange.NONE
-        rebalance.look(draft, member, updated, changed=changed)
+        rebalance.bump_epoch(draft, member, updated, changed=changed)
         step = partial(
-            rebalance.go_on, draft, changed=changed, owned=owned_in(subscription, self._topics)
+            rebalance.reconcile,
+            draft,
+            changed=changed,
+            owned=reported_partitions(subscription, self._topics),
         )
-        moved = self._downgraded(draft, updated, step)
+        moved = self._downgrade_if_last(draft, updated, step)
         if moved is None:
-            target = rebalance.assign(draft, member, updated)
+            target = rebalance.update_target(draft, member, updated)
             moved = step(updated, target)
-            draft.then.append(partial(self._awaits_sync, draft, moved, call))
+            draft.then.append(partial(self._schedule_sync_deadline, draft, moved, call))
         return JoinGroupResponse(
             member_id=moved.member_id,
             generation_id=moved.member_epoch,
@@ -108,7 +111,7 @@ class ClassicJoins:
             protocol_name=call.protocols[0][0],
         )
 
-    def _downgraded(
+    def _downgrade_if_last(
         self,
         draft: Draft,
         updated: ConsumerMember,
@@ -117,16 +120,18 @@ class ClassicJoins:
         """The member, if it took a static one's place and so made its group a classic one."""
         group = draft.group
         holder = group.static_member(updated.instance_id)
-        if holder is None or not self._downgrades.is_due_without(group, holder):
+        if holder is None or not self._downgrades.is_last_consumer(group, holder):
             return None
-        is_stale = group.assignment_epoch < draft.epoch
+        needs_new_target = group.assignment_epoch < draft.epoch
         moved = updated
-        if not is_stale:
+        if not needs_new_target:
             moved = step(updated, Target(group.assignment_epoch, group.target(holder.member_id)))
-        converted = self._downgrades.by_replacement(draft, holder, moved, rebalance=is_stale)
+        converted = self._downgrades.convert_on_replacement(
+            draft, holder, moved, rebalance=needs_new_target
+        )
         return moved if converted else None
 
-    def _awaits_sync(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
+    def _schedule_sync_deadline(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
         key = MemberKey(draft.group_id, member.member_id)
         deadlines, now_ms = self._steps.deadlines, draft.now.timer_ms
         deadlines.joins.cancel(key)
@@ -144,7 +149,7 @@ def _check_protocols(group: ConsumerGroup, call: JoinCall) -> None:
         )
 
 
-def _must_ask_for_id(call: JoinCall) -> bool:
+def _requires_member_id(call: JoinCall) -> bool:
     """Whether a new dynamic member is only told its id, to come back with it (KIP-394)."""
     request = call.request
     is_dynamic = not request.member_id and request.group_instance_id is None
@@ -162,7 +167,7 @@ def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error}") from error
 
 
-def _as_told(
+def _updated_member(
     member: ConsumerMember, call: JoinCall, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
     """The member as it joins; the same object where that is no news."""

@@ -35,11 +35,11 @@ from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from .client_protocol import assignment_bytes
 from .deadlines import MemberKey
 from .downgrade import protocols_of
-from .draft import Decided
+from .draft import Decision
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember, MemberState
-from .membership import checked_holder, speaker
+from .membership import checked_holder, requesting_member
 from .topics_view import ClusterTopics
 
 
@@ -58,18 +58,18 @@ class ClassicMembers:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        member, classic = _speaker(
+        member, classic = _find_member(
             group, request.member_id, request.group_instance_id, request.generation_id
         )
         name, metadata = protocols_of(member)[0]
-        _check_same(request.protocol_type, PROTOCOL_TYPE)
-        _check_same(request.protocol_name, name)
+        _check_protocol(request.protocol_type, PROTOCOL_TYPE)
+        _check_protocol(request.protocol_name, name)
         key = MemberKey(group.group_id, member.member_id)
         # One that must give up partitions has joined again already, and first brings that to its
         # end.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
         if group.assignment_epoch > member.member_epoch and not revokes:
-            self._await_join(key, member, now)
+            self._schedule_join_deadline(key, member, now)
             raise ApiError(
                 ErrorCode.REBALANCE_IN_PROGRESS, f"there is a new target for {member.member_id}"
             )
@@ -87,30 +87,30 @@ class ClassicMembers:
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        member, classic = _speaker(
+        member, classic = _find_member(
             group, request.member_id, request.group_instance_id, request.generation_id
         )
         key = MemberKey(group.group_id, member.member_id)
         self._steps.deadlines.sessions.schedule(key, now.timer_ms + classic.session_timeout_ms)
-        if not _has_a_step_to_take(group, member) and not self._topics_are_news(group):
+        if not _needs_rejoin(group, member) and not self._topics_changed(group):
             return ErrorCode.NONE
-        self._await_join(key, member, now)
+        self._schedule_join_deadline(key, member, now)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
-    def _topics_are_news(self, group: ConsumerGroup) -> bool:
+    def _topics_changed(self, group: ConsumerGroup) -> bool:
         """Whether a group of classic members alone is to hear that its topics have changed.
 
         Others hear of it by a consumer's heartbeat. With Kafka these wait for somebody to join, and
         until then nobody reads what is new.
         """
-        if self._steps.rebalance.has_seen_its_topics(group) or not _is_classic_throughout(group):
+        if self._steps.rebalance.has_seen_topics(group) or not _has_only_classic_members(group):
             return False
         if self._topics.group_hash(group.subscriptions.topics) != group.metadata_hash:
             return True
-        group.topics_seen_at = self._topics.changed_at
+        group.topics_seen_offset = self._topics.last_change_offset
         return False
 
-    def _await_join(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
+    def _schedule_join_deadline(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
         at_ms = now.timer_ms + member.rebalance_timeout_ms
         self._steps.deadlines.joins.schedule_if_absent(key, at_ms)
 
@@ -118,7 +118,7 @@ class ClassicMembers:
 
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
-    ) -> Outcome[Decided[LeaveGroupResponse]]:
+    ) -> Outcome[Decision[LeaveGroupResponse]]:
         """Remove members, of either protocol; each of those named has its own answer."""
         gone: dict[str, ConsumerMember] = {}
         answers = []
@@ -141,14 +141,14 @@ class ClassicMembers:
         return self._steps.departures.remove(group, members, now, answer)
 
 
-def _speaker(
+def _find_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
     """The classic member that a request speaks for.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    member = speaker(group, member_id, instance_id)
+    member = requesting_member(group, member_id, instance_id)
     if member.classic is None or not member.classic.supported_protocols:
         raise ApiError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} speaks the consumer protocol"
@@ -161,12 +161,12 @@ def _speaker(
     return member, member.classic
 
 
-def _check_same(asked: str | None, has: str) -> None:
+def _check_protocol(asked: str | None, has: str) -> None:
     if asked is not None and asked != has:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{asked!r} is not {has!r}")
 
 
-def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether a join would bring the member nearer to its target.
 
     Where all are classic members (the group may not become a classic one), a join must also bring
@@ -174,18 +174,18 @@ def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """
     if member.member_epoch < group.assignment_epoch:
         return True
-    if _is_classic_throughout(group) and group.assignment_epoch < group.epoch:
+    if _has_only_classic_members(group) and group.assignment_epoch < group.epoch:
         return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
         case MemberState.UNRELEASED_PARTITIONS:
-            return not group.waits_for_others(member)
+            return not group.waits_for_release(member)
         case _:
             return False
 
 
-def _is_classic_throughout(group: ConsumerGroup) -> bool:
+def _has_only_classic_members(group: ConsumerGroup) -> bool:
     """Whether the last who spoke the consumer protocol has gone, and it may not be converted."""
     return group.classic_member_count == len(group.members)
 

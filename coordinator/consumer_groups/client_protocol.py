@@ -31,7 +31,9 @@ def subscription_of(metadata: bytes) -> ConsumerProtocolSubscription:
     return decode_versioned(ConsumerProtocolSubscription, metadata)
 
 
-def owned_in(subscription: ConsumerProtocolSubscription, topics: ClusterTopics) -> Assignment:
+def reported_partitions(
+    subscription: ConsumerProtocolSubscription, topics: ClusterTopics
+) -> Assignment:
     """The partitions that a member said it has. One of an old version never says: nothing then."""
     return _by_id(subscription.owned_partitions, topics)
 

@@ -1,12 +1,12 @@
-"""When members of consumer groups are out: the ends of sessions, and of what they were asked to do.
+"""Deadlines of members of consumer groups. A member that misses one is removed from its group.
 
-    sessions   not heard from for the session timeout
-    rebalance  has not given up partitions within its rebalance timeout; only if it is still at the
-               epoch at which it was asked
-    joins      speaks the classic protocol, and has not joined again within its rebalance timeout
-    syncs      likewise, has joined and not synced
+    sessions   no heartbeat within the session timeout
+    rebalance  partitions not given up within the rebalance timeout; applies only while the member
+               is still at the epoch at which it was asked
+    joins      a classic member that has not rejoined within its rebalance timeout
+    syncs      a classic member that has joined and not synced within its rebalance timeout
 
-Deadlines are found by the names of group and member: each record of a member replaces the object
+Deadlines are keyed by group id and member id, because each record of a member replaces the object
 that describes it. Kafka: the timers of GroupMetadataManager, by key.
 """
 
@@ -18,19 +18,19 @@ from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
 
 
 class MemberKey(NamedTuple):
-    """Whose deadlines."""
+    """Identifies a member of a consumer group."""
 
     group_id: str
     member_id: str
 
 
-# Removes a member, for a reason. With an epoch: only if the member is at it. Returns when to try
-# again, where that could not be written.
+# Removes a member. Arguments: the kind of deadline, the epoch that the member must still be at (or
+# None), its key, the time. Returns the timer time of a retry if the removal could not be written.
 Fence = Callable[[str, int | None, MemberKey, Now], int | None]
 
 
 class MemberDeadlines:
-    """The deadlines of all members of consumer groups, in a queue that others use too."""
+    """The deadlines of all members of consumer groups, in a shared queue."""
 
     def __init__(self, queue: DeadlineQueue, fence: Fence) -> None:
         self.sessions = KeyedDeadlines(queue, partial(fence, "session", None))
@@ -41,20 +41,20 @@ class MemberDeadlines:
         self._fence = fence
 
     def schedule_rebalance(self, key: MemberKey, at_ms: int, epoch: int) -> None:
-        """The member, now at `epoch`, shall have given up partitions by then."""
+        """Require the member, now at `epoch`, to give up partitions by `at_ms` (timer time)."""
         self._rebalance_epochs[key] = epoch
         self._rebalances.schedule(key, at_ms)
 
     def cancel_rebalance(self, key: MemberKey) -> None:
-        """The member has given them up."""
+        """Cancel the deadline: the member has given the partitions up."""
         self._rebalances.cancel(key)
         self._rebalance_epochs.pop(key, None)
 
     def _rebalance_ended(self, key: MemberKey, now: Now) -> int | None:
         return self._fence("rebalance", self._rebalance_epochs[key], key, now)
 
-    def forget(self, key: MemberKey) -> None:
-        """The member is gone: none of its deadlines falls."""
+    def cancel_all(self, key: MemberKey) -> None:
+        """Cancel all deadlines of a member that has left."""
         for deadlines in (self.sessions, self.joins, self.syncs):
             deadlines.cancel(key)
         self.cancel_rebalance(key)

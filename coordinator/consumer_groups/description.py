@@ -1,7 +1,7 @@
-"""A consumer group as ConsumerGroupDescribe shows it.
+"""The response of ConsumerGroupDescribe for one consumer group.
 
-Topics that are no more have no name to be shown by, and are left out. What a member must give up it
-still has: both stand under `assignment`. Kafka: ConsumerGroup.asDescribedGroup,
+Deleted topics have no name and are left out. `assignment` includes the partitions that a member
+must give up, because it still owns them. Kafka: ConsumerGroup.asDescribedGroup,
 ConsumerGroupMember.asConsumerGroupDescribeMember.
 """
 
@@ -17,7 +17,7 @@ from odradek.protocol.messages.consumer_group_describe import (
 from .group import ConsumerGroup
 from .member import ConsumerMember
 
-# The name of the topic with this id, or None.
+# Returns the name of the topic with this id, or None.
 NameOf = Callable[[bytes], str | None]
 
 # `member_type`. On the wire: never renumber.
@@ -28,7 +28,7 @@ CONSUMER_MEMBER = 1
 def described(
     group: ConsumerGroup, default_assignor: str, name_of: NameOf, authorized_operations: int
 ) -> ConsumerGroupDescribeGroup:
-    """The group with all its members."""
+    """Describe the group and all its members."""
     return ConsumerGroupDescribeGroup(
         group_id=group.group_id,
         group_state=group.state_name,

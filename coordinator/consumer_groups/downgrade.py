@@ -63,28 +63,28 @@ class Downgrades:
 
     # -- a departure -------------------------------------------------------------------------------
 
-    def after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
+    def convert_after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
         """Convert the group if only classic members stay; whether it was."""
         group = draft.group
-        if not group.classic_member_count or not group.all_are_classic_without(leaving):
+        if not group.classic_member_count or not group.only_classic_without(leaving):
             return False
         gone = {member.member_id for member in leaving}
         staying = {id_: member for id_, member in group.members.items() if id_ not in gone}
         if not staying:
             return False
         reason = "the last member of the consumer protocol is gone"
-        return self._may(group, len(staying)) and self._convert(
+        return self._is_allowed(group, len(staying)) and self._convert(
             draft, staying, list(group.members), reason
         )
 
     # -- a replacement -----------------------------------------------------------------------------
 
-    def is_due_without(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
+    def is_last_consumer(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
         """Whether the group may be converted when a classic member takes this one's place."""
-        is_last = not holder.uses_classic_protocol and group.all_are_classic_without([holder])
-        return is_last and self._may(group, len(group.members))
+        is_last = not holder.uses_classic_protocol and group.only_classic_without([holder])
+        return is_last and self._is_allowed(group, len(group.members))
 
-    def by_replacement(
+    def convert_on_replacement(
         self, draft: Draft, holder: ConsumerMember, joining: ConsumerMember, *, rebalance: bool
     ) -> bool:
         """Convert the group, with `joining` in the holder's place; whether that could be done.
@@ -101,7 +101,7 @@ class Downgrades:
 
     # -- both --------------------------------------------------------------------------------------
 
-    def _may(self, group: ConsumerGroup, size: int) -> bool:
+    def _is_allowed(self, group: ConsumerGroup, size: int) -> bool:
         why = None
         if not self._configs.broker.migration_policy.allows_downgrade:
             why = "online downgrade is disabled"
@@ -149,7 +149,7 @@ class Downgrades:
         """The classic group is there: it gets what no record says, and rebalances if it must."""
         group = self._find(planned.group_id)
         for member_id in forgotten:
-            self._deadlines.forget(MemberKey(group.group_id, member_id))
+            self._deadlines.cancel_all(MemberKey(group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
             self._classic_rebalance.deadlines.extend_session(group, member, now)

@@ -1,10 +1,10 @@
-"""A decision in the making: the records it will write, and what is left to do once they are.
+"""A draft of a decision: the records to write, and what to do after they are written.
 
-A heartbeat is decided in steps (who speaks, what it subscribes to, what everybody shall have, what
-it has by now), and each adds to what the step before has found out. A Draft carries that from step
-to step. It reads the group and never changes it. What is soft (deadlines, a resolution to begin)
-waits in `then`, which names the group: a draft about one that does not exist yet reads an empty
-group, which is thrown away, and replay makes another.
+A heartbeat is decided in steps: find the member, update its subscription, compute the targets,
+reconcile the member. A Draft carries the records and the new group epoch from step to step. It
+reads the group and never changes it. Changes of soft state (deadlines, the start of a regex
+resolution) are callbacks in `then`. They refer to the group by its id, because a draft about a
+group that does not exist yet reads an empty group, which is dropped; replay creates the real one.
 """
 
 import logging
@@ -24,27 +24,27 @@ logger = logging.getLogger("odradek.groups")
 R = TypeVar("R")
 
 
-class Decided(Struct, Generic[R], frozen=True):
-    """What to answer about a group, and what the group is to remember."""
+class Decision(Struct, Generic[R], frozen=True):
+    """The reply to a request, and the soft state that the group keeps after the write."""
 
     group_id: str
-    answer: R
-    topics_seen_at: int | None = None
-    """When the group has looked at its topics; None: it has not."""
+    reply: R
+    topics_seen_offset: int | None = None
+    """Metadata offset at which the group's topics were checked; None: they were not."""
 
 
 class Draft:
-    """What has been decided so far about one group, at one moment."""
+    """The decision so far about one group, at one point in time."""
 
     __slots__ = (
         "epoch",
         "group",
         "group_id",
-        "is_stale",
+        "needs_new_target",
         "now",
         "records",
         "then",
-        "topics_seen_at",
+        "topics_seen_offset",
     )
 
     def __init__(self, group: ConsumerGroup, now: Now) -> None:
@@ -52,21 +52,21 @@ class Draft:
         self.group_id = group.group_id
         self.now = now
         self.epoch = group.epoch
-        """The group's epoch, as it will be."""
+        """The group epoch after this decision."""
         self.records: list[JournalRecord] = []
         self.then: list[Callable[[], None]] = []
-        self.is_stale = False
-        """The group was converted in the midst of a rebalance: its targets are not to be kept."""
-        self.topics_seen_at: int | None = None
-        """Set when its subscription has been compared with the topics that there are."""
+        self.needs_new_target = False
+        """Whether the group was converted during a rebalance, so its targets must be recomputed."""
+        self.topics_seen_offset: int | None = None
+        """Metadata offset at which the group's topics were checked; None: they were not."""
 
-    def raise_epoch(self, metadata_hash: int, why: str) -> None:
-        """Something has changed that the targets depend on: they are out of date."""
+    def bump_epoch(self, metadata_hash: int, why: str) -> None:
+        """Raise the group epoch by one, which makes the targets out of date."""
         self.epoch += 1
         self.records.append(epoch_record(self.group_id, self.epoch, metadata_hash))
         logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, why)
 
-    def outcome(self, answer: R) -> Outcome[Decided[R]]:
-        """The decision, made."""
-        decided = Decided(self.group_id, answer, self.topics_seen_at)
-        return Outcome(reply=decided, records=tuple(self.records), then=tuple(self.then))
+    def outcome(self, reply: R) -> Outcome[Decision[R]]:
+        """Return the finished decision with its reply."""
+        decision = Decision(self.group_id, reply, self.topics_seen_offset)
+        return Outcome(reply=decision, records=tuple(self.records), then=tuple(self.then))

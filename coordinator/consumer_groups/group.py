@@ -1,22 +1,22 @@
-"""A consumer group (KIP-848): the sum of its records, and the questions that decisions ask of it.
+"""A consumer group (KIP-848): the state that its records add up to, and queries on it.
 
-Three epochs tell how far it is. The group's own rises whenever what is to be shared out changes
-(members, subscriptions, topics); the assignment's is that of the group for which the targets were
-made; a member's is that of the targets which it has reached. From them follows the state:
+Three epochs show the progress of a rebalance. The group epoch rises whenever members,
+subscriptions or topics change. The assignment epoch is the group epoch for which the target
+assignments were computed. A member's epoch is the epoch of the target that the member has reached.
+The state follows from them:
 
     EMPTY         no members
-    ASSIGNING     the targets are older than the group          group epoch > assignment epoch
+    ASSIGNING     the targets are out of date                   group epoch > assignment epoch
     RECONCILING   some member has not reached its target        member epoch != assignment epoch,
                                                                 or it waits for partitions
-    STABLE        everybody has what it shall have
+    STABLE        every member owns exactly its target
 
-There are no transitions to guard: no request says "become STABLE", every record may change what
-follows. What would take a walk over all members is counted instead, so that a record of one of a
-thousand members costs no more than one of a few.
+The state is computed, not stored, so there is no table of transitions: any record may change it.
+Facts about all members are kept as counts. A record of one member therefore costs the same in a
+group of a thousand members as in a group of three.
 
-Only the `replay_*` methods assign journaled state. A new group is made by the first record of it: a
-decision about a group that is not there yet reads a ConsumerGroup of its own, with nothing in it,
-which is then thrown away.
+Only the `replay_*` methods assign journaled state. The first record of a group creates it. A
+decision about a group that does not exist yet reads an empty ConsumerGroup, which is then dropped.
 
 Kafka: ModernGroup, ConsumerGroup; the replay methods of GroupMetadataManager.
 """
@@ -48,90 +48,91 @@ from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from .commit_checks import check_commit, check_fetch, needs_member
 from .member import LEAVING_EPOCH, NOTHING, ConsumerMember, MemberState
 from .ownership import FREE, Ownership
-from .records import group_tombstones, replaced_by_assignment, replaced_by_metadata, target_of
+from .records import group_tombstones, target_of, with_assignment, with_metadata
 from .subscriptions import ResolvedRegex, Subscriptions, is_homogeneous
 
 logger = logging.getLogger("odradek.groups")
 
-# What a new group starts with, in Kafka 4.3; so the first member makes epoch 2.
+# The epoch of a new group in Kafka 4.3. The first member raises it to 2.
 FIRST_EPOCH = 1
-NO_ASSIGNMENT_EPOCH = -1  # the targets' tombstone came: the group is about to end
+NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
 class ConsumerState(Enum):
-    """The group's state, in the words of ListGroups and ConsumerGroupDescribe."""
+    """The group's state, by the names that ListGroups and ConsumerGroupDescribe use."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-    DEAD = "Dead"  # said of a group that is not there
+    DEAD = "Dead"  # a group that does not exist
 
 
 class ConsumerGroup:
-    """One group. Read it freely; only `replay_*` assigns what is journaled."""
+    """One group. Only the `replay_*` methods assign journaled state."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        """Of the topics that the group is subscribed to, when its epoch last rose (topic_hash)."""
+        """Hash of the subscribed topics when the epoch last rose (topic_hash.py)."""
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
-        """When the targets were made, in wall time. How long ago that is, `assigned_at` says."""
+        """When the targets were computed, in wall time. `assigned_at` gives their age."""
         self.members: dict[str, ConsumerMember] = {}
         self.static_member_ids: dict[str, str] = {}
         """Member id by instance id."""
         self.targets: dict[str, Assignment] = {}
-        """What each member shall have."""
+        """Target assignment by member id."""
         self.subscriptions = Subscriptions()
         self.ownership = Ownership(group_id)
-        self.has_topics_of_kafka_4_0 = False
-        """A record of type 4 is there: the next heartbeat that writes, tombstones it."""
+        self.has_partition_metadata = False
+        """Whether Kafka 4.0's record of type 4 exists: the next epoch bump writes its tombstone."""
         self.classic_member_count = 0
         self.classic_protocols: Counter[str] = Counter()
-        """Classic members by each protocol (client-side assignor) that they support."""
+        """Number of classic members by supported protocol (client-side assignor)."""
         self._assignor_votes: Counter[str] = Counter()
-        self._stable_at: Counter[int] = Counter()  # STABLE members by their epoch
+        self._stable_at: Counter[int] = Counter()  # number of STABLE members by epoch
 
         # Soft: not journaled. Deadlines of members are in deadlines.py.
-        self.topics_seen_at: int | None = None
-        """`changed_at` of the topics when the group last looked at them; None: not in this life."""
+        self.topics_seen_offset: int | None = None
+        """ClusterTopics.last_change_offset at the last check of the topics; None: not checked since
+        the group was created or loaded."""
         self.assigned_at = TimerMoment()
-        """When the targets were made."""
+        """When the targets were computed, on the timer clock."""
         self.regexes_resolved_at = TimerMoment()
-        """When the expressions were last resolved."""
+        """When the regular expressions were last resolved, on the timer clock."""
 
-    def note_times(self, now: Now) -> None:
-        """Note the moments of what has just been written, or read from the log."""
+    def note_timestamps(self, now: Now) -> None:
+        """Note the timestamps that have just been written, or read from the log."""
         self.assigned_at.note(self.assignment_timestamp_ms, now)
         self.regexes_resolved_at.note(self.subscriptions.regexes_refreshed_ms, now)
 
     # -- replay ------------------------------------------------------------------------------------
 
     def replay_metadata(self, value: ConsumerGroupMetadataValue) -> None:
-        """Type 3. Its tombstone ends the group: GroupState takes it out."""
+        """Apply type 3, the group epoch. Its tombstone removes the group (replay.py)."""
         self.epoch = value.epoch
         self.metadata_hash = value.metadata_hash
 
-    def replay_topics_of_kafka_4_0(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
-        """Type 4: only that it is there is of interest."""
-        self.has_topics_of_kafka_4_0 = value is not None
+    def replay_partition_metadata(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
+        """Apply type 4, the topic partitions of Kafka 4.0. Only its existence is kept."""
+        self.has_partition_metadata = value is not None
 
     def replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
-        """Type 5: what a member asks for; None: it is gone."""
+        """Apply type 5, a member's subscription; None: the member is removed."""
         old = self.members.get(member_id)
         if value is not None:
-            self._member_became(old, replaced_by_metadata(old or _new(member_id), value))
+            self._replace_member(old, with_metadata(old or _new(member_id), value))
         elif old is not None:
             if old.member_epoch != LEAVING_EPOCH or member_id in self.targets:
                 logger.error(
-                    "group %s: member %s goes before what it has", self.group_id, member_id
+                    "group %s: member %s is removed before its assignment", self.group_id, member_id
                 )
-            self._member_became(old, None)
+            self._replace_member(old, None)
 
     def replay_target_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """Type 6: the targets are of that epoch; None: there are none any more."""
+        """Apply type 6, the epoch of the targets; None: the targets are removed."""
         if value is None:
             self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
         else:
@@ -141,7 +142,7 @@ class ConsumerGroup:
     def replay_target(
         self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
     ) -> None:
-        """Type 7: what a member shall have; None: nothing."""
+        """Apply type 7, a member's target; None: the target is removed."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
@@ -150,10 +151,10 @@ class ConsumerGroup:
     def replay_current_assignment(
         self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
     ) -> None:
-        """Type 8: what a member has; None: nothing, for it is leaving."""
+        """Apply type 8, the partitions a member owns; None: the member is leaving, owning none."""
         old = self.members.get(member_id)
         if value is not None:
-            self._member_became(old, replaced_by_assignment(old or _new(member_id), value))
+            self._replace_member(old, with_assignment(old or _new(member_id), value))
         elif old is not None:
             leaving = replace(
                 old,
@@ -162,10 +163,10 @@ class ConsumerGroup:
                 assigned=NOTHING,
                 pending_revocation=NOTHING,
             )
-            self._member_became(old, leaving)
+            self._replace_member(old, leaving)
 
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        """Type 16: what a regular expression stands for; None: it is forgotten."""
+        """Apply type 16, the topics a regular expression matches; None: it is removed."""
         resolved = None
         if value is not None:
             resolved = ResolvedRegex(
@@ -173,16 +174,16 @@ class ConsumerGroup:
                 version=value.version,
                 timestamp_ms=value.timestamp,
             )
-        self.subscriptions.regex_became(regex, resolved)
+        self.subscriptions.replace_regex(regex, resolved)
 
-    def _member_became(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """A member came (`old` is None), changed, or went (`new` is None).
+    def _replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        """Add (`old` is None), change, or remove (`new` is None) a member.
 
-        A member that joins again may bring another instance id: the old one is free then. In Kafka
-        it stays with the member until the log is cleaned and read again.
+        A member that rejoins may bring another instance id. The old instance id is then free. In
+        Kafka it stays with the member until the log is cleaned and read again.
         """
-        self.subscriptions.member_became(old, new)
-        self.ownership.member_became(old, new)
+        self.subscriptions.replace_member(old, new)
+        self.ownership.replace_member(old, new)
         if old is not None:
             self._count(old, -1)
             instance_id = old.instance_id
@@ -206,11 +207,11 @@ class ConsumerGroup:
             for protocol in member.classic.supported_protocols:
                 _count_in(self.classic_protocols, protocol.name, step)
 
-    # -- what is -----------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     @property
     def state(self) -> ConsumerState:
-        """See the table above."""
+        """The state; see the table in the module docstring."""
         if not self.members:
             return ConsumerState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -221,15 +222,15 @@ class ConsumerGroup:
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The server-side assignor that most members ask for; None: nobody asks for one."""
-        return _most_wanted(self._votes())
+        """The server-side assignor that most members request; None: no member requests one."""
+        return _most_voted(self._votes())
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether some member is subscribed to the topic, by name or by expression."""
         return topic in self.subscriptions.topics
 
     def member(self, member_id: str) -> ConsumerMember:
-        """A member. Raises ApiError UNKNOWN_MEMBER_ID."""
+        """Return a member. Raises ApiError UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(
@@ -239,22 +240,22 @@ class ConsumerGroup:
         return member
 
     def member_or_new(self, member_id: str) -> ConsumerMember:
-        """The member, or one that the group does not have yet."""
+        """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or _new(member_id)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that has, or had, this instance id."""
+        """Return the member that holds this instance id, even while it is away; else None."""
         member_id = None if instance_id is None else self.static_member_ids.get(instance_id)
         return None if member_id is None else self.member(member_id)
 
     def target(self, member_id: str, instance_id: str | None = None) -> Assignment:
-        """What a member shall have; for a static one, what the holder of its instance id shall."""
+        """A member's target; with an instance id, the target of the holder of that id."""
         if instance_id is not None:
             member_id = self.static_member_ids.get(instance_id, "")
         return self.targets.get(member_id, NO_TARGET)
 
-    def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether partitions that the member shall have are still with others.
+    def waits_for_release(self, member: ConsumerMember) -> bool:
+        """Whether other members still own partitions of this member's target.
 
         Kafka: waitingOnUnreleasedPartition.
         """
@@ -267,7 +268,7 @@ class ConsumerGroup:
             for partition in partitions
         )
 
-    # -- what if -----------------------------------------------------------------------------------
+    # -- queries for a member that is about to change ---------------------------------------------
 
     def preferred_assignor_if(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The preferred assignor if `old` became `new`."""
@@ -275,12 +276,12 @@ class ConsumerGroup:
         for member, step in ((old, -1), (new, +1)):
             if member.server_assignor is not None:
                 _count_in(votes, member.server_assignor, step)
-        return _most_wanted(votes)
+        return _most_voted(votes)
 
     def is_homogeneous_if(self, old: ConsumerMember, new: ConsumerMember) -> bool:
-        """Whether all would subscribe to the same if `old` became `new`."""
+        """Whether all members would have the same subscription if `old` became `new`."""
         subscriptions = self.subscriptions
-        # One that takes a static member's place is no new one.
+        # A member that replaces a static member does not add to the count.
         is_known = new.member_id in self.members or self.static_member(new.instance_id) is not None
         return is_homogeneous(
             subscriptions.regexes_if(old, new),
@@ -289,26 +290,26 @@ class ConsumerGroup:
         )
 
     def _votes(self) -> Counter[str]:
-        """A copy, in the order of Kafka's table: of two with as many votes the first one wins."""
+        """A copy of the votes in Kafka's order: of names with equal votes the first wins."""
         return Counter(dict(sorted(self._assignor_votes.items(), reverse=True)))
 
     # -- members that speak the classic protocol ---------------------------------------------------
 
     def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether one of these client-side assignors is known to all classic members."""
+        """Whether all classic members support one of these client-side assignors."""
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
             return bool(names)
         return any(self.classic_protocols[name] == self.classic_member_count for name in names)
 
-    def all_are_classic_without(self, leaving: Iterable[ConsumerMember]) -> bool:
-        """Whether only members of the classic protocol are left when these have gone."""
+    def only_classic_without(self, leaving: Iterable[ConsumerMember]) -> bool:
+        """Whether only classic members would remain if these members left."""
         gone = {member.member_id: member for member in leaving}.values()
         classic = sum(member.uses_classic_protocol for member in gone)
         return self.classic_member_count - classic == len(self.members) - len(gone)
 
-    # -- a group like any other: see the protocol Group --------------------------------------------
+    # -- the Group protocol ------------------------------------------------------------------------
 
     @property
     def group_type(self) -> GroupType:
@@ -336,7 +337,7 @@ class ConsumerGroup:
             check_fetch(self.member(member_id or ""), member_epoch)
 
     def check_offset_deletion(self) -> None:
-        """Always: topics that somebody is subscribed to are refused one by one."""
+        """Accept always. Topics that a member is subscribed to are refused one by one."""
 
     def check_deletable(self) -> None:
         if self.members:
@@ -360,6 +361,6 @@ def _count_in(counter: Counter[str] | Counter[int], key: str | int, step: int) -
         del counts[key]
 
 
-def _most_wanted(votes: Counter[str]) -> str | None:
-    """The name with most votes, the first of them."""
+def _most_voted(votes: Counter[str]) -> str | None:
+    """The name with the most votes; among equals, the first."""
     return max(votes, key=votes.__getitem__, default=None)

@@ -3,7 +3,7 @@
 A group's own value (a GROUP resource of IncrementalAlterConfigs) is looked up whenever it is asked
 for, so a change counts from the next heartbeat on, and a group that is gone leaves nothing behind.
 Values were within the broker's bounds when they were set; where the bounds have moved since, the
-nearest bound counts, and `complaints` says so once, at the start. Without an own value the broker's
+nearest bound counts, and `warnings` says so once, at the start. Without an own value the broker's
 counts: of these only group.consumer.assignment.interval.ms may change while it runs.
 
 Kafka: GroupConfigManager, GroupConfig.evaluate.
@@ -19,9 +19,9 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 
-_NOTHING: Mapping[str, str] = {}
+_NO_OVERRIDES: Mapping[str, str] = {}
 # A value beyond a key's own range is bent to the broker's bounds like any other.
-_ANY_NUMBER = {
+_UNBOUNDED = {
     name: GROUP_KEYS[name]._replace(ge=None)
     for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL)
 }
@@ -36,7 +36,7 @@ class ConsumerGroupConfigs:
     def __init__(
         self,
         broker: ConsumerGroupSettings,
-        overrides_of: Callable[[str], Mapping[str, str]] = lambda _group_id: _NOTHING,
+        overrides_of: Callable[[str], Mapping[str, str]] = lambda _group_id: _NO_OVERRIDES,
     ) -> None:
         self.broker = broker
         self._overrides_of = overrides_of
@@ -48,28 +48,28 @@ class ConsumerGroupConfigs:
     def session_timeout_ms(self, group_id: str) -> int:
         """How long a member may be silent."""
         broker = self.broker
-        own = self._own(group_id, SESSION_TIMEOUT, broker.session_timeout_bounds)
+        own = self._group_value(group_id, SESSION_TIMEOUT, broker.session_timeout_bounds)
         return broker.session_timeout_ms if own is None else own
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """How often a member is to speak."""
         broker = self.broker
-        own = self._own(group_id, HEARTBEAT_INTERVAL, broker.heartbeat_interval_bounds)
+        own = self._group_value(group_id, HEARTBEAT_INTERVAL, broker.heartbeat_interval_bounds)
         return broker.heartbeat_interval_ms if own is None else own
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """Least time between two assignments; 0: none."""
         broker = self.broker
-        own = self._own(group_id, ASSIGNMENT_INTERVAL, broker.assignment_interval_bounds)
+        own = self._group_value(group_id, ASSIGNMENT_INTERVAL, broker.assignment_interval_bounds)
         return broker.assignment_interval_ms if own is None else own
 
-    def complaints(self, group_ids: Iterable[str]) -> Iterator[str]:
+    def warnings(self, group_ids: Iterable[str]) -> Iterator[str]:
         """A line for each value of these groups that does not count as it is written."""
         for group_id in group_ids:
             overrides = self._overrides_of(group_id)
             for name, bounds in self._bounds().items():
                 if name in overrides:
-                    yield from _complaint(group_id, name, overrides[name], bounds)
+                    yield from _warning(group_id, name, overrides[name], bounds)
             session, heartbeat = (
                 self.session_timeout_ms(group_id),
                 self.heartbeat_interval_ms(group_id),
@@ -87,7 +87,7 @@ class ConsumerGroupConfigs:
             ASSIGNMENT_INTERVAL: self.broker.assignment_interval_bounds,
         }
 
-    def _own(self, group_id: str, name: str, bounds: Bounds) -> int | None:
+    def _group_value(self, group_id: str, name: str, bounds: Bounds) -> int | None:
         text = self._overrides_of(group_id).get(name)
         number = None if text is None else _number(name, text)
         return None if number is None else bounds.nearest(number)
@@ -96,14 +96,14 @@ class ConsumerGroupConfigs:
 def _number(name: str, text: str) -> int | None:
     """The number that a text says, even one beyond the key's range; None where it says none."""
     try:
-        value = _ANY_NUMBER[name].parse(text)
+        value = _UNBOUNDED[name].parse(text)
     except ConfigError:
         return None
     assert isinstance(value, int)
     return value
 
 
-def _complaint(group_id: str, name: str, text: str, bounds: Bounds) -> Iterator[str]:
+def _warning(group_id: str, name: str, text: str, bounds: Bounds) -> Iterator[str]:
     number = _number(name, text)
     if number is None:
         yield f"group {group_id}: {name}={text} is no number; the broker's value counts"

@@ -3,7 +3,7 @@
     who speaks        membership.py     a member, a new one, one in a static member's place
     what it asks for  rebalance.change  written if it is news; regex_updates.py for expressions
     what all get      rebalance.py      the group's epoch, the targets
-    what it gets now  rebalance.go_on   a step of reconciliation
+    what it gets now  rebalance.reconcile   a step of reconciliation
     good-bye          leave.py
 
 A request says only what has changed since the last one; null means "as before". One that says it
@@ -37,9 +37,9 @@ from .group_configs import ConsumerGroupConfigs
 from .heartbeat_checks import NO_TIMEOUT
 from .leave import Answer, Departures
 from .member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
-from .membership import check_epoch, check_room, dynamic_member, static_member
-from .rebalance import Rebalance, change
-from .reconciliation import owned_of
+from .membership import check_epoch, check_group_size, dynamic_member, static_member
+from .rebalance import Rebalance, write_subscription
+from .reconciliation import partitions_by_topic
 from .regex_updates import RegexChange, RegexUpdates
 
 # Turns a classic group that has members into a consumer group: a draft about that one, in which the
@@ -82,12 +82,12 @@ class ConsumerHeartbeats:
             if not isinstance(group, ConsumerGroup):
                 raise _no_group(request.group_id)
             return self._steps.departures.leave(group, request, now)
-        draft = self._begin(group, request, now)
-        return self._go_on(draft, self._speaker(draft, request), request, caller)
+        draft = self._open_draft(group, request, now)
+        return self._serve_member(draft, self._find_member(draft, request), request, caller)
 
     # -- who speaks --------------------------------------------------------------------------------
 
-    def _begin(
+    def _open_draft(
         self, group: Group | None, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> Draft:
         """A draft about the group; whoever joins may make it, or take over a classic one."""
@@ -105,10 +105,10 @@ class ConsumerHeartbeats:
         draft.records += group.tombstones()
         return draft
 
-    def _speaker(self, draft: Draft, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    def _find_member(self, draft: Draft, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
         """The member before this heartbeat has changed anything about it."""
         joins = request.member_epoch == JOINING_EPOCH
-        check_room(draft.group, request.member_id, self._steps.configs.broker.max_size)
+        check_group_size(draft.group, request.member_id, self._steps.configs.broker.max_size)
         member_id = request.member_id or self._new_member_id()
         if request.instance_id is None:
             member = dynamic_member(draft.group, member_id, joins=joins)
@@ -121,7 +121,7 @@ class ConsumerHeartbeats:
 
     # -- what becomes of it ------------------------------------------------------------------------
 
-    def _go_on(
+    def _serve_member(
         self,
         draft: Draft,
         member: ConsumerMember,
@@ -129,19 +129,19 @@ class ConsumerHeartbeats:
         caller: Caller,
     ) -> Answer:
         _, deadlines, regexes, rebalance, _ = self._steps
-        updated = _as_told(member, request, caller)
-        names_changed = change(draft, member, updated)
+        updated = _updated_member(member, request, caller)
+        names_changed = write_subscription(draft, member, updated)
         regex = regexes.update(draft, member, updated)
-        rebalance.look(
+        rebalance.bump_epoch(
             draft, member, updated, changed=names_changed or regex is RegexChange.RESOLVED
         )
-        target = rebalance.assign(draft, member, updated)
-        moved = rebalance.go_on(
+        target = rebalance.update_target(draft, member, updated)
+        moved = rebalance.reconcile(
             draft,
             updated,
             target,
             changed=names_changed or regex is not RegexChange.NONE,
-            owned=owned_of(request.topic_partitions),
+            owned=partitions_by_topic(request.topic_partitions),
         )
         key = MemberKey(draft.group_id, moved.member_id)
         until_ms = draft.now.timer_ms + self._steps.configs.session_timeout_ms(draft.group_id)
@@ -154,7 +154,7 @@ class ConsumerHeartbeats:
         before: ConsumerMember,
         member: ConsumerMember,
     ) -> ConsumerGroupHeartbeatResponse:
-        tells = _says_all(request) or member.assigned != before.assigned
+        tells = _is_full_report(request) or member.assigned != before.assigned
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
@@ -167,7 +167,7 @@ def _no_group(group_id: str) -> ApiError:
     return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id}")
 
 
-def _as_told(
+def _updated_member(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerMember:
     """The member with what the request says about it; the same object where that is no news."""
@@ -192,7 +192,7 @@ def _as_told(
     return replace(member, **news) if news else member
 
 
-def _says_all(request: ConsumerGroupHeartbeatRequest) -> bool:
+def _is_full_report(request: ConsumerGroupHeartbeatRequest) -> bool:
     """Whether the client may have lost track of its assignment."""
     if request.member_epoch == JOINING_EPOCH:
         return True

@@ -27,10 +27,10 @@ def check_heartbeat(
     epoch = request.member_epoch
     client_draws_id = api_version >= FIRST_WITH_MEMBER_ID_OF_CLIENT
     if client_draws_id or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH:
-        _check_said("a member id", request.member_id)
-    _check_said("a group id", request.group_id)
-    _check_said("an instance id", request.instance_id)
-    _check_said("a rack id", request.rack_id)
+        _check_not_blank("a member id", request.member_id)
+    _check_not_blank("a group id", request.group_id)
+    _check_not_blank("an instance id", request.instance_id)
+    _check_not_blank("a rack id", request.rack_id)
     if epoch == JOINING_EPOCH:
         _check_join(request)
     elif epoch == LEAVING_STATIC_EPOCH:
@@ -56,7 +56,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise _invalid("a member that joins subscribes to topic names or to a regular expression")
 
 
-def _check_said(what: str, text: str | None) -> None:
+def _check_not_blank(what: str, text: str | None) -> None:
     if text is not None and not text.strip(BLANKS):
         raise _invalid(f"{what} is not blank")
 

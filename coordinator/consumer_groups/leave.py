@@ -22,16 +22,16 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 
 from .deadlines import MemberDeadlines, MemberKey
-from .draft import Decided, Draft
+from .draft import Decision, Draft
 from .group import ConsumerGroup
 from .member import LEAVING_STATIC_EPOCH, NOTHING, ConsumerMember
-from .membership import speaker
+from .membership import requesting_member
 from .records import current_assignment_record, member_tombstones, regex_tombstone
 from .topics_view import ClusterTopics
 
 R = TypeVar("R")
 
-Answer = Outcome[Decided[ConsumerGroupHeartbeatResponse]]
+Answer = Outcome[Decision[ConsumerGroupHeartbeatResponse]]
 
 # Makes the group a classic one when only such members are left without these; whether it did.
 Downgrade = Callable[[Draft, Sequence[ConsumerMember]], bool]
@@ -58,14 +58,14 @@ class Departures:
         answer = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=request.member_epoch
         )
-        member = speaker(group, member_id, instance_id)
+        member = requesting_member(group, member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
-            return _go_for_a_while(Draft(group, now), member).outcome(answer)
+            return _leave_static(Draft(group, now), member).outcome(answer)
         return self.remove(group, [member], now, answer)
 
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, answer: R
-    ) -> Outcome[Decided[R]]:
+    ) -> Outcome[Decision[R]]:
         """Members are out, whether they have said so or not."""
         draft = Draft(group, now)
         if not members:
@@ -79,15 +79,15 @@ class Departures:
         for member in members:
             draft.records += member_tombstones(group.group_id, member.member_id)
             key = MemberKey(group.group_id, member.member_id)
-            draft.then.append(partial(self._deadlines.forget, key))
-        orphans = _expressions_of_only(group, members)
+            draft.then.append(partial(self._deadlines.cancel_all, key))
+        orphans = _regexes_used_only_by(group, members)
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
         topics = group.subscriptions.topics_without(members, orphans)
         names = ", ".join(member.member_id for member in members)
-        draft.raise_epoch(self._topics.group_hash(topics), f"without {names}")
+        draft.bump_epoch(self._topics.group_hash(topics), f"without {names}")
 
 
-def _go_for_a_while(draft: Draft, member: ConsumerMember) -> Draft:
+def _leave_static(draft: Draft, member: ConsumerMember) -> Draft:
     """The member keeps its partitions, as if they were its from the start: so they are for whoever
     comes in its place, and not for a late commit in its name.
     """
@@ -104,7 +104,7 @@ def _go_for_a_while(draft: Draft, member: ConsumerMember) -> Draft:
     return draft
 
 
-def _expressions_of_only(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:
+def _regexes_used_only_by(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:
     """The expressions to which nobody but these members subscribes."""
     if not group.subscriptions.regex_subscribers:
         return []

@@ -1,8 +1,8 @@
-"""A member of a consumer group: what it asked for, and what it has.
+"""A member of a consumer group: its subscription and the partitions it owns.
 
-A member is a value. A decision makes the member as it would be and writes records of it; `replay`
-puts the new one in the old one's place. Partitions are kept by topic id, each with the epoch at
-which the member got it: a commit is accepted from that epoch on (KIP-1251).
+A member is immutable. A decision creates a changed copy and writes records of it; `replay` then
+replaces the old member. Partitions are kept by topic id, each with the member epoch at which it was
+assigned: commits with that epoch or a later one are accepted (KIP-1251).
 
 Kafka: ConsumerGroupMember, MemberState.
 """
@@ -20,29 +20,29 @@ OwnedPartitions = Mapping[bytes, Mapping[int, int]]
 
 NOTHING: OwnedPartitions = MappingProxyType({})
 
-# Member epochs that say something else than an epoch.
+# Special values of a member epoch in requests.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 LEAVING_STATIC_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member is; numbered as in its record. On disk: never renumber."""
+    """Progress of a member towards its target. On disk: never renumber."""
 
     STABLE = 0
-    """It has what it shall have."""
+    """It owns what it can own of its target."""
     UNREVOKED_PARTITIONS = 1
-    """It must give up partitions before it may go to the next epoch."""
+    """It must give up partitions before it may advance to the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """It is at its epoch, and waits for partitions that others still have."""
+    """It is at the target's epoch, and waits for partitions that other members still own."""
     UNKNOWN = 127
-    """Written by a newer Kafka."""
+    """A state written by a newer Kafka."""
 
 
 class ConsumerMember(Struct, frozen=True, kw_only=True, gc=False):
-    """One member. `classic` is there while it speaks the classic protocol (JoinGroup).
+    """One member. `classic` is set while it uses the classic protocol (JoinGroup).
 
-    Each step of each member makes another: as a dataclass that took sixteen times as long.
+    Every step of every member creates a new one. As a dataclass that took sixteen times as long.
     """
 
     member_id: str

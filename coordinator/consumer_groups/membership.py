@@ -31,7 +31,7 @@ from .records import (
 Reported = Sequence[ConsumerGroupHeartbeatTopicPartitions] | None
 
 
-def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+def check_group_size(group: ConsumerGroup, member_id: str, max_size: int) -> None:
     """Raises ApiError GROUP_MAX_SIZE_REACHED for one more than there may be."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise ApiError(
@@ -66,7 +66,7 @@ def static_member(
         return draft.group.member_or_new(member_id)
     if not by_classic and not holder.uses_classic_protocol:
         _check_released(holder, member_id, instance_id)
-    draft.then.append(partial(deadlines.forget, MemberKey(draft.group_id, holder.member_id)))
+    draft.then.append(partial(deadlines.cancel_all, MemberKey(draft.group_id, holder.member_id)))
     return _replaced(draft, holder, member_id)
 
 
@@ -105,7 +105,9 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
     )
 
 
-def speaker(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+def requesting_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> ConsumerMember:
     """The member that a request speaks for, which must be in the group.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

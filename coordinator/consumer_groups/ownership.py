@@ -1,10 +1,10 @@
-"""Who has what: the epoch of each partition that a member of the group owns.
+"""The partitions that members of a group own, each with its owner's member epoch.
 
-A partition belongs to a member while it is assigned to it, and until it has given it up: what is
-pending revocation counts. Nobody else may be given it meanwhile, so the member that shall have it
-next asks here whether it is free. The epoch is the owner's member epoch, and says whose entry it
-is: a member takes away only what still bears its own epoch, because its successor's record may be
-met before the record in which it gave the partition up (the cleaner may have taken that one).
+A member owns a partition while it is assigned, and while its revocation is pending. Until then no
+other member may get it, so reconciliation asks here whether a partition is free. The epoch
+identifies the owner: a change of a member removes only entries with that member's epoch. This
+matters because replay may see the next owner's record before the record in which the old owner gave
+the partition up (the log cleaner may have removed that one).
 
 Kafka: ConsumerGroup.currentPartitionEpoch.
 """
@@ -19,22 +19,22 @@ FREE = -1
 
 
 class Ownership:
-    """The partitions that members of one group own, each with its owner's epoch."""
+    """Owner epochs of one group's partitions."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self._epochs: dict[bytes, dict[int, int]] = {}
 
     def epoch(self, topic_id: bytes, partition: int) -> int:
-        """The epoch of the member that owns the partition; FREE (-1) where nobody does.
+        """Return the member epoch of the partition's owner; FREE (-1) if it has none.
 
-        -2 is an epoch too: that of a static member which is away for a while.
+        -2 is the epoch of a static member that left temporarily and still owns the partition.
         """
         return self._epochs.get(topic_id, {}).get(partition, FREE)
 
-    def member_became(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """A member came (`old` is None), changed, or went (`new` is None)."""
-        if old is not None and new is not None and _owns_the_same(old, new):
+    def replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        """Add (`old` is None), change, or remove (`new` is None) a member."""
+        if old is not None and new is not None and _has_same_ownership(old, new):
             return
         if old is not None:
             self._remove(old.assigned, old.member_epoch)
@@ -60,8 +60,8 @@ class Ownership:
             for partition in partitions:
                 present = epochs.get(partition)
                 if present is not None and present >= epoch:
-                    # Kafka refuses to go on. What is in the log has happened; the next
-                    # reconciliation of either member will take the partition from one of them.
+                    # Kafka throws an exception here. The record is in the log already, so it is
+                    # applied. The next reconciliation of either member resolves the conflict.
                     logger.error(
                         "group %s: partition %d of topic %s has two owners, at epochs %d and %d",
                         self._group_id, partition, topic_id.hex(), present, epoch,
@@ -70,7 +70,7 @@ class Ownership:
                 epochs[partition] = epoch
 
 
-def _owns_the_same(old: ConsumerMember, new: ConsumerMember) -> bool:
+def _has_same_ownership(old: ConsumerMember, new: ConsumerMember) -> bool:
     return (
         old.member_epoch == new.member_epoch
         and old.assigned is new.assigned

@@ -1,11 +1,10 @@
-"""The usual heartbeat: it says nothing new, and there is nothing to tell.
+"""The fast path for a quiet heartbeat: it reports no change, and the group has none to report.
 
-Of a group at rest every heartbeat is like that, and most are while it waits for its next targets;
-each would go through all the steps of heartbeat.py to find out that none of them has anything to
-do: five times the work. So it is asked here at once. A member that has all it shall have may also
-say what that is, as it does once when it was told. Whatever is not plain goes the long way, which
-is what says how things are: what counts as quiet here must leave no trace there but a longer
-session. (A test holds the two against each other.)
+In a stable group every heartbeat is quiet; while a group waits for its next targets most are. All
+steps of heartbeat.py would find nothing to do, at five times the cost. A quiet heartbeat of a
+member at its target may list its owned partitions, as clients do once after a new assignment. All
+other heartbeats take the full path, which is the reference: for a heartbeat that is quiet here, the
+full path must change nothing but the session deadline. (A test compares the two.)
 """
 
 from odradek.coordinator.classic_groups.member import Caller
@@ -25,21 +24,21 @@ def is_quiet(
     rebalance: Rebalance,
     now: Now,
 ) -> bool:
-    """Whether a heartbeat of the group only says that a member lives, and may hear the same."""
+    """Whether a heartbeat only renews the member's session."""
     member = group.members.get(request.member_id)
     return (
         member is not None
-        and _says_nothing(request, member, group)
-        and _is_where_it_shall_be(member, group)
-        and rebalance.has_seen_its_topics(group)
+        and _reports_no_change(request, member, group)
+        and _has_reached_target(member, group)
+        and rebalance.has_seen_topics(group)
         and not rebalance.is_due(group, group.epoch, now)
-        and not group.subscriptions.regex_subscribers  # theirs are looked at from time to time
+        and not group.subscriptions.regex_subscribers  # regexes are resolved again at intervals
         and member.client_id == caller.client_id
         and member.client_host == caller.client_host
     )
 
 
-def _says_nothing(
+def _reports_no_change(
     request: ConsumerGroupHeartbeatRequest, member: ConsumerMember, group: ConsumerGroup
 ) -> bool:
     return (
@@ -56,8 +55,8 @@ def _says_nothing(
     )
 
 
-def _is_where_it_shall_be(member: ConsumerMember, group: ConsumerGroup) -> bool:
-    """Whether it has reached its target."""
+def _has_reached_target(member: ConsumerMember, group: ConsumerGroup) -> bool:
+    """Whether the member has reached its target."""
     return (
         member.member_epoch == group.assignment_epoch
         and member.member_epoch > JOINING_EPOCH

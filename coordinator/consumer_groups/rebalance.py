@@ -5,7 +5,7 @@
               a subscription, has changed, the group's epoch rises
     assign    make targets for a group whose epoch has risen, but not more often than the
               assignment interval says: until then the old ones count
-    go on     bring the member a step towards its target
+    go on     bring the member a step inputs its target
 
 Heartbeats and joins of classic members go through the same steps. Kafka: the methods of
 GroupMetadataManager that consumerGroupHeartbeat and classicGroupJoinToConsumerGroup share.
@@ -25,13 +25,13 @@ from .draft import Draft
 from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember, MemberState
-from .reconciliation import Towards, reconcile
+from .reconciliation import ReconcileInputs, reconcile
 from .records import (
     current_assignment_record,
     subscription_metadata_tombstone,
     subscription_record,
 )
-from .target_assignment import assign
+from .target_assignment import compute_targets
 from .topics_view import ClusterTopics
 
 logger = logging.getLogger("odradek.groups")
@@ -44,7 +44,7 @@ class Target(NamedTuple):
     assignment: Assignment
 
 
-def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
+def write_subscription(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
     """Write what a member asks for, if that is news; whether it names other topics."""
     if updated is member or updated == member:
         return False
@@ -71,33 +71,35 @@ class Rebalance:
 
     # -- the epoch ---------------------------------------------------------------------------------
 
-    def look(
+    def bump_epoch(
         self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
     ) -> None:
         """Raise the epoch if a subscription has `changed`, or the topics have."""
         group = draft.group
-        changed = changed or draft.is_stale
-        if not changed and self.has_seen_its_topics(group):
+        changed = changed or draft.needs_new_target
+        if not changed and self.has_seen_topics(group):
             return
-        draft.topics_seen_at = self._topics.changed_at
+        draft.topics_seen_offset = self._topics.last_change_offset
         before = group.subscriptions.topics
-        if not changed and not self._topics.have_changed(before, group.topics_seen_at):
+        if not changed and not self._topics.may_have_changed(before, group.topics_seen_offset):
             return
         topics = group.subscriptions.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
             why = f"{updated.member_id} subscribes anew" if changed else "its topics have changed"
-            draft.raise_epoch(metadata_hash, why)
-        if group.has_topics_of_kafka_4_0:
+            draft.bump_epoch(metadata_hash, why)
+        if group.has_partition_metadata:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
 
-    def has_seen_its_topics(self, group: ConsumerGroup) -> bool:
+    def has_seen_topics(self, group: ConsumerGroup) -> bool:
         """Whether the group has looked at its topics since any has changed."""
-        return group.topics_seen_at == self._topics.changed_at
+        return group.topics_seen_offset == self._topics.last_change_offset
 
     # -- the targets -------------------------------------------------------------------------------
 
-    def assign(self, draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Target:
+    def update_target(
+        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember
+    ) -> Target:
         """The member's target: of new ones, if the group's epoch has risen and it is time.
 
         Raises ApiError UNKNOWN_SERVER_ERROR when the assignor fails.
@@ -108,7 +110,7 @@ class Rebalance:
             return Target(group.assignment_epoch, target)
         name = group.preferred_assignor_if(member, updated)
         try:
-            made = assign(
+            made = compute_targets(
                 group,
                 updated,
                 self._assignor(name),
@@ -143,7 +145,7 @@ class Rebalance:
 
     # -- the member --------------------------------------------------------------------------------
 
-    def go_on(
+    def reconcile(
         self,
         draft: Draft,
         member: ConsumerMember,
@@ -152,13 +154,13 @@ class Rebalance:
         changed: bool,
         owned: Assignment | None,
     ) -> ConsumerMember:
-        """The member after a step towards its target; written, if there is one to take.
+        """The member after a step inputs its target; written, if there is one to take.
 
         `changed`: whether its subscription has, just now; `owned`: what it says it has. One that
         must give up partitions has its rebalance timeout to do so.
         Raises ApiError FENCED_MEMBER_EPOCH.
         """
-        towards = Towards(
+        inputs = ReconcileInputs(
             target=target.assignment,
             epoch=target.epoch,
             owner_epoch=draft.group.ownership.epoch,
@@ -166,18 +168,18 @@ class Rebalance:
             subscription_changed=changed,
             owned=owned,
         )
-        moved = reconcile(member, towards)
+        moved = reconcile(member, inputs)
         if moved is member or moved == member:
             return member
         draft.records.append(current_assignment_record(draft.group_id, moved))
         if not moved.uses_classic_protocol:
-            draft.then.append(partial(self._watch, draft, moved))
+            draft.then.append(partial(self._update_rebalance_deadline, draft, moved))
         return moved
 
     def _subscribed_ids(self, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
         return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
 
-    def _watch(self, draft: Draft, member: ConsumerMember) -> None:
+    def _update_rebalance_deadline(self, draft: Draft, member: ConsumerMember) -> None:
         """Set the end of a revocation, or take it back."""
         key = MemberKey(draft.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:

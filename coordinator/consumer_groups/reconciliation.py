@@ -1,4 +1,4 @@
-"""Reconciliation: one step of a member from what it has towards what it shall have.
+"""Reconciliation: one step of a member from what it has inputs what it shall have.
 
 A partition must have left its old owner before its new one may have it, and nobody waits for the
 whole group: each member goes on as soon as it can, at its own heartbeats.
@@ -6,7 +6,7 @@ whole group: each member goes on as soon as it can, at its own heartbeats.
     STABLE at its target         nothing to do
     STABLE, a newer target       has it partitions that it shall not have? then UNREVOKED; else on
     UNREVOKED_PARTITIONS         stays at its old epoch, until its heartbeat no longer names what it
-                                 must give up; then on, towards the newest target
+                                 must give up; then on, inputs the newest target
     on to the target's epoch     it gets what is free at once, and is STABLE; where others still
                                  have some of it, UNRELEASED_PARTITIONS
     UNRELEASED_PARTITIONS        asks again at each heartbeat
@@ -30,7 +30,7 @@ from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
 from .ownership import FREE
 
 
-class Towards(Struct, frozen=True, kw_only=True):
+class ReconcileInputs(Struct, frozen=True, kw_only=True):
     """Where a member is to go, and what it may meet on the way."""
 
     target: Assignment
@@ -56,7 +56,7 @@ class TopicPartitions(Protocol):
     def partitions(self) -> Sequence[int]: ...
 
 
-def owned_of(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
+def partitions_by_topic(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
     """The partitions that a heartbeat says the member has; None: it does not say."""
     if topics is None:
         return None
@@ -66,7 +66,7 @@ def owned_of(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
     return owned
 
 
-def reconcile(member: ConsumerMember, towards: Towards) -> ConsumerMember:
+def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
     """The member after one step; the same object where there is nothing to do.
 
     Raises ApiError FENCED_MEMBER_EPOCH for a member in a state that only a newer Kafka knows: it
@@ -74,32 +74,32 @@ def reconcile(member: ConsumerMember, towards: Towards) -> ConsumerMember:
     """
     match member.state:
         case MemberState.STABLE:
-            if member.member_epoch != towards.epoch:
-                return _next(member, towards, member.member_epoch)
-            return _without_left_topics(member, towards)
+            if member.member_epoch != inputs.epoch:
+                return _advance(member, inputs, member.member_epoch)
+            return _revoke_unsubscribed(member, inputs)
         case MemberState.UNREVOKED_PARTITIONS:
-            if _still_owns(towards, member.pending_revocation):
-                return _without_left_topics(member, towards)
-            return _next(member, towards, member.member_epoch)
+            if _may_still_own(inputs, member.pending_revocation):
+                return _revoke_unsubscribed(member, inputs)
+            return _advance(member, inputs, member.member_epoch)
         case MemberState.UNRELEASED_PARTITIONS:
-            return _next(member, towards, member.member_epoch)
+            return _advance(member, inputs, member.member_epoch)
         case MemberState.UNKNOWN:
-            if towards.owned is None or towards.owned:
+            if inputs.owned is None or inputs.owned:
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     "The member's state is not known here. It must give up all its partitions "
                     "and join again.",
                 )
-            return _next(member, towards, towards.epoch)
+            return _advance(member, inputs, inputs.epoch)
 
 
-def _still_owns(towards: Towards, revoked: OwnedPartitions) -> bool:
+def _may_still_own(inputs: ReconcileInputs, revoked: OwnedPartitions) -> bool:
     """Whether the member has, or may have, any of the partitions that it must give up."""
-    if towards.owned is None:
+    if inputs.owned is None:
         return True
     return any(
         partition in revoked.get(topic_id, ())
-        for topic_id, partitions in towards.owned.items()
+        for topic_id, partitions in inputs.owned.items()
         for partition in partitions
     )
 
@@ -107,29 +107,29 @@ def _still_owns(towards: Towards, revoked: OwnedPartitions) -> bool:
 # -- at the same epoch: topics that the member has left --------------------------------------------
 
 
-def _without_left_topics(member: ConsumerMember, towards: Towards) -> ConsumerMember:
+def _revoke_unsubscribed(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
     """The member must give up the topics which this heartbeat has left."""
-    if not towards.subscription_changed:
+    if not inputs.subscription_changed:
         return member
-    subscribed = towards.subscribed_ids(member)
+    subscribed = inputs.subscribed_ids(member)
     left = {id_: owned for id_, owned in member.assigned.items() if id_ not in subscribed}
-    if not left and not _has_left_everything(member, subscribed):
+    if not left and not _subscribes_to_nothing(member, subscribed):
         return member
     kept = {id_: owned for id_, owned in member.assigned.items() if id_ not in left}
     pending = dict(member.pending_revocation)
     for topic_id, partitions in left.items():
         pending[topic_id] = {**pending.get(topic_id, {}), **partitions}
-    if pending and _still_owns(towards, pending):
-        return _moved(
+    if pending and _may_still_own(inputs, pending):
+        return _with_ownership(
             member, MemberState.UNREVOKED_PARTITIONS, member.member_epoch, _Owned(kept, pending)
         )
     # It has given them up already: it stays in its state with less.
-    return _moved(
+    return _with_ownership(
         member, member.state, member.member_epoch, _Owned(kept, member.pending_revocation)
     )
 
 
-def _has_left_everything(member: ConsumerMember, subscribed: frozenset[bytes]) -> bool:
+def _subscribes_to_nothing(member: ConsumerMember, subscribed: frozenset[bytes]) -> bool:
     """Whether it asks for no topic at all: Kafka writes the member anew then, whatever it has."""
     return not (member.subscribed_topics or subscribed or member.pending_revocation)
 
@@ -145,20 +145,24 @@ class _Owned(NamedTuple):
 class _Difference:
     """What a member keeps, gives up and gets on its way to a target."""
 
-    def __init__(self, member: ConsumerMember, towards: Towards) -> None:
+    def __init__(self, member: ConsumerMember, inputs: ReconcileInputs) -> None:
         self.kept: dict[bytes, Mapping[int, int]] = {}
         self.revoked: dict[bytes, Mapping[int, int]] = {}
         self.granted: dict[bytes, set[int]] = {}
-        self.waits_for_others = False
-        subscribed = towards.subscribed_ids(member)
-        for topic_id in {*towards.target, *member.assigned}:
-            target = towards.target.get(topic_id, frozenset())
+        self.waits_for_release = False
+        subscribed = inputs.subscribed_ids(member)
+        for topic_id in {*inputs.target, *member.assigned}:
+            target = inputs.target.get(topic_id, frozenset())
             self._compare(
-                member, towards, topic_id, target if topic_id in subscribed else frozenset()
+                member, inputs, topic_id, target if topic_id in subscribed else frozenset()
             )
 
     def _compare(
-        self, member: ConsumerMember, towards: Towards, topic_id: bytes, target: frozenset[int]
+        self,
+        member: ConsumerMember,
+        inputs: ReconcileInputs,
+        topic_id: bytes,
+        target: frozenset[int],
     ) -> None:
         has = member.assigned.get(topic_id, {})
         if has and has.keys() == target:
@@ -172,10 +176,10 @@ class _Difference:
         granted = {
             partition
             for partition in lacking
-            if partition in pending or towards.owner_epoch(topic_id, partition) == FREE
+            if partition in pending or inputs.owner_epoch(topic_id, partition) == FREE
         }
         if len(granted) < len(lacking):
-            self.waits_for_others = True
+            self.waits_for_release = True
         if kept:
             self.kept[topic_id] = kept
         if revoked:
@@ -194,20 +198,24 @@ class _Difference:
         return reached
 
 
-def _next(member: ConsumerMember, towards: Towards, epoch_until_revoked: int) -> ConsumerMember:
+def _advance(
+    member: ConsumerMember, inputs: ReconcileInputs, revocation_epoch: int
+) -> ConsumerMember:
     """The member on its way to the target, or at it."""
-    difference = _Difference(member, towards)
-    if difference.revoked and _still_owns(towards, difference.revoked):
+    difference = _Difference(member, inputs)
+    if difference.revoked and _may_still_own(inputs, difference.revoked):
         owned = _Owned(difference.kept, difference.revoked)
-        return _moved(member, MemberState.UNREVOKED_PARTITIONS, epoch_until_revoked, owned)
+        return _with_ownership(member, MemberState.UNREVOKED_PARTITIONS, revocation_epoch, owned)
     state = MemberState.STABLE
-    if difference.waits_for_others:
+    if difference.waits_for_release:
         state = MemberState.UNRELEASED_PARTITIONS
-    owned = _Owned(difference.reached(towards.epoch), NOTHING)
-    return _moved(member, state, towards.epoch, owned)
+    owned = _Owned(difference.reached(inputs.epoch), NOTHING)
+    return _with_ownership(member, state, inputs.epoch, owned)
 
 
-def _moved(member: ConsumerMember, state: MemberState, epoch: int, owned: _Owned) -> ConsumerMember:
+def _with_ownership(
+    member: ConsumerMember, state: MemberState, epoch: int, owned: _Owned
+) -> ConsumerMember:
     """Even if its epoch stays, the one before is now what it is: Kafka's updateMemberEpoch."""
     return replace(
         member,

@@ -1,12 +1,12 @@
-"""A consumer group's records: made from members by decisions, read back into members by replay.
+"""A consumer group's records: decisions make them from members, replay applies them to members.
 
-    record -> member        replaced_by_metadata, replaced_by_assignment: what replay puts in place
+    record -> member        with_metadata, with_assignment: the member after a record
     member -> record        subscription_record (type 5), current_assignment_record (8)
     of the group            epoch_record (3), target_record (7), target_epoch_record (6),
-                            regex_record (16); type 4 is only ever tombstoned
+                            regex_record (16); of type 4 only tombstones are written
 
-A member is in two records, so that what it asks for need not be written again with each partition
-it gets. Lists are sorted where Kafka sorts them, and else too: the same state makes the same bytes.
+A member has two records, so that its subscription is not written again with every change of its
+partitions. Lists are sorted, also where Kafka does not sort them: equal state gives equal bytes.
 
 Kafka: GroupCoordinatorRecordHelpers, ConsumerGroupMember.Builder.updateWith.
 """
@@ -48,7 +48,7 @@ _STATES = {state.value: state for state in MemberState}
 
 
 def subscription_record(group_id: str, member: ConsumerMember) -> JournalRecord:
-    """What a member asked for (type 5)."""
+    """A member's subscription (type 5)."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -65,7 +65,7 @@ def subscription_record(group_id: str, member: ConsumerMember) -> JournalRecord:
 
 
 def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalRecord:
-    """What a member has, and must give up (type 8)."""
+    """The partitions that a member owns, and those it must give up (type 8)."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -78,7 +78,7 @@ def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalR
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> JournalRecord:
-    """What a member shall have (type 7)."""
+    """A member's target assignment (type 7)."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TargetTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
@@ -90,28 +90,28 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> JournalR
 
 
 def subscription_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """The member is gone; its other two tombstones come first."""
+    """Removes a member. Its other two tombstones come first."""
     return JournalRecord(
         None, 0, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
     )
 
 
 def current_assignment_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """The member has nothing any more."""
+    """Removes the partitions that a member owns."""
     return JournalRecord(
         None, 0, ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
     )
 
 
 def target_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """The member shall have nothing."""
+    """Removes a member's target."""
     return JournalRecord(
         None, 0, ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     )
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[JournalRecord, ...]:
-    """All that ends a member, in Kafka's order."""
+    """All tombstones of a member, in Kafka's order."""
     return (
         current_assignment_tombstone(group_id, member_id),
         target_tombstone(group_id, member_id),
@@ -123,13 +123,13 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[JournalRecord, ...
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> JournalRecord:
-    """The group's epoch, and the hash of the topics that it is subscribed to (type 3)."""
+    """The group epoch and the hash of the subscribed topics (type 3)."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return JournalRecord(value, 0, ConsumerGroupMetadataKey(group_id=group_id))
 
 
 def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> JournalRecord:
-    """For which epoch the targets were made, and when (type 6)."""
+    """The epoch of the targets, and when they were computed in wall time (type 6)."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=assignment_epoch, assignment_timestamp=now_ms
     )
@@ -137,7 +137,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> Jo
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> JournalRecord:
-    """The topics that a regular expression stands for (type 16)."""
+    """The topics that a regular expression matches (type 16)."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics),
         version=resolved.version,
@@ -148,23 +148,23 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> JournalR
 
 
 def regex_tombstone(group_id: str, regex: str) -> JournalRecord:
-    """Nobody subscribes to the expression any more."""
+    """Removes a regular expression without subscribers."""
     return JournalRecord(
         None, 0, ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
     )
 
 
 def subscription_metadata_tombstone(group_id: str) -> JournalRecord:
-    """Kafka 4.0's record of the subscribed topics (type 4) goes; the epoch's hash replaced it."""
+    """Removes Kafka 4.0's record of subscribed topics (type 4), replaced by the epoch's hash."""
     return JournalRecord(None, 0, ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def group_tombstones(
     group_id: str, member_ids: Iterable[str], regexes: Iterable[str]
 ) -> list[JournalRecord]:
-    """All that ends a group, in Kafka's order (ConsumerGroup.createGroupTombstoneRecords).
+    """All tombstones of a group, in Kafka's order (ConsumerGroup.createGroupTombstoneRecords).
 
-    For the downgrade that replaces a static member, name the new member instead of the old one.
+    A downgrade that replaces a static member passes the new member id instead of the old one.
     """
     members = list(member_ids)
     return [
@@ -181,10 +181,10 @@ def group_tombstones(
 # -- records into members --------------------------------------------------------------------------
 
 
-def replaced_by_metadata(
+def with_metadata(
     member: ConsumerMember, value: ConsumerGroupMemberMetadataValue
 ) -> ConsumerMember:
-    """The member after a record of type 5; what it owns stays."""
+    """Return the member after a record of type 5; the partitions it owns are kept."""
     return replace(
         member,
         instance_id=value.instance_id,
@@ -199,10 +199,10 @@ def replaced_by_metadata(
     )
 
 
-def replaced_by_assignment(
+def with_assignment(
     member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue
 ) -> ConsumerMember:
-    """The member after a record of type 8; what it asked for stays."""
+    """Return the member after a record of type 8; its subscription is kept."""
     return replace(
         member,
         member_epoch=value.member_epoch,
@@ -218,12 +218,13 @@ def replaced_by_assignment(
 def owned_partitions(
     topics: Sequence[CurrentTopicPartitions], member_epoch: int
 ) -> OwnedPartitions:
-    """Partitions with their epochs; where Kafka 4.2 and before kept none, the member's.
+    """Partitions with the epochs of their assignment.
 
-    A static member that is away has the epoch -2, which no partition was assigned in: 0 then.
+    Kafka 4.2 and earlier wrote no epochs; then the member's epoch is used. A static member that
+    left temporarily has epoch -2, in which nothing was assigned; then 0 is used.
     """
     if not topics:
-        return NOTHING  # usual: there is nothing to give up
+        return NOTHING  # the usual case for pending revocations
     default_epoch = max(member_epoch, 0)
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
@@ -231,7 +232,7 @@ def owned_partitions(
         if epochs is None or len(epochs) != len(topic.partitions):
             if epochs:
                 logger.error(
-                    "%d epochs of %d partitions of topic %s: all are taken to be of epoch %d",
+                    "%d epochs for %d partitions of topic %s: epoch %d is used for all",
                     len(epochs), len(topic.partitions), topic.topic_id.hex(), default_epoch,
                 )  # fmt: skip
             epochs = [default_epoch] * len(topic.partitions)
@@ -240,7 +241,7 @@ def owned_partitions(
 
 
 def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
-    """The target that a record of type 7 says."""
+    """Return the target in a record of type 7."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 
-from .draft import Decided, Draft
+from .draft import Decision, Draft
 from .group import ConsumerGroup
 from .member import ConsumerMember
 from .records import regex_record, regex_tombstone
@@ -46,7 +46,7 @@ class RegexUpdates:
         self._topics = topics
         self._refresh_interval_ms = refresh_interval_ms
         self._resolve = resolve
-        self._under_way: set[str] = set()
+        self._in_progress: set[str] = set()
 
     # -- in a heartbeat ----------------------------------------------------------------------------
 
@@ -57,14 +57,14 @@ class RegexUpdates:
         """
         change, is_new = _change(draft, member, updated)
         subscriptions = draft.group.subscriptions
-        if (is_new or subscriptions.regex_subscribers) and self._may_begin(draft):
+        if (is_new or subscriptions.regex_subscribers) and self._may_start(draft):
             regexes = frozenset(subscriptions.regexes_if(member, updated))
             if regexes and (is_new or self._is_due(draft, len(regexes))):
-                draft.then.append(partial(self._begin, draft.group_id, regexes))
+                draft.then.append(partial(self._start, draft.group_id, regexes))
         return change
 
-    def _may_begin(self, draft: Draft) -> bool:
-        if draft.group_id in self._under_way:
+    def _may_start(self, draft: Draft) -> bool:
+        if draft.group_id in self._in_progress:
             return False
         return _age_ms(draft) > MIN_REFRESH_INTERVAL_MS
 
@@ -72,23 +72,23 @@ class RegexUpdates:
         subscriptions = draft.group.subscriptions
         return (
             regex_count != len(subscriptions.resolved_regexes)
-            or subscriptions.regexes_version < self._topics.created_at
+            or subscriptions.regexes_version < self._topics.last_creation_offset
             or _age_ms(draft) > self._refresh_interval_ms
         )
 
-    def _begin(self, group_id: str, regexes: frozenset[str]) -> None:
-        self._under_way.add(group_id)
+    def _start(self, group_id: str, regexes: frozenset[str]) -> None:
+        self._in_progress.add(group_id)
         self._resolve(group_id, regexes)
 
     # -- when they are resolved --------------------------------------------------------------------
 
-    def ended(self, group_id: str) -> None:
+    def resolution_ended(self, group_id: str) -> None:
         """A resolution has come to its end, whatever it was."""
-        self._under_way.discard(group_id)
+        self._in_progress.discard(group_id)
 
-    def resolved(
+    def apply_resolution(
         self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], now: Now
-    ) -> Outcome[Decided[None]]:
+    ) -> Outcome[Decision[None]]:
         """Write what expressions stand for; raise the group's epoch if that is news to it."""
         draft = Draft(group, now)
         before = group.subscriptions.resolved_regexes
@@ -105,8 +105,8 @@ class RegexUpdates:
             for regex, resolved in wanted.items()
         )
         if changed or metadata_hash != group.metadata_hash:
-            draft.raise_epoch(metadata_hash, "its expressions stand for other topics")
-            draft.topics_seen_at = self._topics.changed_at
+            draft.bump_epoch(metadata_hash, "its expressions stand for other topics")
+            draft.topics_seen_offset = self._topics.last_change_offset
         return draft.outcome(None)
 
 

@@ -1,8 +1,8 @@
-"""What each type of record means to the consumer groups of a partition.
+"""Applies each type of record to the consumer groups of a partition.
 
-Any record of a group makes it, for in a compacted log any may come first; only the tombstone of its
-epoch ends it. A tombstone of something that is not there says nothing new: the cleaner has taken
-what it was written for.
+In a compacted log any record of a group may come first, so any record creates the group. Only the
+tombstone of its epoch removes it. A tombstone of an unknown group is ignored: the log cleaner has
+removed the records it refers to.
 
 Kafka: the replay methods of GroupMetadataManager.
 """
@@ -26,12 +26,12 @@ from .group import ConsumerGroup
 
 Apply = Callable[[ConsumerGroup, Any, Any], None]
 
-# By the class of the key; the value is None for a tombstone.
+# By key class. Arguments: group, key, value; the value is None for a tombstone.
 APPLY_OF: Mapping[type[Message], Apply] = MappingProxyType(
     {
         ConsumerGroupMetadataKey: lambda group, _, value: group.replay_metadata(value),
         ConsumerGroupPartitionMetadataKey: (
-            lambda group, _, value: group.replay_topics_of_kafka_4_0(value)
+            lambda group, _, value: group.replay_partition_metadata(value)
         ),
         ConsumerGroupMemberMetadataKey: (
             lambda group, key, value: group.replay_member(key.member_id, value)
@@ -53,7 +53,7 @@ APPLY_OF: Mapping[type[Message], Apply] = MappingProxyType(
 
 
 def replay(groups: dict[str, ConsumerGroup], key: Any, value: Message | None) -> None:
-    """Apply one record, of the types in APPLY_OF, to the groups by name."""
+    """Apply one record of a type in APPLY_OF to `groups`, which are keyed by group id."""
     group = groups.get(key.group_id)
     if group is None:
         if value is None:

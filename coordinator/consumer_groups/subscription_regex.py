@@ -1,24 +1,25 @@
-"""Subscriptions by regular expression: checked, and resolved to topic names by the broker.
+"""Subscriptions by regular expression: validates patterns, and resolves them to topic names.
 
-A member sends a pattern in RE2's syntax; a topic is meant when the pattern matches its whole name.
-All topics count, internal ones too. What a pattern
-stood for is written down with the version of the metadata that was looked at.
+A member sends a pattern in RE2's syntax. The pattern must match the whole name of a topic. All
+topics are considered, including internal ones. The result carries the version of the metadata that
+was searched.
 
-Patterns are strangers' texts, so all costs are bounded. RE2 matches in time linear to the name. The
-program and the automaton behind a pattern stay below MAX_MEMORY_BYTES, and nothing of it is kept
-after use: compiling again costs a tenth of a millisecond. A text that RE2 would chew on for long
-is refused by what it holds. To go through 10,000 names takes 10 to 20 ms for a pattern, less where
-it begins with a fixed text, as most do: only names that begin with it are looked at. That is long
-for an event loop, so `resolution` goes on in steps of about a millisecond.
+Patterns come from untrusted clients, so all costs are bounded. RE2 matches in time linear in the
+name's length. The compiled program and automaton of a pattern stay below MAX_MEMORY_BYTES and are
+dropped after use, because compiling again costs only a tenth of a millisecond. Patterns that RE2
+would take long to compile are refused by counting their repetitions and Unicode classes. Matching
+10,000 names takes 10 to 20 ms for a pattern. Most patterns begin with fixed text; then only names
+with that prefix are matched. 20 ms is too long for an event loop, so `resolve_patterns` is a
+generator with steps of about a millisecond.
 
-Kafka compiles with RE2/J, which differs from RE2 in what follows:
+Kafka compiles with RE2/J, which differs from RE2 as follows:
 
-    \\C                  refused by RE2/J, and so here
-    ((a{99}){99}){99}   RE2/J builds it, whatever it takes; RE2 refuses more than 1,000 repetitions
-                        in all, and what needs more than its memory
-    (?P<n>a)(?P<n>b)    refused by RE2/J: the same name twice
-    \\p{Kawi}            refused by RE2/J: scripts that came to Unicode after it
-    \\é                  refused by RE2: a backslash before a character beyond ASCII
+    \\C                  refused by RE2/J, and here
+    ((a{99}){99}){99}   RE2/J accepts it at any cost; RE2 refuses more than 1,000 repetitions in
+                        total, and patterns that exceed its memory
+    (?P<n>a)(?P<n>b)    refused by RE2/J: duplicate group name
+    \\p{Kawi}            refused by RE2/J: scripts added to Unicode after its release
+    \\é                  refused by RE2: a backslash before a non-ASCII character
 
 Kafka: TopicRegexResolver, ResolvedRegularExpression, Utils.throwIfRegularExpressionIsInvalid.
 """
@@ -35,17 +36,17 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from .subscriptions import ResolvedRegex
 
 MAX_MEMORY_BYTES = 2 << 20
-MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey: a length of 16 bits
-# RE2 takes time in the square of optional parts; for a class of Unicode, 0.1 ms.
+MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey has a 16-bit length
+# RE2 takes time quadratic in the number of optional parts, and 0.1 ms for a Unicode class.
 MAX_REPETITIONS = 1_000
 MAX_UNICODE_CLASSES = 100
 
 MAX_PREFIX_BYTES = 64
 NAMES_PER_STEP = 500
-# A larger program takes longer for each name, at worst in proportion to its size.
+# A larger program takes longer for each name, at worst proportionally to its size.
 SMALL_PROGRAM = 200
 
-# RE2's words to RE2/J's, where these say as much.
+# RE2's error messages to RE2/J's, where both exist.
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -56,27 +57,27 @@ _DESCRIPTIONS = {
     "invalid named capture group": "invalid named capture",
     "invalid perl operator": "invalid or unsupported Perl syntax",
 }
-# Quoted text, or a backslash with what it is before.
+# Quoted text, or a backslash and the character after it.
 _ESCAPE = re.compile(r"\\(?:Q.*?(?:\\E|\Z)|.)", re.DOTALL)
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises INVALID_REGULAR_EXPRESSION unless topics may be subscribed to by this pattern."""
+    """Raise ApiError INVALID_REGULAR_EXPRESSION unless the pattern is valid."""
     _compile(pattern)
 
 
-def resolution(
+def resolve_patterns(
     patterns: Iterable[str],
     names: Sequence[str],
     *,
     version: int,
     now_ms: int,
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
-    """Resolve patterns against `names`, which are sorted: a generator that yields now and then.
+    """Resolve patterns against the sorted `names`; a generator that yields after each step.
 
-    `names` and `version` are those of one moment; whoever waits between the steps must compare the
-    version afterwards. A pattern that cannot be compiled (another broker let it in) matches
-    nothing.
+    `names` and `version` belong to the same state of the metadata. A caller that does other work
+    between steps must compare the version afterwards. A pattern that cannot be compiled (another
+    broker has accepted it) matches nothing.
     """
     resolved = {}
     for pattern in patterns:
@@ -87,7 +88,7 @@ def resolution(
     return resolved
 
 
-# Whether a pattern matches a whole name.
+# Returns a true value if the pattern matches the whole name.
 Matcher = Callable[[bytes], object]
 
 
@@ -108,12 +109,12 @@ def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[s
 
 
 def _range_of(compiled: Any, names: Sequence[str]) -> tuple[int, int]:
-    """From where to where names may match, by what each match begins with."""
+    """The index range [first, last) of names that may match, by RE2's prefix bounds."""
     try:
         least, most = compiled.possiblematchrange(MAX_PREFIX_BYTES)
     except re2.error:
         return 0, len(names)
-    # UTF-8 sorts as code points do.
+    # UTF-8 sorts in the order of code points.
     return (
         bisect_left(names, least, key=str.encode),
         bisect_right(names, most, key=str.encode),
@@ -121,10 +122,10 @@ def _range_of(compiled: Any, names: Sequence[str]) -> tuple[int, int]:
 
 
 def _matcher(compiled: Any) -> Matcher:
-    """A Set of one is three times as quick, for it tells no positions.
+    """Return a match function. For a small program that is an RE2 Set with one pattern.
 
-    But it has only its automaton to match by, and says no where that outgrows its memory, which
-    that of a small program cannot.
+    A Set is three times as fast, because it reports no positions. But it matches by its automaton
+    only, and reports no match when that exceeds its memory. A small program's automaton cannot.
     """
     matches: Matcher = compiled.fullmatch
     if compiled.programsize <= SMALL_PROGRAM:
@@ -141,7 +142,7 @@ def _names_per_step(compiled: Any) -> int:
 
 
 def _compile(pattern: str) -> Any:
-    """A pattern of RE2. Raises INVALID_REGULAR_EXPRESSION."""
+    """Compile a pattern with RE2. Raises ApiError INVALID_REGULAR_EXPRESSION."""
     if len(pattern.encode()) > MAX_PATTERN_BYTES:
         text = f"SubscribedTopicRegex is longer than {MAX_PATTERN_BYTES} bytes."
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
@@ -155,7 +156,7 @@ def _compile(pattern: str) -> Any:
         compiled = re2.compile(pattern, _options())
     except re2.error as error:
         raise _invalid(pattern, _description(error)) from None
-    re2.purge()  # it would keep the last 128
+    re2.purge()  # otherwise the library caches the last 128
     return compiled
 
 
@@ -168,7 +169,7 @@ def _options() -> Any:
 
 
 def _description(error: Exception) -> str:
-    """`missing ): (abc` -> `missing closing )`, as RE2/J says."""
+    """Translate RE2's error to RE2/J's: `missing ): (abc` -> `missing closing )`."""
     text: str = error.args[0].decode(errors="replace")
     code = text.partition(": ")[0]
     return _DESCRIPTIONS.get(code, code)

@@ -1,11 +1,11 @@
-"""What the members of a group are subscribed to, counted: by name, and by regular expression.
+"""Subscriber counts of a group: members per topic and members per regular expression.
 
-Counts make it cheap to say to what a group of a thousand members is subscribed, and whether all
-are subscribed to the same, without walking over them. A topic that a regular expression stands for
-counts once per expression, not once per member; so an expression's topics go with its last
-subscriber, when its resolution is forgotten.
+With counts, the topics that a group of a thousand members is subscribed to, and whether all members
+have the same subscription, are known without a walk over the members. A topic that a regular
+expression matches counts once per expression, not once per member. It is removed when the
+expression's resolution is removed, after its last subscriber has left.
 
-A decision asks "what if this member became that one" and gets a copy. Kafka: the fields of
+The `..._if` methods return the counts after a change that is not applied yet. Kafka: the fields of
 ModernGroup and ConsumerGroup with these names, SubscriptionCount.
 """
 
@@ -22,9 +22,9 @@ from .member import ConsumerMember
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedRegex:
-    """The topics that a regular expression stood for when it was last looked at.
+    """The topics that a regular expression matched when it was last resolved.
 
-    `version` is the offset of the metadata that was looked at, `timestamp_ms` when that was.
+    `version` is the metadata offset of that resolution, `timestamp_ms` its wall time.
     """
 
     topics: frozenset[str]
@@ -33,14 +33,14 @@ class ResolvedRegex:
 
 
 class Subscribers(Struct, frozen=True, gc=False):
-    """How many subscribe to a topic: members that name it, expressions that stand for it."""
+    """Subscribers of one topic: members that name it, and expressions that match it."""
 
     by_name: int = 0
     by_regex: int = 0
 
 
 TopicSubscribers = Mapping[str, Subscribers]
-NOBODY = Subscribers()
+NO_SUBSCRIBERS = Subscribers()
 ONE_REGEX = Subscribers(by_regex=1)
 
 
@@ -50,21 +50,21 @@ class Subscriptions:
     def __init__(self) -> None:
         self.topics: dict[str, Subscribers] = {}
         self.regex_subscribers: Counter[str] = Counter()
-        """Members per regular expression; no expression stands there with none."""
+        """Number of members by regular expression; never zero."""
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def member_became(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """A member came (`old` is None), changed, or went (`new` is None)."""
+    def replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        """Add (`old` is None), change, or remove (`new` is None) a member."""
         if _same_subscription(old, new):
             return
         _count_members(self.topics, [old], -1)
         _count_members(self.topics, [new], +1)
         _count_regex(self.regex_subscribers, old, new)
 
-    def regex_became(self, regex: str, resolved: ResolvedRegex | None) -> None:
-        """An expression was resolved, or (None) its resolution is forgotten."""
+    def replace_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        """Set the resolution of an expression; None removes it."""
         old = self.resolved_regexes.pop(regex, None)
         if old is not None:
             _count_topics(self.topics, old.topics, Subscribers(by_regex=-1))
@@ -72,62 +72,62 @@ class Subscriptions:
             self.resolved_regexes[regex] = resolved
             _count_topics(self.topics, resolved.topics, Subscribers(by_regex=+1))
 
-    # -- what is -----------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     @property
     def regexes_refreshed_ms(self) -> int:
-        """When the expressions were last resolved (always together); NEVER_MS: there are none."""
+        """When the expressions were last resolved (always together); NEVER_MS if none is."""
         return next((r.timestamp_ms for r in self.resolved_regexes.values()), NEVER_MS)
 
     @property
     def regexes_version(self) -> int:
-        """The metadata offset at which they were resolved; 0 where there are none."""
+        """The metadata offset at which the expressions were resolved; 0 if none is."""
         return next((r.version for r in self.resolved_regexes.values()), 0)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """All topic names that a member is subscribed to; an unresolved expression matches none."""
+        """All topic names that a member subscribes to; an unresolved expression matches none."""
         resolved = self.resolved_regexes.get(member.subscribed_regex)
         return member.subscribed_topics | resolved.topics if resolved else member.subscribed_topics
 
-    # -- what if -----------------------------------------------------------------------------------
+    # -- counts after a change ---------------------------------------------------------------------
 
     def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> TopicSubscribers:
-        """The topics' subscribers if `old` became `new`.
+        """Subscribers by topic if `old` became `new`.
 
-        The topics of an expression that loses its last subscriber by it are no more.
+        If an expression thereby loses its last subscriber, its topics are removed.
         """
         topics = dict(self.topics)
         _count_members(topics, [old], -1)
         _count_members(topics, [new], +1)
         regex = old.subscribed_regex
         if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
-            self._leave_out(topics, [regex])
+            self._remove_regexes(topics, [regex])
         return topics
 
     def topics_without(
         self, members: Iterable[ConsumerMember], regexes: Iterable[str] = ()
     ) -> TopicSubscribers:
-        """The topics' subscribers if these members, and these resolutions, were gone."""
+        """Subscribers by topic without these members and these expressions."""
         topics = dict(self.topics)
         _count_members(topics, members, -1)
-        self._leave_out(topics, regexes)
+        self._remove_regexes(topics, regexes)
         return topics
 
     def topics_if_resolved(self, resolved: Mapping[str, ResolvedRegex]) -> TopicSubscribers:
-        """The topics' subscribers if these expressions stood for these topics."""
+        """Subscribers by topic if these expressions were resolved to these topics."""
         topics = dict(self.topics)
-        self._leave_out(topics, resolved)
+        self._remove_regexes(topics, resolved)
         for one in resolved.values():
             _count_topics(topics, one.topics, Subscribers(by_regex=+1))
         return topics
 
     def regexes_if(self, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, int]:
-        """Members per expression if `old` became `new`."""
+        """Number of members by expression if `old` became `new`."""
         regexes = self.regex_subscribers.copy()
         _count_regex(regexes, old, new)
         return regexes
 
-    def _leave_out(self, topics: dict[str, Subscribers], regexes: Iterable[str]) -> None:
+    def _remove_regexes(self, topics: dict[str, Subscribers], regexes: Iterable[str]) -> None:
         for regex in regexes:
             resolved = self.resolved_regexes.get(regex)
             if resolved is not None:
@@ -135,13 +135,13 @@ class Subscriptions:
 
 
 def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_count: int) -> bool:
-    """Whether all members subscribe to the same: the same names, or one expression and no names.
+    """Whether all members have the same subscription: equal names, or one expression and no names.
 
     Kafka: ConsumerGroup.subscriptionType.
     """
     if not regexes:
         return all(subscribers.by_name == member_count for subscribers in topics.values())
-    # A member has one expression at most: where one has them all, it is the only one.
+    # A member has one expression at most. If all members have this one, there is no other.
     if next(iter(regexes.values())) != member_count:
         return False
     return all(subscribers == ONE_REGEX for subscribers in topics.values())
@@ -166,9 +166,9 @@ def _count_members(
 
 def _count_topics(topics: dict[str, Subscribers], names: Iterable[str], step: Subscribers) -> None:
     for name in names:
-        before = topics.get(name, NOBODY)
+        before = topics.get(name, NO_SUBSCRIBERS)
         subscribers = Subscribers(before.by_name + step.by_name, before.by_regex + step.by_regex)
-        if subscribers == NOBODY:
+        if subscribers == NO_SUBSCRIBERS:
             topics.pop(name, None)
         else:
             topics[name] = subscribers

@@ -1,9 +1,9 @@
-"""The targets of all members: who is to read which partitions, made by an assignor.
+"""Computes the target assignments of all members with an assignor.
 
-The assignor sees the group as it will be after the heartbeat that is being decided: with the member
-as it becomes, and without the one whose place it takes. Only what differs is written. Expressions
-count as they were last resolved: when that changes, the group's epoch rises, and there is a next
-time.
+The assignor sees the group as it will be after the current heartbeat: with the updated member, and
+without the static member that it replaces. Only targets that differ are written. Regular
+expressions count with the topics of their last resolution. When a later resolution changes these,
+the group epoch rises and the targets are computed again.
 
 Kafka: TargetAssignmentBuilder.
 """
@@ -27,20 +27,20 @@ from .records import target_epoch_record, target_record
 
 
 class SubscribedTopics(TopicsView, Protocol):
-    """What is asked about topics: ClusterTopics, or a part of it."""
+    """The topic queries needed here; ClusterTopics implements them."""
 
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
-        """The ids of those topics that exist."""
+        """Return the ids of the named topics, without those that do not exist."""
 
 
 class NewTargets(NamedTuple):
-    """The records of what has changed, the new epoch's last; and everybody's target."""
+    """The records of changed targets, then of the new epoch; and the target of every member."""
 
     records: list[JournalRecord]
     targets: Mapping[str, Assignment]
 
 
-def assign(
+def compute_targets(
     group: ConsumerGroup,
     updated: ConsumerMember,
     assignor: Assignor,
@@ -50,11 +50,11 @@ def assign(
     is_homogeneous: bool,
     now_ms: int,
 ) -> NewTargets:
-    """Make the targets for the group's epoch `epoch`.
+    """Compute the targets for the group epoch `epoch`.
 
-    `updated` is a member as it becomes: new, changed, or in the place of the one that had its
-    instance id. `is_homogeneous` says whether all subscribe to the same, with it. `now_ms` is wall
-    clock. Raises AssignorError.
+    `updated` is a member after its change: new, changed, or replacing the holder of its instance
+    id. `is_homogeneous`: whether all members including it have the same subscription. `now_ms` is
+    wall time. Raises AssignorError.
     """
     spec = GroupSpec(members=_specs(group, updated, topics), is_homogeneous=is_homogeneous)
     made = assignor.assign(spec, topics)
@@ -72,7 +72,7 @@ def _specs(
     group: ConsumerGroup, updated: ConsumerMember, topics: SubscribedTopics
 ) -> dict[str, MemberSpec]:
     members = _members_with(group, updated)
-    ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most subscribe to the same
+    ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most members have the same subscription
     specs = {}
     for member in members:
         names = group.subscriptions.topics_of(member)
@@ -82,7 +82,7 @@ def _specs(
             member_id=member.member_id,
             instance_id=member.instance_id,
             subscribed_topic_ids=ids_of[names],
-            assignment=_target_until_now(group, member),
+            assignment=_current_target(group, member),
         )
     return specs
 
@@ -94,13 +94,13 @@ def _members_with(group: ConsumerGroup, updated: ConsumerMember) -> list[Consume
     return [*rest, updated]
 
 
-def _target_until_now(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
-    """Its own, or that of the static member whose place it takes."""
+def _current_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
+    """The member's target, or that of the static member that it replaces."""
     holder = group.static_member(member.instance_id)
     known = member.member_id if holder is None else holder.member_id
     return group.targets.get(known, NOTHING)
 
 
 def _differs(old: Assignment | None, new: Assignment) -> bool:
-    """Even a target of nothing is written, where there was none."""
+    """Whether to write the target. An empty one is written if there was none before."""
     return old is not new and (old is None or old != new)

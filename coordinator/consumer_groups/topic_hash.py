@@ -1,18 +1,18 @@
-"""By what number a group sees that its topics are no longer what they were.
+"""Hashes of topics, by which a group detects that its subscribed topics have changed.
 
-A topic's hash is made of its id, its name, its partitions and the racks of their replicas; a
-group's, of the hashes of the topics that it subscribes to. The group writes its hash down with its
-epoch (ConsumerGroupMetadataValue.metadata_hash), and Apache Kafka compares it after a restart, so
-it must be the same number to the bit, or every group would be assigned anew.
+The hash of a topic covers its id, its name, its partitions and the racks of their replicas. The
+hash of a group covers the hashes of its subscribed topics. The group writes its hash with its epoch
+(ConsumerGroupMetadataValue.metadata_hash), and Apache Kafka compares it after a restart. Both must
+compute equal hashes; otherwise Kafka would rebalance every group.
 
-Kafka feeds hash4j's XXH3 (64 bits, seed 0) value by value. That amounts to these bytes, numbers
-little-endian, text in UTF-16 units followed by their number:
+Kafka passes the values one by one to hash4j's XXH3 (64 bits, seed 0). That equals the hash of the
+following bytes. Numbers are little-endian. Text is UTF-16, followed by its length in code units:
 
     topic   00 · id (8 high, 8 low) · name · partition count (4) · each partition
             partition: index (4) · each rack, sorted: its length in units (4) · rack
     group   each topic's hash (8), in the order of the names
 
-Hashes are signed, as Java has them. Kafka: Utils.computeTopicHash, Utils.computeGroupHash.
+Hashes are signed 64-bit integers, as in Java. Kafka: Utils.computeTopicHash, Utils.computeGroupHash.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from xxhash import xxh3_64_intdigest
 
 from odradek.coordinator.java_hash import java_order, utf16_units
 
-# Of a topic that is not there, and of a group that subscribes to none that is.
+# The hash of a topic that does not exist, and of a group without an existing topic.
 NO_HASH = 0
 
 _MAGIC = b"\x00"
@@ -31,9 +31,9 @@ _LONG = Struct("<q")
 
 
 def topic_hash(topic_id: bytes, name: str, racks: Sequence[Iterable[str]]) -> int:
-    """The hash of a topic; `racks` has, for each partition, those where a replica lies.
+    """Return the hash of a topic; `racks` gives the racks of the replicas of each partition.
 
-    A rack counts as often as it is named there: Kafka names it once for each replica.
+    A rack that repeats is hashed as often: Kafka names it once for each replica.
     """
     pieces = [_MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), _INT.pack(len(racks))]
     known: dict[tuple[str, ...], bytes] = {}  # most partitions of a topic are in the same racks
@@ -45,10 +45,10 @@ def topic_hash(topic_id: bytes, name: str, racks: Sequence[Iterable[str]]) -> in
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:
-    """The hash of topics together, by name."""
+    """Return the hash of a group from the topic hashes by topic name."""
     if not topic_hashes:
         return NO_HASH
-    # Names of topics are ASCII, which Java and Python sort alike.
+    # Topic names are ASCII, which Java and Python sort in the same order.
     in_order = (topic_hashes[name] for name in sorted(topic_hashes))
     return _signed(xxh3_64_intdigest(b"".join(map(_LONG.pack, in_order))))
 

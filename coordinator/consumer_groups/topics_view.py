@@ -1,15 +1,16 @@
-"""What groups see of the cluster's topics: names, ids, partitions, and what has changed.
+"""The cluster's topics as groups see them: names, ids, partitions, hashes, and changes.
 
-It is a view, not a copy: it answers from the metadata as it is at the moment. What it keeps is made
-when it is asked for and dropped when a topic changes: the topics' hashes, the names in order.
+This is a view of the current metadata, not a copy. It caches the topics' hashes and the sorted
+names, and drops them when a topic changes.
 
-A group learns of a change by comparing `changed_at` with the value it saw last (an int; cheap
-enough for every heartbeat), and then asks whether it was one of its topics. Topics come, go, or get
-partitions or replicas; who leads, and where logs lie, is nothing to groups. Subscriptions by
-pattern need another look when `created_at` is beyond the version at which they were resolved.
+A group detects a change by comparing `last_change_offset` with the value that it saw last. That
+compares two ints, so every heartbeat can do it. Only then the group asks whether one of its own
+topics has changed. A change is a topic that is created or deleted, or that gets partitions or other
+replicas. Leaders and log directories do not matter to groups. Regular expressions must be resolved
+again when `last_creation_offset` is greater than the version at which they were resolved.
 
-Versions are offsets of the metadata log, as in Kafka, for a resolved pattern is written to
-`__consumer_offsets` with its version and outlives the process.
+Versions are offsets of the metadata log, as in Kafka. A resolved regular expression is written to
+`__consumer_offsets` with its version, so versions must keep their meaning across restarts.
 
 Kafka: CoordinatorMetadataImage, GroupMetadataManager.onMetadataUpdate and its topicHashCache.
 """
@@ -23,23 +24,24 @@ from .topic_hash import group_hash, topic_hash
 
 UNKNOWN = -1
 NEVER = -1
-# So many names are remembered with their last change; who has not looked since must look.
-REMEMBERED_CHANGES = 1_000
+# How many topic names are kept with the offset of their last change. A group that last looked
+# before the oldest of these must check its topics.
+MAX_REMEMBERED_CHANGES = 1_000
 
 
 class ClusterTopics:
-    """The topics of a cluster, as its groups see them. It is an assignor's TopicsView too."""
+    """The topics of a cluster, as its groups see them. Implements the assignors' TopicsView."""
 
     def __init__(self, metadata: ClusterMetadata) -> None:
-        # What is there at the start is new to whatever was resolved before.
-        self.created_at = self.changed_at = metadata.last_offset
+        # Topics that exist at the start count as new: earlier resolutions may have missed them.
+        self.last_creation_offset = self.last_change_offset = metadata.last_offset
         self._metadata = metadata
         self._topics = metadata.topics
         self._hashes: dict[str, int] = {}
         self._racks: tuple[tuple[int, str | None], ...] = ()
         self._names: tuple[str, ...] | None = None
         self._changes: dict[str, int] = {}
-        self._changes_forgotten_at = NEVER
+        self._changes_forgotten_until = NEVER
         metadata.topics.on_change.append(self._topic_changed)
 
     @property
@@ -50,22 +52,22 @@ class ClusterTopics:
     # -- names and ids --------------------------------------------------------------------------
 
     def id_of(self, name: str) -> bytes | None:
-        """The id of a topic; None where there is none of that name."""
+        """Return the id of a topic; None if no topic has that name."""
         topic = self._topics.get(name)
         return None if topic is None else topic.id
 
     def name_of(self, topic_id: bytes) -> str | None:
-        """The name of a topic; None where there is none of that id."""
+        """Return the name of a topic; None if no topic has that id."""
         topic = self._topics.by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
-        """The ids of those topics that exist."""
+        """Return the ids of the named topics, without those that do not exist."""
         found = map(self._topics.get, names)
         return frozenset(topic.id for topic in found if topic is not None)
 
     def sorted_names(self) -> tuple[str, ...]:
-        """The names of all topics, internal ones too."""
+        """Return the names of all topics, including internal ones."""
         if self._names is None:
             self._names = tuple(sorted(self._topics))
         return self._names
@@ -73,15 +75,15 @@ class ClusterTopics:
     # -- partitions -----------------------------------------------------------------------------
 
     def partition_count(self, topic_id: bytes) -> int:
-        """How many partitions a topic has; -1 where it is unknown."""
+        """Return the number of partitions of a topic; -1 if the topic is unknown."""
         topic = self._topics.by_id.get(topic_id)
         return UNKNOWN if topic is None else len(topic.partitions)
 
     # -- hashes ---------------------------------------------------------------------------------
 
     def group_hash(self, names: Iterable[str]) -> int:
-        """The hash of a subscription: of those of its topics that exist (0: of none)."""
-        self._look_at_brokers()
+        """Return the hash of the named topics that exist (0 if none does)."""
+        self._refresh_racks()
         return group_hash({name: self._hash_of(name) for name in names if name in self._topics})
 
     def _hash_of(self, name: str) -> int:
@@ -94,14 +96,14 @@ class ClusterTopics:
         return value
 
     def _racks_of(self, topic: Topic, partition: int) -> Iterator[str]:
-        """The rack of each replica, if its broker is in one; two replicas may share it."""
+        """Yield the rack of each replica whose broker has one; racks may repeat."""
         for node_id in topic.partitions[partition].replicas:
             broker = self._metadata.brokers.get(node_id)
             if broker is not None and broker.rack is not None:
                 yield broker.rack
 
-    def _look_at_brokers(self) -> None:
-        """A broker that moves to another rack changes every topic."""
+    def _refresh_racks(self) -> None:
+        """Drop all cached hashes if a broker's rack has changed."""
         racks = tuple((node, broker.rack) for node, broker in self._metadata.brokers.items())
         if racks != self._racks:
             self._racks = racks
@@ -109,25 +111,28 @@ class ClusterTopics:
 
     # -- changes --------------------------------------------------------------------------------
 
-    def have_changed(self, names: Iterable[str], since: int | None) -> bool:
-        """Whether one of these topics may have changed since `changed_at` was that (None: ever)."""
-        if since is None or since < self._changes_forgotten_at:
+    def may_have_changed(self, names: Iterable[str], since: int | None) -> bool:
+        """Whether one of these topics may have changed after the metadata offset `since`.
+
+        None means that the topics were never checked.
+        """
+        if since is None or since < self._changes_forgotten_until:
             return True
         return any(self._changes.get(name, NEVER) > since for name in names)
 
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
-        self.changed_at = self._metadata.last_offset
+        self.last_change_offset = self._metadata.last_offset
         self._note_change(topic.name)
         self._hashes.pop(topic.name, None)
         if event is TopicEvent.CREATED:
-            self.created_at = self.changed_at
+            self.last_creation_offset = self.last_change_offset
         if event is not TopicEvent.REPLICAS_CHANGED:
             self._names = None
 
     def _note_change(self, name: str) -> None:
-        """In the order of the last change, so that the oldest is forgotten first."""
+        """Note the change; the names are kept in the order of their last change."""
         self._changes.pop(name, None)
-        self._changes[name] = self.changed_at
-        if len(self._changes) > REMEMBERED_CHANGES:
+        self._changes[name] = self.last_change_offset
+        if len(self._changes) > MAX_REMEMBERED_CHANGES:
             oldest = next(iter(self._changes))
-            self._changes_forgotten_at = self._changes.pop(oldest)
+            self._changes_forgotten_until = self._changes.pop(oldest)

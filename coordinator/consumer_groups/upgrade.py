@@ -79,7 +79,7 @@ class Upgrades:
         _check_owners(group, members)
         records = list(self._records(group, members))
         draft = Draft(_replayed(group.group_id, records), now)
-        draft.is_stale = group.state is not ClassicState.STABLE
+        draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._converted, group, now))
         return draft

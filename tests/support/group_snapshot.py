@@ -87,7 +87,7 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
         "static": dict(group.static_member_ids),
         "targets": dict(group.targets),
         "regexes": dict(group.subscriptions.resolved_regexes),
-        "of kafka 4.0": group.has_topics_of_kafka_4_0,
+        "of kafka 4.0": group.has_partition_metadata,
         "state": group.state_name,
         "assignor": group.preferred_assignor,
     }

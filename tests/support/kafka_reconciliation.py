@@ -7,7 +7,7 @@ from typing import Any
 from odradek.coordinator.assignors import Assignment
 from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState, OwnedPartitions
 from odradek.coordinator.consumer_groups.ownership import FREE
-from odradek.coordinator.consumer_groups.reconciliation import Towards
+from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_from_text, uuid_text
 from tests.support.java_program import JavaProgram
@@ -28,9 +28,9 @@ class Step:
     """The topics that there are."""
     regexes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def towards(self) -> Towards:
+    def inputs(self) -> ReconcileInputs:
         """The same for our own reconciliation."""
-        return Towards(
+        return ReconcileInputs(
             target=self.target,
             epoch=self.target_epoch,
             owner_epoch=lambda topic_id, partition: self.owners.get(topic_id, {}).get(

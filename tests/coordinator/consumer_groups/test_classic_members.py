@@ -287,7 +287,7 @@ def test_topics_of_others_are_nothing_to_classic_members() -> None:
     for guest in guests:
         guest.poll()
         assert guest.last_error is ErrorCode.NONE
-    assert beats.group().topics_seen_at == beats.groups.topics.changed_at
+    assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
 
 
 def test_where_a_consumer_is_left_it_is_the_one_to_notice() -> None:

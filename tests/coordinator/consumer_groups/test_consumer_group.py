@@ -149,8 +149,8 @@ def test_a_member_waits_for_others_only_while_they_own_what_it_shall_have() -> N
     for holder, waits in (({A: {0: 5}}, True), ({A: {1: 5}}, False)):
         group = group_of(waiting, member("n", pending_revocation=holder, state=UNREVOKED))
         replay({"g": group}, shall.key, shall.value)
-        assert group.waits_for_others(waiting) is waits
-    assert not group.waits_for_others(member("n"))
+        assert group.waits_for_release(waiting) is waits
+    assert not group.waits_for_release(member("n"))
 
 
 def test_classic_members_go_on_with_a_protocol_that_all_of_them_have() -> None:
@@ -160,9 +160,9 @@ def test_classic_members_go_on_with_a_protocol_that_all_of_them_have() -> None:
     assert not group.supports_classic_protocols("connect", ["sticky"])
     assert ConsumerGroup("g").supports_classic_protocols("consumer", ["any"])
     assert not ConsumerGroup("g").supports_classic_protocols("consumer", [])
-    assert group.all_are_classic_without([group.member("new")])
-    assert not group.all_are_classic_without([group.member("m")])
-    assert group.all_are_classic_without([group.member("m"), group.member("new")])
+    assert group.only_classic_without([group.member("new")])
+    assert not group.only_classic_without([group.member("m")])
+    assert group.only_classic_without([group.member("m"), group.member("new")])
 
 
 def test_who_is_not_a_member_is_unknown() -> None:

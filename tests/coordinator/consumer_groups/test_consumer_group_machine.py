@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors import ASSIGNORS, Assignment
 from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
 from odradek.coordinator.consumer_groups.member import ConsumerMember
-from odradek.coordinator.consumer_groups.reconciliation import Towards, reconcile
+from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs, reconcile
 from odradek.coordinator.consumer_groups.records import (
     current_assignment_record,
     epoch_record,
@@ -26,7 +26,7 @@ from odradek.coordinator.consumer_groups.records import (
     subscription_record,
 )
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.consumer_groups.target_assignment import assign
+from odradek.coordinator.consumer_groups.target_assignment import compute_targets
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
@@ -103,7 +103,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def step(self, member: ConsumerMember, owned: Assignment | None, *, changed: bool) -> None:
         """The end of a heartbeat: the member goes on towards its target."""
         group = self.group
-        towards = Towards(
+        inputs = ReconcileInputs(
             target=group.target(member.member_id),
             epoch=group.assignment_epoch,
             owner_epoch=group.ownership.epoch,
@@ -111,7 +111,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             subscription_changed=changed,
             owned=owned,
         )
-        after = reconcile(member, towards)
+        after = reconcile(member, inputs)
         if after != member:
             self.write(current_assignment_record(GROUP, after))
         told = {topic_id: frozenset(ones) for topic_id, ones in after.assigned.items()}
@@ -195,7 +195,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         if group.assignment_epoch >= group.epoch or not group.members:
             return
         anybody = next(iter(group.members.values()))
-        made = assign(
+        made = compute_targets(
             group,
             anybody,
             ASSIGNORS[group.preferred_assignor or "uniform"],
@@ -220,7 +220,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         for member in group.members.values():
             has = {topic_id: frozenset(ones) for topic_id, ones in member.assigned.items()}
             assert has == group.target(member.member_id)
-            assert not group.waits_for_others(member)
+            assert not group.waits_for_release(member)
 
     def anybody(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from([*self.clients]))

@@ -91,7 +91,7 @@ def test_a_groups_own_values_come_before_the_brokers() -> None:
     assert values(found) == (50_000, 5_000, 0)
     assert values(found, "other") == (45_000, 6_000, 1_000)
     assert values(found, "nobody") == (45_000, 5_000, 1_000)
-    assert list(found.complaints(["g", "other", "nobody"])) == []
+    assert list(found.warnings(["g", "other", "nobody"])) == []
 
 
 def test_a_change_counts_from_the_next_question_on() -> None:
@@ -111,7 +111,7 @@ def test_a_change_counts_from_the_next_question_on() -> None:
 def test_the_nearest_bound_counts_where_the_bounds_have_moved(text: str, counts: int) -> None:
     found = configs(g={"session_timeout_ms": text})
     assert values(found) == (counts, 5_000, 1_000)
-    assert list(found.complaints(["g"])) == [
+    assert list(found.warnings(["g"])) == [
         f"group g: consumer.session.timeout.ms={text} is not within the broker's bounds "
         f"45000 to 60000; {counts} counts"
     ]
@@ -120,7 +120,7 @@ def test_the_nearest_bound_counts_where_the_bounds_have_moved(text: str, counts:
 def test_what_is_no_number_does_not_count() -> None:
     found = configs(g={"heartbeat_interval_ms": "often", "session_timeout_ms": "9" * 30})
     assert values(found) == (45_000, 5_000, 1_000)
-    assert [line.split(" is ")[0] for line in found.complaints(["g"])] == [
+    assert [line.split(" is ")[0] for line in found.warnings(["g"])] == [
         f"group g: consumer.session.timeout.ms={'9' * 30}",
         "group g: consumer.heartbeat.interval.ms=often",
     ]
@@ -133,7 +133,7 @@ def test_bounds_that_let_a_session_end_before_a_heartbeat_are_complained_of() ->
     }
     found = configs(bounds, g={"session_timeout_ms": "5000"})
     assert values(found) == (5_000, 5_000, 1_000)
-    (line,) = found.complaints(["g"])
+    (line,) = found.warnings(["g"])
     assert "(5000) is not greater than its consumer.heartbeat.interval.ms (5000)" in line
 
 
@@ -144,6 +144,6 @@ def test_what_a_group_may_be_given_is_what_counts() -> None:
         try:
             check_group(BrokerConfig(), {"consumer.session.timeout.ms": text})
         except ConfigError:
-            assert list(found.complaints(["g"])) != []
+            assert list(found.warnings(["g"])) != []
         else:
             assert found.session_timeout_ms("g") == int(text)

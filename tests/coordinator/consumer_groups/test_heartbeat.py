@@ -76,7 +76,7 @@ def test_a_heartbeat_that_says_nothing_new_writes_nothing_and_is_told_nothing(
     assert (answer.member_epoch, answer.assignment) == (2, None)
     assert beats.assigned(beats.beat("a", 2, owned={"t": [0, 1, 2, 3]})) is None
     assert beats.batches == 1
-    assert beats.group().topics_seen_at == beats.groups.topics.changed_at
+    assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
 
 
 def test_who_says_it_all_is_told_it_all_again(beats: Heartbeats) -> None:
@@ -376,8 +376,8 @@ def test_what_kafka_4_0_wrote_of_topics_is_taken_back(beats: Heartbeats) -> None
         ConsumerGroupPartitionMetadataValue(topics=[topic]),
     )
     after = beats.restarted()
-    assert after.group().has_topics_of_kafka_4_0
+    assert after.group().has_partition_metadata
     written = log.log_end_offset
     after.beat("a", 2)
     assert keys_since(log, written) == [ConsumerGroupPartitionMetadataKey]
-    assert not after.group().has_topics_of_kafka_4_0
+    assert not after.group().has_partition_metadata

@@ -74,7 +74,7 @@ def test_every_step_ends_where_kafkas_does(kafka: KafkaReconciliation, step: Ste
     except ApiError as error:
         expected = error.code.name
     try:
-        found: ConsumerMember | str = reconcile(step.member, step.towards())
+        found: ConsumerMember | str = reconcile(step.member, step.inputs())
     except ApiError as error:
         found = error.code.name
     assert found == expected

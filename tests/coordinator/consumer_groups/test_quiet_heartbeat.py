@@ -27,7 +27,7 @@ class Quiet:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        short = ConsumerGroupService._lives_on
+        short = ConsumerGroupService._renew_session
         quiet = self
 
         def both(
@@ -37,13 +37,13 @@ class Quiet:
             group = service._shards.of(request.group_id).state.find(request.group_id)
             long = service._heartbeats.serve(group, request, quiet.caller_of(group, request), now)
             answer = short(service, request, now)
-            assert long.reply.answer == answer
+            assert long.reply.reply == answer
             assert not long.records
-            assert long.reply.topics_seen_at is None
+            assert long.reply.topics_seen_offset is None
             assert len(long.then) == 1, "more than a longer session"
             return answer
 
-        monkeypatch.setattr(ConsumerGroupService, "_lives_on", both)
+        monkeypatch.setattr(ConsumerGroupService, "_renew_session", both)
 
     @staticmethod
     def caller_of(group: Any, request: ConsumerGroupHeartbeatRequest) -> Caller:

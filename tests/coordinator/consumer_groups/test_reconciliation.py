@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.consumer_groups.member import NOTHING, ConsumerMember, MemberState
-from odradek.coordinator.consumer_groups.reconciliation import owned_of, reconcile
+from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic, reconcile
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,
@@ -51,7 +51,7 @@ def after(
     words.setdefault("target_epoch", 6)
     words.setdefault("names", TOPICS)
     step = Step(member=start, target=step_target, **words)  # type: ignore[arg-type] # by name
-    return reconcile(start, step.towards())
+    return reconcile(start, step.inputs())
 
 
 def shown(found: ConsumerMember) -> tuple[MemberState, int, int, object, object]:
@@ -195,6 +195,6 @@ def test_topics_that_a_heartbeat_names_twice_are_taken_together() -> None:
         ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in ((A, [0]), (B, [1, 1]), (A, [2]))
     ]
-    assert owned_of(named) == {A: {0, 2}, B: {1}}
-    assert owned_of([]) == {}
-    assert owned_of(None) is None
+    assert partitions_by_topic(named) == {A: {0, 2}, B: {1}}
+    assert partitions_by_topic([]) == {}
+    assert partitions_by_topic(None) is None

@@ -141,7 +141,7 @@ def test_the_record_of_kafka_4_0_is_only_noticed() -> None:
     value = RECORD_TYPES[4][1](topics=[])  # type: ignore[call-arg] # its class, by number
     group = replayed(JournalRecord(value, 0, key))
     assert group is not None
-    assert group.has_topics_of_kafka_4_0
+    assert group.has_partition_metadata
     group = replayed(JournalRecord(value, 0, key), subscription_metadata_tombstone("g"))
     assert group is not None
-    assert not group.has_topics_of_kafka_4_0
+    assert not group.has_partition_metadata

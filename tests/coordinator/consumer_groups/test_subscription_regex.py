@@ -12,7 +12,7 @@ from odradek.coordinator.consumer_groups.subscription_regex import (
     MAX_REPETITIONS,
     MAX_UNICODE_CLASSES,
     check_pattern,
-    resolution,
+    resolve_patterns,
 )
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -101,7 +101,7 @@ RE2_ALONE = ["(?P<n>a)(?P<n>b)", "\\p{Kawi}"]
 
 def resolve(patterns: Iterable[str], names: Iterable[str] = NAMES) -> dict[str, ResolvedRegex]:
     """All steps in one go."""
-    steps = resolution(patterns, sorted(names), version=7, now_ms=9)
+    steps = resolve_patterns(patterns, sorted(names), version=7, now_ms=9)
     while True:
         try:
             next(steps)
@@ -187,10 +187,10 @@ def test_a_resolution_says_what_was_looked_at_and_when() -> None:
 
 def test_a_resolution_goes_on_in_steps() -> None:
     names = sorted(f"topic-{number:05}" for number in range(10_000))
-    steps = list(resolution([".*9", "topic-0000."], names, version=1, now_ms=1))
+    steps = list(resolve_patterns([".*9", "topic-0000."], names, version=1, now_ms=1))
     assert 15 < len(steps) < 30
     # A large program takes longer for each name, so it is given fewer at a time.
-    assert len(list(resolution(["(.*[ab].*){300}"], names, version=1, now_ms=1))) > 200
+    assert len(list(resolve_patterns(["(.*[ab].*){300}"], names, version=1, now_ms=1))) > 200
 
 
 LITERALS = st.sampled_from(["a", "b", "ab", "-", "\\.", "orders", "O", "é", "."])

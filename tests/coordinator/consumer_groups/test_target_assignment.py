@@ -13,7 +13,7 @@ from odradek.coordinator.consumer_groups.records import (
 )
 from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.consumer_groups.target_assignment import NewTargets, assign
+from odradek.coordinator.consumer_groups.target_assignment import NewTargets, compute_targets
 from odradek.coordinator.outcome import JournalRecord
 from tests.support.consumer_members import IDS, REGEX, TOPICS
 
@@ -55,7 +55,9 @@ def group_of(*records: JournalRecord) -> ConsumerGroup:
 
 
 def made(group: ConsumerGroup, updated: ConsumerMember, assignor: Told) -> NewTargets:
-    return assign(group, updated, assignor, Topics(), epoch=9, is_homogeneous=False, now_ms=77)
+    return compute_targets(
+        group, updated, assignor, Topics(), epoch=9, is_homogeneous=False, now_ms=77
+    )
 
 
 def written(targets: NewTargets) -> dict[str, Assignment]:

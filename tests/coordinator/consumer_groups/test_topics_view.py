@@ -2,7 +2,7 @@
 
 from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
 from odradek.coordinator.consumer_groups.topics_view import (
-    REMEMBERED_CHANGES,
+    MAX_REMEMBERED_CHANGES,
     UNKNOWN,
     ClusterTopics,
 )
@@ -90,27 +90,27 @@ def test_versions_tell_what_kind_of_change_there_was() -> None:
     seen = Seen()
     view = seen.view
     start = view.version
-    assert (view.created_at, view.changed_at) == (start, start)
+    assert (view.last_creation_offset, view.last_change_offset) == (start, start)
 
     topic_id = seen.create("a")
-    created = view.created_at
-    assert start < created <= view.changed_at <= view.version
+    created = view.last_creation_offset
+    assert start < created <= view.last_change_offset <= view.version
 
     seen.add_partitions("a", 3)
-    assert view.created_at == created
-    grown = view.changed_at
+    assert view.last_creation_offset == created
+    grown = view.last_change_offset
     assert created < grown == view.version
 
     seen.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=NODE, isr=[NODE]))
     seen.write(
         ConfigRecord(resource_type=ConfigResourceType.TOPIC, resource_name="a", name="x", value="1")
     )
-    assert (view.created_at, view.changed_at) == (created, grown)
+    assert (view.last_creation_offset, view.last_change_offset) == (created, grown)
     assert view.version == grown + 2
 
     seen.metadata.delete("a")
-    assert view.created_at == created
-    assert view.changed_at > grown
+    assert view.last_creation_offset == created
+    assert view.last_change_offset > grown
 
 
 def test_a_change_is_of_the_topics_that_have_changed() -> None:
@@ -118,38 +118,38 @@ def test_a_change_is_of_the_topics_that_have_changed() -> None:
     view = seen.view
     for name in ("a", "b"):
         seen.create(name)
-    since = view.changed_at
-    assert view.have_changed(["a"], None)  # nobody has looked yet
-    assert not view.have_changed(["a", "b", "missing"], since)
+    since = view.last_change_offset
+    assert view.may_have_changed(["a"], None)  # nobody has looked yet
+    assert not view.may_have_changed(["a", "b", "missing"], since)
     seen.add_partitions("a", 3)
-    assert view.have_changed(["a", "b"], since)
-    assert not view.have_changed(["b"], since)
-    assert not view.have_changed(["a"], view.changed_at)
-    since = view.changed_at
+    assert view.may_have_changed(["a", "b"], since)
+    assert not view.may_have_changed(["b"], since)
+    assert not view.may_have_changed(["a"], view.last_change_offset)
+    since = view.last_change_offset
     seen.metadata.delete("b")
     seen.create("b")
-    assert view.have_changed(["b"], since)
+    assert view.may_have_changed(["b"], since)
 
 
 def test_changes_of_long_ago_may_have_been_of_any_topic() -> None:
     seen = Seen()
     view = seen.view
     seen.create("a")
-    since = view.changed_at
-    for number in range(REMEMBERED_CHANGES):
+    since = view.last_change_offset
+    for number in range(MAX_REMEMBERED_CHANGES):
         seen.create(f"new-{number}", 1)
-    assert not view.have_changed(["a"], since)
-    long_ago, since = since, view.changed_at
+    assert not view.may_have_changed(["a"], since)
+    long_ago, since = since, view.last_change_offset
     seen.create("one-more", 1)
-    assert view.have_changed(["a"], long_ago)
-    assert not view.have_changed(["a"], since)
+    assert view.may_have_changed(["a"], long_ago)
+    assert not view.may_have_changed(["a"], since)
 
 
 def test_a_restart_makes_everything_new() -> None:
     seen = Seen()
     seen.create("a")
     view = ClusterTopics(seen.metadata.restarted().state)
-    assert view.created_at == view.changed_at == view.version == seen.view.version
+    assert view.last_creation_offset == view.last_change_offset == view.version == seen.view.version
 
 
 def test_a_topics_hash_is_of_what_the_topic_is_now() -> None:
