@@ -1,11 +1,10 @@
-"""Consumer groups' face towards the coordinator: which shard, what time it is, what happens after.
+"""The entry point to the consumer groups: finds the shard, commits decisions, runs background work.
 
     heartbeat -> checks -> the group's shard -> ConsumerHeartbeats decides -> append, replay -> then
 
-Every heartbeat is answered at once, and so are members that speak the classic protocol: their
-requests come by way of the group coordinator, which looks up the group. What goes on behind:
-members whose deadlines end are fenced, and regular expressions are resolved a few hundred topic
-names at a time, between other requests.
+Every request is answered at once. Requests of members that use the classic protocol come through
+the group coordinator, which looks up the group. In the background, members that miss a deadline are
+fenced, and regular expressions are resolved a few hundred topic names at a time, between requests.
 
 Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 """
@@ -53,7 +52,7 @@ logger = logging.getLogger("odradek.groups")
 R = TypeVar("R")
 Resolution = Generator[None, None, Mapping[str, ResolvedRegex]]
 
-# When something that nobody waits for could not be written, it is tried again after this time.
+# The delay before a background write that failed is tried again.
 RETRY_MS = 500
 
 
@@ -72,9 +71,9 @@ class ConsumerGroupService:
         new_member_id: Callable[[], str],
         classic_rebalance: ClassicRebalance,
     ) -> None:
-        """`classic_rebalance` is for a group that becomes a classic one.
+        """`classic_rebalance` is used by groups that are downgraded to classic groups.
 
-        Raises ConfigError for an assignor that there is not.
+        Raises ConfigError for an unknown assignor.
         """
         self._shards = shards
         self._topics = topics
@@ -122,7 +121,7 @@ class ConsumerGroupService:
                 return self._renew_session(request, now)
             if request.group_id in shard.state.of_other_types:
                 raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is no consumer group"
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is not a consumer group"
                 )
             group = shard.state.find(request.group_id)
             return self.commit(shard, self._heartbeats.serve(group, request, caller, now), now)
@@ -134,7 +133,7 @@ class ConsumerGroupService:
     def _renew_session(
         self, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> ConsumerGroupHeartbeatResponse:
-        """The answer to a quiet heartbeat, whose member may be silent for a while again."""
+        """Extend the member's session and answer a quiet heartbeat."""
         group_id, member_id = request.group_id, request.member_id
         until_ms = now.timer_ms + self._configs.session_timeout_ms(group_id)
         self.deadlines.sessions.schedule(MemberKey(group_id, member_id), until_ms)
@@ -147,7 +146,7 @@ class ConsumerGroupService:
     def join_classic(
         self, shard: GroupShard, group: ConsumerGroup, call: JoinCall, now: Now
     ) -> JoinGroupResponse:
-        """Serve a JoinGroup to a group that is not empty; a refusal names no member."""
+        """Serve a JoinGroup to a group that is not empty; error responses have no member id."""
         try:
             return self.commit(shard, self._classic_joins.join(group, call, now), now)
         except ApiError as error:
@@ -155,7 +154,7 @@ class ConsumerGroupService:
 
     @staticmethod
     def commit(shard: GroupShard, outcome: Outcome[Decision[R]], now: Now) -> R:
-        """Write a decision, and answer. Raises ApiError; nothing has changed then."""
+        """Write a decision and return its reply. Raises ApiError if nothing was written."""
         decision = shard.journal.commit(outcome, now.wall_ms)
         group = shard.state.consumer_groups.get(decision.group_id)
         if group is not None:
@@ -168,7 +167,7 @@ class ConsumerGroupService:
     # -- deadlines ---------------------------------------------------------------------------------
 
     def loaded(self, shard: GroupShard, now: Now) -> None:
-        """The groups have just been read: sessions and revocations begin anew."""
+        """Start sessions and revocation deadlines of the groups that have just been loaded."""
         for group in shard.state.consumer_groups.values():
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
@@ -180,30 +179,33 @@ class ConsumerGroupService:
                     self.deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
 
     def unloaded(self, shard: GroupShard) -> None:
-        """The groups are not served any more: none of their deadlines falls."""
+        """Cancel the deadlines of groups that are no longer served here."""
         for group in shard.state.consumer_groups.values():
             for member_id in group.members:
                 self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
 
-    def _fence(self, late_for: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
-        """A deadline of a member has come: it is out, if the epoch is None or still its own."""
+    def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
+        """Remove a member that missed a deadline, if `epoch` is None or still the member's.
+
+        Returns when to try again, in timer time, if the removal could not be written.
+        """
         shard = self._shards.of(key.group_id)
         group = shard.state.consumer_groups[key.group_id]
         member = group.members[key.member_id]
         if epoch not in (None, member.member_epoch):
             return None
-        logger.info("group %s: member %s is out, for its time is up (%s)", *key, late_for)
+        logger.info("group %s: member %s is removed: its %s deadline has passed", *key, deadline)
         try:
             self.commit(shard, self.steps.departures.remove(group, [member], now, None), now)
         except ApiError as error:
-            logger.warning("group %s: that could not be written: %s", group.group_id, error)
+            logger.warning("group %s: the removal could not be written: %s", group.group_id, error)
             return now.timer_ms + RETRY_MS
         return None
 
     # -- regular expressions -----------------------------------------------------------------------
 
     def _resolve(self, group_id: str, regexes: frozenset[str]) -> None:
-        """Begin to resolve a group's expressions against the topics of this moment."""
+        """Start to resolve a group's expressions against the current topics."""
         steps = resolve_patterns(
             regexes,
             self._topics.sorted_names(),
@@ -224,7 +226,7 @@ class ConsumerGroupService:
             self._loop.call_soon(self._resolve_step, group_id, steps)
 
     def _apply_resolution(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
-        """Write what was found; what cannot be written is looked for again at a later heartbeat."""
+        """Write the resolved topics. After a failed write a later heartbeat resolves them again."""
         self.steps.regexes.resolution_ended(group_id)
         now = self._clock()
         try:
@@ -232,4 +234,8 @@ class ConsumerGroupService:
             group = shard.state.consumer_group(group_id)
             self.commit(shard, self.steps.regexes.apply_resolution(group, found, now), now)
         except ApiError as error:
-            logger.warning("group %s: its expressions are not resolved: %s", group_id, error)
+            logger.warning(
+                "group %s: resolved expressions could not be written: %s",
+                group_id,
+                error,
+            )

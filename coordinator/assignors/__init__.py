@@ -1,9 +1,18 @@
-"""The server-side assignors of consumer groups (KIP-848): who is to read which partitions.
+"""The server-side assignors of consumer groups (KIP-848): they map partitions to members.
 
-`group.consumer.assignors` lists them, the default one first. Like Kafka's broker, ours does not
-start with a name that it cannot find; assignors of the user's own (Java classes, in Kafka) there
-are none. Kafka's class names are taken too, as they may stand in a server.properties that moves
-here.
+`group.consumer.assignors` lists the assignors, the default one first. As in Kafka, the broker does
+not start with an unknown name. Custom assignors (Java classes in Kafka) are not supported. The
+class names of Kafka's own assignors are accepted, because a server.properties written for Kafka may
+contain them.
+
+Reading order:
+
+    assignment              the interface: what an assignor gets and returns
+    range                   contiguous runs of each topic's partitions
+    uniform                 even shares of all partitions; picks one of the next two
+    uniform_homogeneous     all members subscribe to the same topics
+    uniform_heterogeneous   members subscribe to different topics
+    load_levels             finds the least and most loaded members for uniform_heterogeneous
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +43,10 @@ _CLASSES = {
 
 
 def configured_assignors(names: Sequence[str]) -> dict[str, Assignor]:
-    """The assignors that `group.consumer.assignors` lists, by name and in its order.
+    """Return the assignors that `group.consumer.assignors` lists, by name and in its order.
 
-    The first is the default. Raises ConfigError for no names at all, an unknown one, and an
-    assignor that is listed twice (under its name and its class, say).
+    The first is the default. Raises ConfigError for an empty list, an unknown name, and an assignor
+    that is listed twice (for example by name and by class).
     """
     if not names:
         raise invalid_value(_KEY, "", "must not be empty")
@@ -45,7 +54,7 @@ def configured_assignors(names: Sequence[str]) -> dict[str, Assignor]:
     for name in names:
         assignor = _look_up(name)
         if assignor.name in found:
-            raise invalid_value(_KEY, ",".join(names), f"{assignor.name} stands there twice")
+            raise invalid_value(_KEY, ",".join(names), f"{assignor.name} is listed twice")
         found[assignor.name] = assignor
     return found
 
@@ -58,8 +67,8 @@ def _look_up(name: str) -> Assignor:
 
 
 def _unknown_assignor(name: str) -> ConfigError:
-    there = ", ".join(ASSIGNORS)
-    return invalid_value(_KEY, name, f"Class {name} cannot be found; there are: {there}")
+    known = ", ".join(ASSIGNORS)
+    return invalid_value(_KEY, name, f"Class {name} cannot be found; known assignors: {known}")
 
 
 __all__ = [

@@ -1,14 +1,14 @@
-"""What a server-side assignor is given and what it gives back (KIP-848).
+"""The input and output of a server-side assignor (KIP-848).
 
-An assignor is a pure function: from a group's members with their subscriptions and their present
-target assignments, and from the topics' partition counts, to the members' new target assignments.
-It sees topic ids only; names and patterns are resolved before. It knows nothing of epochs, of what
-members own at the moment, or of time: moving from the old target to the new one, member by member
-and partition by partition, is the group's work (reconciliation).
+An assignor is a pure function. Its input is the members of a group, with their subscriptions and
+current targets, and the partition counts of the topics. Its output is the new target of each
+member. It sees topic ids only; names and regular expressions are resolved before. It does not know
+epochs, owned partitions or time: the group moves each member from its old target to the new one
+(consumer_groups/reconciliation.py).
 
-Everything here is immutable by agreement: an assignor never changes a mapping it was given, and a
-member whose target stays as it was gets the very same object back (`is`), so that the group need
-not compare and writes no record.
+All mappings are treated as immutable. An assignor never changes its input. For a member whose
+target is unchanged it returns the same object (`is`), so that the group need not compare targets
+and writes no record.
 
 Kafka: the package coordinator.group.api.assignor, and GroupSpecImpl.
 """
@@ -21,7 +21,7 @@ from typing import Protocol
 from odradek.protocol.errors import ApiError, ErrorCode
 
 Assignment = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id (16 bytes); no topic stands there with no partitions."""
+"""Partitions by topic id (16 bytes). No entry is empty."""
 
 NOTHING: Assignment = MappingProxyType({})
 
@@ -29,7 +29,7 @@ NOTHING: Assignment = MappingProxyType({})
 class AssignorError(ApiError):
     """An assignor cannot make an assignment (Kafka: PartitionAssignorException).
 
-    Whoever asked for the assignment is answered UNKNOWN_SERVER_ERROR, and the target stays.
+    The request is answered UNKNOWN_SERVER_ERROR, and the targets are unchanged.
     """
 
     def __init__(self, message: str) -> None:
@@ -44,15 +44,16 @@ class MemberSpec:
     instance_id: str | None = None
     subscribed_topic_ids: frozenset[bytes]
     assignment: Assignment = field(default_factory=lambda: NOTHING)
-    """Its present target. A static member that takes another's place brings that one's target."""
+    """The current target. A member that replaces a static member inherits its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
     """A group as an assignor sees it (Kafka: GroupSpecImpl).
 
-    No partition may stand in the targets of two members. What nobody's target holds is free: Kafka
-    hands the assignors a second map, the targets turned over, to find that out; they see it here.
+    No partition may be in the targets of two members. A partition in no target is free. Kafka
+    passes the assignors a second map, from partitions to members, to find the free ones; these
+    assignors compute them.
     """
 
     members: Mapping[str, MemberSpec]
@@ -61,17 +62,17 @@ class GroupSpec:
 
 
 class TopicsView(Protocol):
-    """What assignors ask about topics (Kafka: SubscribedTopicDescriber)."""
+    """The topic queries of assignors (Kafka: SubscribedTopicDescriber)."""
 
     def partition_count(self, topic_id: bytes) -> int:
-        """The number of partitions; -1 where the topic is unknown."""
+        """Return the number of partitions; -1 if the topic is unknown."""
 
 
 class Assignor(Protocol):
-    """One way to share the partitions out (Kafka: ConsumerGroupPartitionAssignor)."""
+    """An assignment strategy (Kafka: ConsumerGroupPartitionAssignor)."""
 
     name: str
-    """As clients ask for it in ConsumerGroupHeartbeat."""
+    """The name that clients send in ConsumerGroupHeartbeat."""
 
     def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
-        """The new target of every member of the group, perhaps NOTHING; raises AssignorError."""
+        """Return the new target of every member, possibly NOTHING. Raises AssignorError."""

@@ -1,9 +1,10 @@
-"""Who takes and who gives the next partition, without sorting anew after each.
+"""Finds the next member to take or give a partition, without sorting again after each move.
 
-The members stand in a row, the least loaded first. The takers are a range at its left end, all of
-one load, the level: each takes one partition in turn; after the last of them the level is one
-higher, and the range grows over those to its right who are at that level already. The givers are a
-range at the right end that sinks and grows to the left in the same way.
+The members are in a row, the least loaded first. The takers are a range at the left end whose
+members all have the same load, the level. Each takes one partition in turn. After the last of them
+the level is one higher, and the range grows to the right over the members already at that level.
+The givers are a range at the right end, whose level falls and which grows to the left in the same
+way.
 
       load |            #  <- givers' level        load |
            |          ###                               |  takers full: level + 1,
@@ -11,16 +12,16 @@ range at the right end that sinks and grows to the left in the same way.
            | ############ <- takers' level              | ###########
            +-------------                               +-------------
 
-Balanced is reached when the levels differ by no more than one, not when the ranges meet. A giver
-that has nothing to give is swapped out to the right of the range. Both look at the same row and at
-the loads as they are now, changed by the moves in between.
+The loads are balanced when the levels differ by at most one, not when the ranges meet. A giver
+without partitions of the topic is swapped to the right, out of the range. Both classes read the
+same row and the current loads, which the caller updates with each move.
 
 Kafka: UniformHeterogeneousAssignmentBuilder.MemberAssignmentBalancer.
 """
 
 
 class LeastLoadedFirst:
-    """The takers. `row`: members by load, ascending, at least one; `loads`: by member."""
+    """The takers. `row`: members by ascending load, at least one; `loads`: load by member."""
 
     __slots__ = ("_advance", "_end", "_loads", "_row", "level")
 
@@ -32,7 +33,7 @@ class LeastLoadedFirst:
         self.level = loads[row[0]] - 1  # the first call to `take` forms the first range
 
     def take(self) -> int:
-        """The member that takes the next partition; it is expected to take it."""
+        """Return the member that takes the next partition; the caller must assign it."""
         if self._advance >= self._end:
             self._rise()
         taker = self._row[self._advance]
@@ -49,7 +50,7 @@ class LeastLoadedFirst:
 
 
 class MostLoadedFirst:
-    """The givers. `row` and `loads` are those of the takers."""
+    """The givers. `row` and `loads` are the same objects as for the takers."""
 
     __slots__ = ("_advance", "_end", "_loads", "_row", "_start", "level")
 
@@ -62,7 +63,7 @@ class MostLoadedFirst:
         self.level = loads[row[-1]] + 1
 
     def give(self) -> int | None:
-        """The member that gives the next partition away; None once all are left out."""
+        """Return the member that gives the next partition away; None once all are excluded."""
         if self._advance < self._start:
             self._sink()
         if self._advance < 0:
@@ -74,7 +75,7 @@ class MostLoadedFirst:
     def _sink(self) -> None:
         row, loads, start = self._row, self._loads, self._start
         if self._end <= start and start > 0:
-            # All of the range were left out: the next ones may be several levels below.
+            # The whole range was excluded: the next members may be several levels below.
             self.level = loads[row[start - 1]]
         else:
             self.level -= 1
@@ -84,7 +85,7 @@ class MostLoadedFirst:
         self._advance = self._end - 1
 
     def exclude(self) -> None:
-        """The last giver has nothing to give: do not ask it again."""
+        """Remove the last giver, which has no partition to give."""
         last = self._end - 1
         row, at = self._row, self._advance + 1
         row[at], row[last] = row[last], row[at]

@@ -1,16 +1,16 @@
-"""The range assignor: of each topic every subscriber gets one run of neighbouring partitions.
+"""The range assignor: every subscriber of a topic gets one run of consecutive partitions.
 
-The subscribers of a topic stand in a fixed order, and its partitions are cut into runs of equal
-length, the first runs longer by one where it does not come out even. So topics with as many
-partitions and the same subscribers are cut alike: a member gets the same partition numbers of all
-of them, which is what joining streams by key needs (co-partitioning).
+The subscribers of a topic are sorted, and its partitions are divided into runs of equal length. If
+the division has a remainder, the first runs are longer by one. Topics with equal partition counts
+and equal subscribers are divided alike: a member gets the same partition numbers of all of them.
+Joining streams by key needs this (co-partitioning).
 
-The order: static members first, by instance id, then the others by member id, both as Java compares
-strings. A static member that comes back under a new member id finds its old place, and with it its
-old partitions. Otherwise nothing is kept for its own sake: a member that comes or goes shifts the
-runs of all that stand behind it.
+Static members come first, sorted by instance id; then the other members, sorted by member id. Both
+use Java's string order. A static member that comes back under a new member id keeps its position,
+and so its partitions. The assignor is not sticky otherwise: a member that joins or leaves shifts
+the runs of all members after it.
 
-Not rack-aware: Kafka's clients' assignor of the same name is, its server-side one is not.
+Not rack-aware: Kafka's client-side assignor of the same name is, its server-side one is not.
 Kafka: RangeAssignor. The result is equal to Kafka's, partition by partition.
 """
 
@@ -25,12 +25,12 @@ _Target = dict[bytes, frozenset[int]]
 
 
 class RangeAssignor:
-    """See the module."""
+    """The range assignor; see the module docstring."""
 
     name = "range"
 
     def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
-        """The new target of every member; raises AssignorError for a topic that does not exist."""
+        """Return the new target of every member. Raises AssignorError for an unknown topic."""
         targets: dict[str, _Target] = {}
         takers: defaultdict[bytes, list[_Target]] = defaultdict(list)
         for member in sorted(spec.members.values(), key=_sort_key):
@@ -47,7 +47,7 @@ class RangeAssignor:
 
 
 def _runs(partition_count: int, subscriber_count: int) -> Iterator[frozenset[int]]:
-    """The runs that are not empty: fewer than subscribers where there are fewer partitions."""
+    """Yield the non-empty runs; fewer than subscribers if there are fewer partitions."""
     shortest, longer = divmod(partition_count, subscriber_count)
     start = 0
     while start < partition_count:
@@ -63,7 +63,7 @@ def _unless_equal(target: _Target, spec: GroupSpec, member_id: str) -> Assignmen
 
 
 def _sort_key(member: MemberSpec) -> tuple[bool, bytes]:
-    """Where a member stands, among Java's strings."""
+    """Static members before others, each in Java's string order."""
     name = member.member_id if member.instance_id is None else member.instance_id
     return member.instance_id is None, java_order(name)
 

@@ -1,15 +1,14 @@
-"""The uniform assignor, the default one: even shares of all partitions, and few of them moved.
+"""The uniform assignor, the default: balanced loads with few moved partitions.
 
-Balance goes before stickiness: members' loads (numbers of partitions, over all topics together)
-are made as even as they can be, and what a member may then keep it keeps. Where all members
-subscribe to the same topics this is arithmetic (uniform_homogeneous); where they do not, a search
-(uniform_heterogeneous).
+Balance takes precedence over stickiness. A member's load is its number of partitions over all
+topics. Loads are made as even as possible; within that, members keep their partitions. If all
+members subscribe to the same topics, the shares are computed (uniform_homogeneous); otherwise they
+are found by a search (uniform_heterogeneous).
 
-Not rack-aware: Kafka's text calls the assignor "potentially rack aware", but since 4.0 neither of
-its builders asks for racks. Members' rack ids and replicas' racks change nothing here, as there.
-Kafka: UniformAssignor. Where its result hangs on the order of a Java HashMap (which of the members
-has one partition more, which of a topic's free partitions goes to whom), ours takes members by id
-and topics by id; counts and numbers of moved partitions are the same.
+Not rack-aware: Kafka's documentation calls the assignor "potentially rack aware", but since 4.0
+neither of its builders uses racks. Kafka: UniformAssignor. Some of its results depend on the order
+of a Java HashMap (which member gets one partition more, which free partition goes to which member).
+This assignor sorts members and topics by id; loads and numbers of moved partitions are equal.
 """
 
 from .assignment import Assignment, GroupSpec, TopicsView
@@ -18,12 +17,12 @@ from .uniform_homogeneous import assign_homogeneous
 
 
 class UniformAssignor:
-    """See the module."""
+    """The uniform assignor; see the module docstring."""
 
     name = "uniform"
 
     def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
-        """The new target of every member; raises AssignorError for a topic that does not exist."""
+        """Return the new target of every member. Raises AssignorError for an unknown topic."""
         if not spec.members:
             return {}
         if spec.is_homogeneous:

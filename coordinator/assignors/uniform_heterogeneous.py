@@ -1,23 +1,24 @@
 """The uniform assignor for members that subscribe to different topics.
 
-What it promises: among the subscribers of any one topic loads differ by at most one, or no more can
-be had by moving a partition of that topic (the busier ones have none of it, or the rounds below are
-used up). Where all subscribers of a topic subscribe to the same topics, that is the best balance
-there is; where subscriptions overlap, loads may still slope from topic to topic (9, 10, 11), for
-chains of moves through several topics are not looked for. Nor are moves the fewest possible, as
-topics are evened out one after the other: a member may give of one what it gets back of the next.
+Guarantee: for each topic, the loads of its subscribers differ by at most one, or no move of a
+partition of that topic improves them (the more loaded subscribers own none of it, or the limit of
+rounds below is reached). If all subscribers of a topic have the same subscription, this is the best
+possible balance. If subscriptions overlap, loads may still differ from topic to topic (9, 10, 11),
+because chains of moves through several topics are not searched. The number of moves is not minimal
+either: topics are balanced one after the other, so a member may give a partition of one topic and
+get one of the next.
 
 Three steps:
-1. every member keeps the partitions of its target whose topic it still subscribes to;
-2. the partitions nobody holds go to the least loaded subscriber, one by one, the topics with most
-   partitions a subscriber first (they leave the least choice), ties to the topic with fewer
-   subscribers, then by id;
-3. topic by topic in that order, partitions move from the most to the least loaded subscribers until
-   their loads differ by no more than one; again and again, until a whole round has moved nothing,
-   at most 16 times.
+1. Every member keeps the partitions of its target whose topic it still subscribes to.
+2. Each free partition goes to the least loaded subscriber of its topic. Topics with the most
+   partitions per subscriber come first (they leave the least choice), then topics with fewer
+   subscribers, then by id.
+3. Topic by topic in that order, partitions move from the most to the least loaded subscribers until
+   their loads differ by at most one. This repeats until a whole round moves nothing, at most 16
+   times.
 
-Members are numbers here, in the order of their ids, which also breaks the ties. `_owners` is the
-whole assignment; targets are written from it at the end, for those members only that were touched.
+Members are represented by their index in the order of their ids, which also breaks ties. `_owners`
+is the whole assignment. At the end, targets are made from it for the members that have changed.
 
 Kafka: UniformHeterogeneousAssignmentBuilder. Given the same order of members, the result is equal.
 """
@@ -33,14 +34,14 @@ from .uniform_homogeneous import partition_count
 
 MAX_ROUNDS = 16
 _NO_OWNER = -1
-_UUID = struct.Struct(">qq")  # Java compares the halves of a Uuid with their sign
+_UUID = struct.Struct(">qq")  # Java compares the halves of a Uuid as signed numbers
 
 
 class HeterogeneousBuilder:
-    """One assignment in the making; `build` once."""
+    """Computes one assignment; call `build` once."""
 
     def __init__(self, spec: GroupSpec, topics: TopicsView) -> None:
-        """Raises AssignorError for a topic that does not exist."""
+        """Raises AssignorError for an unknown topic."""
         self._members = [spec.members[member_id] for member_id in sorted(spec.members)]
         self._loads = [0] * len(self._members)
         self._touched: set[int] = set()
@@ -54,7 +55,7 @@ class HeterogeneousBuilder:
         }
 
     def build(self) -> dict[str, Assignment]:
-        """The new target of every member; raises AssignorError."""
+        """Return the new target of every member. Raises AssignorError."""
         self._keep_targets()
         in_order = sorted(self._owners, key=self._rank)
         for topic_id in in_order:
@@ -92,7 +93,7 @@ class HeterogeneousBuilder:
                 self._move(owners, partition, takers.take())
 
     def _by_load(self, topic_id: bytes) -> list[int]:
-        """The topic's subscribers, the least loaded first; equals in their order."""
+        """Return the topic's subscribers by ascending load, then by index."""
         return sorted(self._subscribers[topic_id], key=self._loads.__getitem__)
 
     def _move(self, owners: list[int], partition: int, taker: int) -> None:
@@ -109,12 +110,12 @@ class HeterogeneousBuilder:
         for _ in range(MAX_ROUNDS):
             for topic_id in topic_ids:
                 if topic_id == last_moved:
-                    return  # once around, and nothing was moved since
+                    return  # a whole round without a move
                 if self._balance_topic(topic_id) or last_moved is None:
                     last_moved = topic_id
 
     def _balance_topic(self, topic_id: bytes) -> bool:
-        """Whether any partition moved."""
+        """Balance the subscribers of one topic. Return whether any partition moved."""
         owners = self._owners[topic_id]
         busiest_owner = max(map(self._loads.__getitem__, owners), default=0)
         if busiest_owner - min(map(self._loads.__getitem__, self._subscribers[topic_id])) <= 1:
@@ -148,7 +149,7 @@ class HeterogeneousBuilder:
 
 
 def _by_owner(owners: list[int]) -> dict[int, list[int]]:
-    """The partitions of each owner, in order: the last ones move first."""
+    """Return the partitions by owner, ascending; the last ones move first."""
     held: dict[int, list[int]] = {}
     for partition, owner in enumerate(owners):
         held.setdefault(owner, []).append(partition)
@@ -156,7 +157,7 @@ def _by_owner(owners: list[int]) -> dict[int, list[int]]:
 
 
 def _next_giver(givers: MostLoadedFirst, held: dict[int, list[int]]) -> int | None:
-    """The most loaded subscriber that still has partitions of the topic to give."""
+    """Return the most loaded subscriber that owns partitions of the topic; None if none does."""
     while (giver := givers.give()) is not None and not held.get(giver):
         givers.exclude()
     return giver

@@ -1,15 +1,15 @@
 """The uniform assignor for members that all subscribe to the same topics.
 
-With P partitions of all topics together and M members each member's share is P // M, and P % M
-members have one more: the extra ones. One walk over the members, by id:
+With P partitions of all topics and M members, each member gets P // M partitions, and P % M members
+get one extra partition. One pass over the members, sorted by id:
 
-- each keeps of its target what fits into its share plus an extra one while there are any left;
-  what does not fit is freed, and so is every topic that it no longer subscribes to;
-- a member that has not filled its extra one leaves it to those behind, unless as many extra ones
-  are left as members: so they go first to members that can keep a partition by it.
+- Each keeps as much of its target as fits into its share, plus one extra partition while extras are
+  left. The other partitions become free, and so do topics that it no longer subscribes to.
+- A member that does not fill its extra leaves it to the members after it, except when as many
+  extras as members are left. So extras go first to members that can keep a partition with them.
 
-Then the free partitions (those in nobody's target, then those just freed) go, in that order, to the
-members with room, in theirs. No partition moves but to even out loads.
+Then the free partitions (those in no target first, then those just freed) are given in that order
+to the members with room. A partition moves only to balance loads.
 
 Kafka: UniformHomogeneousAssignmentBuilder.
 """
@@ -26,7 +26,7 @@ _Partitions = list[tuple[bytes, int]]
 
 @dataclass(slots=True, kw_only=True)
 class _Share:
-    """What a member keeps, and how many partitions it is still to get."""
+    """The partitions a member keeps, and how many more it gets (`room`)."""
 
     member: MemberSpec
     kept: Assignment
@@ -34,7 +34,7 @@ class _Share:
 
 
 def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
-    """The new target of every member, of which there is at least one; raises AssignorError."""
+    """Return the new target of every member; at least one is required. Raises AssignorError."""
     members = [spec.members[member_id] for member_id in sorted(spec.members)]
     topic_ids = members[0].subscribed_topic_ids
     if not topic_ids:
@@ -50,7 +50,7 @@ def _partition_counts(topic_ids: frozenset[bytes], topics: TopicsView) -> dict[b
 
 
 def partition_count(topics: TopicsView, topic_id: bytes) -> int:
-    """How many partitions a topic has. Raises AssignorError where the metadata do not know it."""
+    """Return the number of partitions of a topic. Raises AssignorError for an unknown topic."""
     count = topics.partition_count(topic_id)
     if count == -1:
         raise AssignorError(
@@ -77,16 +77,16 @@ def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int]) -> _Parti
 def _keep_targets(
     members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions
 ) -> list[_Share]:
-    """What each member keeps; what it must give up is added to `free`."""
-    least, extra_ones = divmod(sum(counts.values()), len(members))
+    """Return what each member keeps; add the partitions it must give up to `free`."""
+    least, extras = divmod(sum(counts.values()), len(members))
     shares = []
     for index, member in enumerate(members):
-        has_extra = extra_ones > 0
+        has_extra = extras > 0
         kept, room = _keep_for_member(member, counts, least + has_extra, free)
-        if room > 0 and has_extra and len(members) - index > extra_ones:
+        if room > 0 and has_extra and len(members) - index > extras:
             room -= 1
             has_extra = False
-        extra_ones -= has_extra
+        extras -= has_extra
         shares.append(_Share(member=member, kept=kept, room=room))
     return shares
 
@@ -94,7 +94,7 @@ def _keep_targets(
 def _keep_for_member(
     member: MemberSpec, counts: dict[bytes, int], room: int, free: _Partitions
 ) -> tuple[Assignment, int]:
-    """At most `room` partitions of the member's target, and the room that is left."""
+    """Return at most `room` partitions of the member's target, and the room that is left."""
     target = member.assignment
     load = sum(map(len, target.values()))
     if load <= room and target.keys() <= counts.keys():
@@ -118,7 +118,7 @@ def _distribute(shares: list[_Share], free: _Partitions) -> dict[str, Assignment
         share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)))
         for share in shares
     }
-    if next(rest, None) is not None:  # some partition was in two targets, or was none of its topic
+    if next(rest, None) is not None:  # a partition was in two targets, or does not exist
         raise AssignorError("Partitions were left unassigned")
     return targets
 

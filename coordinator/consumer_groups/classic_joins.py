@@ -1,11 +1,13 @@
-"""A classic member joins a consumer group: the steps of a heartbeat, in the words of JoinGroup.
+"""Serves JoinGroup of a classic member in a consumer group. The steps are those of a heartbeat.
 
-    who speaks        membership.py     as in a heartbeat; a static newcomer always wins its place
-    what it asks for  rebalance.change  its subscription, read from the bytes that were meant for
-                                        the leader of a classic group
-    what all get      rebalance.py      unless it has taken the last consumer's place: then the
-                                        group becomes a classic one (downgrade.py)
-    what it gets now  rebalance.reconcile   a step; the assignment itself follows with its sync
+    find the member      membership.py   as in a heartbeat; a joining static member always
+                                         replaces the holder of its instance id
+    its subscription     rebalance.write_subscription; it is decoded from the protocol metadata,
+                         which in a classic group only the leader reads
+    epoch and targets    rebalance.py    except if the member replaces the last member of the
+                                         consumer protocol: then the group is downgraded
+                                         (downgrade.py)
+    its assignment       rebalance.py    reconcile; the member gets the assignment with SyncGroup
 
 Kafka: GroupMetadataManager.classicGroupJoinToConsumerGroup.
 """
@@ -39,7 +41,7 @@ from .upgrade import classic_metadata
 
 
 class ClassicJoins:
-    """Serves JoinGroup, of all consumer groups."""
+    """Serves the JoinGroup requests of all consumer groups."""
 
     def __init__(
         self,
@@ -60,8 +62,8 @@ class ClassicJoins:
         """Serve a JoinGroup to a group that is not empty.
 
         Raises ApiError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be read, or the assignor
-        fails).
+        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be decoded, or the
+        assignor fails).
         """
         draft = Draft(group, now)
         request = call.request
@@ -85,7 +87,7 @@ class ClassicJoins:
         return draft.outcome(self._joined(draft, member, call))
 
     def _joined(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> JoinGroupResponse:
-        """Decide what becomes of the member, and of the group."""
+        """Take the steps for the member and the group, and return the response."""
         regexes, rebalance = self._steps.regexes, self._steps.rebalance
         subscription = _subscription(call)
         updated = _updated_member(member, call, subscription)
@@ -117,7 +119,10 @@ class ClassicJoins:
         updated: ConsumerMember,
         step: Callable[[ConsumerMember, Target], ConsumerMember],
     ) -> ConsumerMember | None:
-        """The member, if it took a static one's place and so made its group a classic one."""
+        """Downgrade the group if the member replaces its last member of the consumer protocol.
+
+        Returns the member after the downgrade, or None if there was none.
+        """
         group = draft.group
         holder = group.static_member(updated.instance_id)
         if holder is None or not self._downgrades.is_last_consumer(group, holder):
@@ -144,20 +149,20 @@ def _check_protocols(group: ConsumerGroup, call: JoinCall) -> None:
     if not group.supports_classic_protocols(protocol_type, names):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"group {group.group_id}, of consumers, has no protocol in common with "
+            f"consumer group {group.group_id} has no protocol in common with "
             f"{protocol_type!r} {names}",
         )
 
 
 def _requires_member_id(call: JoinCall) -> bool:
-    """Whether a new dynamic member is only told its id, to come back with it (KIP-394)."""
+    """Whether a new dynamic member only gets an id, with which it must join again (KIP-394)."""
     request = call.request
     is_dynamic = not request.member_id and request.group_instance_id is None
     return is_dynamic and call.caller.api_version >= FIRST_WITH_REQUIRED_ID
 
 
 def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
-    """Under each of its protocols a consumer says the same: the first counts.
+    """Decode the subscription of the first protocol; a consumer sends the same with each.
 
     Raises ApiError UNKNOWN_SERVER_ERROR.
     """
@@ -170,7 +175,7 @@ def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
 def _updated_member(
     member: ConsumerMember, call: JoinCall, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
-    """The member as it joins; the same object where that is no news."""
+    """Return the member with the request's fields; the same object if nothing changes."""
     instance_id = call.request.group_instance_id
     updated = replace(
         member,

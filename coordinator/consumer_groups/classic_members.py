@@ -1,18 +1,19 @@
-"""Members of a consumer group that speak the classic protocol: what they ask, and what it means.
+"""Serves members of a consumer group that use the classic protocol.
 
-Such a member believes to be in a classic group in which somebody else leads. Its generation is its
-member epoch, its rebalances are its own:
+To such a member the group looks like a classic group with another leader. Its generation is its
+member epoch, and it rebalances independently of the other members:
 
-    JoinGroup      says its subscription and what it has; the member takes a step towards its
-                   target, and is answered at once (classic_joins.py)
-    SyncGroup      brings what it has now: of what it shall have, what others have given up
-    Heartbeat      REBALANCE_IN_PROGRESS when there is a step to take: a new target, partitions to
-                   give up, partitions that have become free; or topics have changed, and nobody is
-                   left whose heartbeat would find out
-    LeaveGroup     goes, like any member; the group may become a classic one by it (downgrade.py)
+    JoinGroup      sends its subscription and owned partitions; the member takes one step towards
+                   its target, and is answered at once (classic_joins.py)
+    SyncGroup      returns the partitions assigned now: those of the target that others have
+                   given up
+    Heartbeat      returns REBALANCE_IN_PROGRESS if the member must join again: it has a new
+                   target, partitions to give up, or partitions that have become free; or topics
+                   have changed, and no member of the consumer protocol is left to detect it
+    LeaveGroup     removes the member; the group may become a classic group (downgrade.py)
 
-From the moment that it is told to rebalance it has its rebalance timeout to join, and from its join
-as long to sync; then it is out.
+After REBALANCE_IN_PROGRESS a member has its rebalance timeout to join, and after the join the same
+time to sync. Then it is removed.
 
 Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 """
@@ -44,7 +45,7 @@ from .topics_view import ClusterTopics
 
 
 class ClassicMembers:
-    """Serves what they ask between joins, of all consumer groups."""
+    """Serves SyncGroup, Heartbeat and LeaveGroup of all consumer groups."""
 
     def __init__(self, steps: Steps, topics: ClusterTopics) -> None:
         self._steps = steps
@@ -65,8 +66,7 @@ class ClassicMembers:
         _check_protocol(request.protocol_type, PROTOCOL_TYPE)
         _check_protocol(request.protocol_name, name)
         key = MemberKey(group.group_id, member.member_id)
-        # One that must give up partitions has joined again already, and first brings that to its
-        # end.
+        # A member that must give up partitions has joined for that; it finishes this step first.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
         if group.assignment_epoch > member.member_epoch and not revokes:
             self._schedule_join_deadline(key, member, now)
@@ -83,7 +83,7 @@ class ClassicMembers:
         )
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> ErrorCode:
-        """Extend the member's session; REBALANCE_IN_PROGRESS if it is to join again.
+        """Extend the member's session; return REBALANCE_IN_PROGRESS if it must join again.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
@@ -98,10 +98,11 @@ class ClassicMembers:
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def _topics_changed(self, group: ConsumerGroup) -> bool:
-        """Whether a group of classic members alone is to hear that its topics have changed.
+        """Whether the topics of a group with only classic members have changed.
 
-        Others hear of it by a consumer's heartbeat. With Kafka these wait for somebody to join, and
-        until then nobody reads what is new.
+        In other groups a heartbeat of the consumer protocol detects the change. In Kafka a group
+        with only classic members waits until a member joins; until then no member reads the new
+        partitions.
         """
         if self._steps.rebalance.has_seen_topics(group) or not _has_only_classic_members(group):
             return False
@@ -119,7 +120,7 @@ class ClassicMembers:
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
     ) -> Outcome[Decision[LeaveGroupResponse]]:
-        """Remove members, of either protocol; each of those named has its own answer."""
+        """Remove members of either protocol; the response has one entry for each."""
         gone: dict[str, ConsumerMember] = {}
         answers = []
         for identity in leaving:
@@ -144,14 +145,14 @@ class ClassicMembers:
 def _find_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
-    """The classic member that a request speaks for.
+    """Return the classic member that sent a request.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
     member = requesting_member(group, member_id, instance_id)
     if member.classic is None or not member.classic.supported_protocols:
         raise ApiError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} speaks the consumer protocol"
+            ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} uses the consumer protocol"
         )
     if member.member_epoch != generation_id:
         raise ApiError(
@@ -161,16 +162,18 @@ def _find_member(
     return member, member.classic
 
 
-def _check_protocol(asked: str | None, has: str) -> None:
-    if asked is not None and asked != has:
-        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{asked!r} is not {has!r}")
+def _check_protocol(requested: str | None, actual: str) -> None:
+    if requested is not None and requested != actual:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {actual!r}, not {requested!r}"
+        )
 
 
 def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a join would bring the member nearer to its target.
+    """Whether a join would move the member towards its target.
 
-    Where all are classic members (the group may not become a classic one), a join must also bring
-    the target up to date: with Kafka what the last consumer leaves behind is nobody's then.
+    If all members are classic (the group may not be downgraded), a join must also update the
+    target. In Kafka the partitions of the last consumer-protocol member then stay unassigned.
     """
     if member.member_epoch < group.assignment_epoch:
         return True
@@ -186,12 +189,12 @@ def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _has_only_classic_members(group: ConsumerGroup) -> bool:
-    """Whether the last who spoke the consumer protocol has gone, and it may not be converted."""
+    """Whether all members are classic. The group was not downgraded because it may not be."""
     return group.classic_member_count == len(group.members)
 
 
 def _leaving(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> ConsumerMember:
-    """Who is meant: by member id, or by instance id alone, as administrators do (KIP-345).
+    """Find a member by member id, or by instance id alone, as administrators do (KIP-345).
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """

@@ -1,10 +1,10 @@
-"""What classic consumers say of themselves and are told, as the broker reads and writes it.
+"""Decodes the subscriptions of classic consumers, and encodes their assignments.
 
-In a classic group that is between the members: the broker carries subscriptions and assignments as
-bytes. Once a group has a member of the consumer protocol the broker makes the assignment, so it
-must understand what classic members say, and speak to them in the version that they speak. They
-name topics, the broker keeps ids; a topic that is no more has neither. Kafka: ConsumerProtocol and
-the to… methods of Utils.
+In a classic group the broker passes subscriptions and assignments between members as opaque bytes.
+In a consumer group the broker computes the assignment. So it must decode the subscriptions of
+classic members, and encode assignments in the version that each member uses. Classic members use
+topic names, the broker uses topic ids; deleted topics are left out. Kafka: ConsumerProtocol and the
+to… methods of Utils.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,23 +23,23 @@ from .topics_view import ClusterTopics
 
 
 class CustomAssignorError(Exception):
-    """The members' leader tells them more than partitions: only its own assignor can do that."""
+    """An assignment contains user data of a custom assignor, which the broker cannot produce."""
 
 
 def subscription_of(metadata: bytes) -> ConsumerProtocolSubscription:
-    """What a member said when it joined. Raises DecodeError."""
+    """Decode the subscription in a member's protocol metadata. Raises DecodeError."""
     return decode_versioned(ConsumerProtocolSubscription, metadata)
 
 
 def reported_partitions(
     subscription: ConsumerProtocolSubscription, topics: ClusterTopics
 ) -> Assignment:
-    """The partitions that a member said it has. One of an old version never says: nothing then."""
+    """Return the owned partitions that a subscription reports; none before version 1."""
     return _by_id(subscription.owned_partitions, topics)
 
 
 def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
-    """The partitions that a member was assigned; of no bytes nothing: it has never synced.
+    """Decode an assignment; no bytes (the member has never synced) are no partitions.
 
     Raises DecodeError, CustomAssignorError.
     """
@@ -54,12 +54,12 @@ def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
 def assignment_bytes(
     partitions: Mapping[bytes, Iterable[int]], metadata: bytes, topics: ClusterTopics
 ) -> bytes:
-    """The partitions, as a member that joined with this metadata reads them. Raises DecodeError."""
-    named = ((topics.name_of(topic_id), ones) for topic_id, ones in partitions.items())
+    """Encode an assignment in the version of the member's join metadata. Raises DecodeError."""
+    named = ((topics.name_of(topic_id), indexes) for topic_id, indexes in partitions.items())
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[
-            ConsumerTopicPartitions(topic=name, partitions=sorted(ones))
-            for name, ones in named
+            ConsumerTopicPartitions(topic=name, partitions=sorted(indexes))
+            for name, indexes in named
             if name is not None
         ]
     )

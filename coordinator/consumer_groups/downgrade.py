@@ -1,16 +1,19 @@
-"""From a consumer group back to a classic group, when only classic members are left in it.
+"""Downgrade: converts a consumer group to a classic group when only classic members remain.
 
-    a departure     the last member of the consumer protocol has left, or is out: the others get its
-                    work by a rebalance of the classic group
-    a replacement   it is a static member, and comes back by JoinGroup: it takes over what its
-                    former self had, and nothing is disturbed, unless it wants something else
+    a departure     the last member of the consumer protocol leaves or is removed; the classic
+                    group rebalances to reassign its partitions
+    a replacement   that member is static and comes back by JoinGroup; it inherits the assignment
+                    of its old member id, and no rebalance follows unless the targets are out of
+                    date
 
-The group's epoch becomes the generation, targets become assignments, in the version that each
-member reads, and the members elect their protocol. That they support several is not written down,
-only remembered. If `group.consumer.migration.policy` forbids it, or group.max.size, the group stays
-a consumer group; so it does (with Kafka: the departure fails, again and again) when a member's
-words cannot be read. Kafka: GroupMetadataManager.convertToClassicGroup,
-validateOnlineDowngradeWith…, ClassicGroup.fromConsumerGroup.
+The group epoch becomes the generation. Targets become assignments, encoded in the version that each
+member uses. The members elect a protocol. The record stores only the elected protocol; the others
+that a member supports are kept in memory. The group stays a consumer group if
+`group.consumer.migration.policy` or group.max.size forbids the downgrade, or if the metadata of a
+member cannot be decoded (in Kafka every attempt to leave then fails).
+
+Kafka: GroupMetadataManager.convertToClassicGroup, validateOnlineDowngradeWith…,
+ClassicGroup.fromConsumerGroup.
 """
 
 import logging
@@ -43,7 +46,7 @@ logger = logging.getLogger("odradek.groups")
 
 
 class Downgrades:
-    """Turns consumer groups into classic groups."""
+    """Converts consumer groups to classic groups."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Downgrades:
         classic_rebalance: ClassicRebalance,
         find: Callable[[str], ClassicGroup],
     ) -> None:
-        """`find` gives a classic group by name."""
+        """`find` returns a classic group by its id."""
         self._topics = topics
         self._configs = configs
         self._deadlines = deadlines
@@ -64,7 +67,7 @@ class Downgrades:
     # -- a departure -------------------------------------------------------------------------------
 
     def convert_after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
-        """Convert the group if only classic members stay; whether it was."""
+        """Convert the group if only classic members remain. Return whether it was converted."""
         group = draft.group
         if not group.classic_member_count or not group.only_classic_without(leaving):
             return False
@@ -72,7 +75,7 @@ class Downgrades:
         staying = {id_: member for id_, member in group.members.items() if id_ not in gone}
         if not staying:
             return False
-        reason = "the last member of the consumer protocol is gone"
+        reason = "the last member of the consumer protocol has left"
         return self._is_allowed(group, len(staying)) and self._convert(
             draft, staying, list(group.members), reason
         )
@@ -80,26 +83,26 @@ class Downgrades:
     # -- a replacement -----------------------------------------------------------------------------
 
     def is_last_consumer(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
-        """Whether the group may be converted when a classic member takes this one's place."""
+        """Whether a classic member that replaces `holder` makes the group downgradable."""
         is_last = not holder.uses_classic_protocol and group.only_classic_without([holder])
         return is_last and self._is_allowed(group, len(group.members))
 
     def convert_on_replacement(
         self, draft: Draft, holder: ConsumerMember, joining: ConsumerMember, *, rebalance: bool
     ) -> bool:
-        """Convert the group, with `joining` in the holder's place; whether that could be done.
+        """Convert the group with `joining` instead of `holder`. Return whether it was converted.
 
-        The draft has the records that put it there, so it is its tombstones that are written.
+        The draft already contains the records of `joining`, so tombstones are written for its id.
         """
         members = draft.group.members
-        # The newcomer leads only if nobody else can.
+        # The joining member comes last, so that another member leads if there is one.
         staying = {id_: member for id_, member in members.items() if id_ != holder.member_id}
         staying[holder.member_id] = joining
         ended = [joining.member_id if id_ == holder.member_id else id_ for id_ in members]
         reason = "the assignment is out of date" if rebalance else None
         return self._convert(draft, staying, ended, reason)
 
-    # -- both --------------------------------------------------------------------------------------
+    # -- conversion --------------------------------------------------------------------------------
 
     def _is_allowed(self, group: ConsumerGroup, size: int) -> bool:
         why = None
@@ -118,10 +121,10 @@ class Downgrades:
         ended: Sequence[str],
         reason: str | None,
     ) -> bool:
-        """Write the end of the consumer group and the classic group; with a reason it rebalances.
+        """Write the consumer group's tombstones and the classic group's record.
 
-        `staying` are its members by the ids under which their targets stand; `ended` are the ids
-        that get tombstones.
+        `staying`: the members by the member id of their target. `ended`: the member ids that get
+        tombstones. With a `reason` the classic group rebalances.
         """
         group = draft.group
         try:
@@ -139,16 +142,16 @@ class Downgrades:
             group.group_id, ended, group.subscriptions.resolved_regexes
         )
         draft.records.append(group_record(group.group_id, generation_value(classic, assignments)))
-        forgotten = frozenset({*group.members, *ended})
-        draft.then.append(partial(self._converted, classic, forgotten, reason, draft.now))
+        ended_ids = frozenset({*group.members, *ended})
+        draft.then.append(partial(self._after_conversion, classic, ended_ids, reason, draft.now))
         return True
 
-    def _converted(
-        self, planned: ClassicGroup, forgotten: frozenset[str], reason: str | None, now: Now
+    def _after_conversion(
+        self, planned: ClassicGroup, ended_ids: frozenset[str], reason: str | None, now: Now
     ) -> None:
-        """The classic group is there: it gets what no record says, and rebalances if it must."""
+        """Set the classic group's unjournaled state, and start a rebalance if there is a reason."""
         group = self._find(planned.group_id)
-        for member_id in forgotten:
+        for member_id in ended_ids:
             self._deadlines.cancel_all(MemberKey(group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
@@ -158,30 +161,30 @@ class Downgrades:
             group.group_id, group.generation_id,
         )  # fmt: skip
         if reason is not None:
-            # Nobody has joined yet, so this leaves nothing to write.
+            # No member has joined yet, so the rebalance writes no record.
             self._classic_rebalance.rebalance(group, reason, now)
 
 
 def _classic_group(
     group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now
 ) -> ClassicGroup:
-    """What the group becomes, before assignments: a plan, from which its record is made.
+    """Plan the classic group, without assignments, from which its record is made.
 
-    Raises DecodeError where a log has members that have no protocol in common.
+    Raises DecodeError if the members have no protocol in common.
     """
     classic = ClassicGroup(group.group_id, now.wall_ms)
     for member in members:
         classic.add(_classic_member(member))
     offered = names_of(protocols_of(members[0]))
     if not classic.roster.support_one_of(offered):
-        raise DecodeError(f"its members have none of {offered} in common")
+        raise DecodeError(f"its members have no protocol of {offered} in common")
     classic.generation_id = group.epoch
     classic.protocol_name = classic.roster.elected_protocol()
     return classic
 
 
 def _classic_member(member: ConsumerMember) -> ClassicMember:
-    assert member.classic is not None, "the others have left"
+    assert member.classic is not None, "members of the consumer protocol have left"
     return ClassicMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -195,7 +198,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def protocols_of(member: ConsumerMember) -> Protocols:
-    """What a classic member offered when it joined, in its order of preference."""
+    """The protocols of a classic member, in its order of preference."""
     if member.classic is None:
         return ()
     return tuple(

@@ -293,7 +293,7 @@ class ConsumerGroup:
         """A copy of the votes in Kafka's order: of names with equal votes the first wins."""
         return Counter(dict(sorted(self._assignor_votes.items(), reverse=True)))
 
-    # -- members that speak the classic protocol ---------------------------------------------------
+    # -- members that use the classic protocol -----------------------------------------------------
 
     def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether all classic members support one of these client-side assignors."""

@@ -1,10 +1,10 @@
-"""What the consumer groups may and must do: the broker's settings, under what is set on each group.
+"""Settings of consumer groups: the broker's defaults, overridden per group.
 
-A group's own value (a GROUP resource of IncrementalAlterConfigs) is looked up whenever it is asked
-for, so a change counts from the next heartbeat on, and a group that is gone leaves nothing behind.
-Values were within the broker's bounds when they were set; where the bounds have moved since, the
-nearest bound counts, and `warnings` says so once, at the start. Without an own value the broker's
-counts: of these only group.consumer.assignment.interval.ms may change while it runs.
+A group's override (a GROUP resource of IncrementalAlterConfigs) is looked up at each use. So a
+change applies from the next heartbeat on, and a deleted group leaves no state here. Overrides are
+within the broker's bounds when they are set. If the bounds have changed since, the nearest bound
+applies, and `warnings` reports it once at startup. Of the broker's defaults only
+group.consumer.assignment.interval.ms may change while the broker runs.
 
 Kafka: GroupConfigManager, GroupConfig.evaluate.
 """
@@ -20,7 +20,7 @@ HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 
 _NO_OVERRIDES: Mapping[str, str] = {}
-# A value beyond a key's own range is bent to the broker's bounds like any other.
+# Parsers without a lower limit: values below it are moved to the broker's bounds like others.
 _UNBOUNDED = {
     name: GROUP_KEYS[name]._replace(ge=None)
     for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL)
@@ -28,9 +28,9 @@ _UNBOUNDED = {
 
 
 class ConsumerGroupConfigs:
-    """The settings of each consumer group; `broker` has those that are the same for all.
+    """The settings of each consumer group; `broker` has the defaults.
 
-    `overrides_of` gives what is set on a group, by key: of the metadata as it is at the moment.
+    `overrides_of` returns a group's current overrides by key.
     """
 
     def __init__(
@@ -42,29 +42,29 @@ class ConsumerGroupConfigs:
         self._overrides_of = overrides_of
 
     def update(self, broker: ConsumerGroupSettings) -> None:
-        """The broker's settings have changed."""
+        """Replace the broker's settings."""
         self.broker = broker
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """How long a member may be silent."""
+        """The longest time between two heartbeats of a member."""
         broker = self.broker
         own = self._group_value(group_id, SESSION_TIMEOUT, broker.session_timeout_bounds)
         return broker.session_timeout_ms if own is None else own
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """How often a member is to speak."""
+        """The interval at which members send heartbeats."""
         broker = self.broker
         own = self._group_value(group_id, HEARTBEAT_INTERVAL, broker.heartbeat_interval_bounds)
         return broker.heartbeat_interval_ms if own is None else own
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """Least time between two assignments; 0: none."""
+        """The shortest time between two assignments; 0 means no limit."""
         broker = self.broker
         own = self._group_value(group_id, ASSIGNMENT_INTERVAL, broker.assignment_interval_bounds)
         return broker.assignment_interval_ms if own is None else own
 
     def warnings(self, group_ids: Iterable[str]) -> Iterator[str]:
-        """A line for each value of these groups that does not count as it is written."""
+        """Yield a line for each override of these groups that does not apply as written."""
         for group_id in group_ids:
             overrides = self._overrides_of(group_id)
             for name, bounds in self._bounds().items():
@@ -94,7 +94,7 @@ class ConsumerGroupConfigs:
 
 
 def _number(name: str, text: str) -> int | None:
-    """The number that a text says, even one beyond the key's range; None where it says none."""
+    """Parse a number, even one below the key's range; None if it is not a number."""
     try:
         value = _UNBOUNDED[name].parse(text)
     except ConfigError:
@@ -106,9 +106,9 @@ def _number(name: str, text: str) -> int | None:
 def _warning(group_id: str, name: str, text: str, bounds: Bounds) -> Iterator[str]:
     number = _number(name, text)
     if number is None:
-        yield f"group {group_id}: {name}={text} is no number; the broker's value counts"
+        yield f"group {group_id}: {name}={text} is not a number; the broker's value applies"
     elif bounds.nearest(number) != number:
         yield (
             f"group {group_id}: {name}={text} is not within the broker's bounds "
-            f"{bounds.least} to {bounds.most}; {bounds.nearest(number)} counts"
+            f"{bounds.least} to {bounds.most}; {bounds.nearest(number)} applies"
         )

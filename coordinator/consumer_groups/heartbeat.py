@@ -1,13 +1,14 @@
-"""ConsumerGroupHeartbeat: a member joins, reports, is told what it shall have, leaves.
+"""Serves ConsumerGroupHeartbeat: a member joins, reports, gets its assignment, or leaves.
 
-    who speaks        membership.py     a member, a new one, one in a static member's place
-    what it asks for  rebalance.change  written if it is news; regex_updates.py for expressions
-    what all get      rebalance.py      the group's epoch, the targets
-    what it gets now  rebalance.reconcile   a step of reconciliation
-    good-bye          leave.py
+    find the member      membership.py   a known member, a new one, or a static member's successor
+    its subscription     rebalance.write_subscription, regex_updates.py
+    epoch and targets    rebalance.py    bump_epoch, update_target
+    its assignment       rebalance.py    reconcile: one step towards the target
+    leaving              leave.py
 
-A request says only what has changed since the last one; null means "as before". One that says it
-all (a join, or a client that had an error) is told its whole assignment again.
+A request contains only what has changed since the last one; null means "unchanged". The response
+contains the assignment if it has changed, or if the request is a full report (a join, or a client
+that recovers from an error).
 
 Kafka: GroupMetadataManager.consumerGroupHeartbeat.
 """
@@ -42,13 +43,13 @@ from .rebalance import Rebalance, write_subscription
 from .reconciliation import partitions_by_topic
 from .regex_updates import RegexChange, RegexUpdates
 
-# Turns a classic group that has members into a consumer group: a draft about that one, in which the
-# records are that make it. Raises ApiError GROUP_ID_NOT_FOUND.
+# Turns a classic group with members into a consumer group. Returns a draft about the new group,
+# with the records that create it. Raises ApiError GROUP_ID_NOT_FOUND.
 Upgrade = Callable[[ClassicGroup, Now], Draft]
 
 
 class Steps(NamedTuple):
-    """The parts of which a heartbeat is made."""
+    """The parts that serve the steps of a heartbeat."""
 
     configs: ConsumerGroupConfigs
     deadlines: MemberDeadlines
@@ -58,7 +59,7 @@ class Steps(NamedTuple):
 
 
 class ConsumerHeartbeats:
-    """Serves heartbeats, of all groups."""
+    """Serves the heartbeats of all consumer groups."""
 
     def __init__(self, steps: Steps, *, new_member_id: Callable[[], str], upgrade: Upgrade) -> None:
         self._steps = steps
@@ -72,7 +73,7 @@ class ConsumerHeartbeats:
         caller: Caller,
         now: Now,
     ) -> Answer:
-        """Decide about a request that passed the checks; `group` has its name, if there is one.
+        """Decide about a checked request; `group` is the group of that id, or None.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
@@ -85,12 +86,12 @@ class ConsumerHeartbeats:
         draft = self._open_draft(group, request, now)
         return self._serve_member(draft, self._find_member(draft, request), request, caller)
 
-    # -- who speaks --------------------------------------------------------------------------------
+    # -- the group and the member ------------------------------------------------------------------
 
     def _open_draft(
         self, group: Group | None, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> Draft:
-        """A draft about the group; whoever joins may make it, or take over a classic one."""
+        """Open a draft. A joining member may create the group, or convert a classic one."""
         if isinstance(group, ConsumerGroup):
             return Draft(group, now)
         if request.member_epoch != JOINING_EPOCH:
@@ -106,7 +107,7 @@ class ConsumerHeartbeats:
         return draft
 
     def _find_member(self, draft: Draft, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-        """The member before this heartbeat has changed anything about it."""
+        """Return the member as it is before this heartbeat."""
         joins = request.member_epoch == JOINING_EPOCH
         check_group_size(draft.group, request.member_id, self._steps.configs.broker.max_size)
         member_id = request.member_id or self._new_member_id()
@@ -119,7 +120,7 @@ class ConsumerHeartbeats:
         check_epoch(member, request.member_epoch, request.topic_partitions)
         return member
 
-    # -- what becomes of it ------------------------------------------------------------------------
+    # -- the steps ---------------------------------------------------------------------------------
 
     def _serve_member(
         self,
@@ -154,12 +155,12 @@ class ConsumerHeartbeats:
         before: ConsumerMember,
         member: ConsumerMember,
     ) -> ConsumerGroupHeartbeatResponse:
-        tells = _is_full_report(request) or member.assigned != before.assigned
+        has_news = _is_full_report(request) or member.assigned != before.assigned
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
             heartbeat_interval_ms=self._steps.configs.heartbeat_interval_ms(request.group_id),
-            assignment=_assignment_of(member) if tells else None,
+            assignment=_assignment_of(member) if has_news else None,
         )
 
 
@@ -170,9 +171,9 @@ def _no_group(group_id: str) -> ApiError:
 def _updated_member(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerMember:
-    """The member with what the request says about it; the same object where that is no news."""
+    """Return the member with the request's fields; the same object if nothing changes."""
     timeout_ms, topics = request.rebalance_timeout_ms, request.subscribed_topic_names
-    told = {
+    reported = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if timeout_ms == NO_TIMEOUT else timeout_ms,
@@ -182,18 +183,18 @@ def _updated_member(
         "client_id": caller.client_id,
         "client_host": caller.client_host,
     }
-    news: dict[str, Any] = {
+    changes: dict[str, Any] = {
         name: value
-        for name, value in told.items()
+        for name, value in reported.items()
         if value is not None and value != getattr(member, name)
     }
     if member.classic is not None:
-        news["classic"] = None  # it speaks the consumer protocol now
-    return replace(member, **news) if news else member
+        changes["classic"] = None  # the member uses the consumer protocol now
+    return replace(member, **changes) if changes else member
 
 
 def _is_full_report(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the client may have lost track of its assignment."""
+    """Whether the request sets all fields, as clients do when they need their assignment."""
     if request.member_epoch == JOINING_EPOCH:
         return True
     subscribes = (

@@ -1,8 +1,8 @@
-"""What a ConsumerGroupHeartbeat must say, before anybody looks at its group.
+"""Validates the fields of a ConsumerGroupHeartbeat, without looking at the group.
 
-The member epoch tells what the request is: 0 joins (and must say everything), a positive one goes
-on, -1 leaves, -2 leaves for a while as a static member does. From version 1 on it is the client
-that draws the member id.
+The member epoch gives the kind of request: 0 joins (all fields are required), a positive epoch is a
+heartbeat, -1 leaves, -2 leaves temporarily (static members only). From version 1 on the client
+chooses the member id.
 
 Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 """
@@ -16,14 +16,14 @@ from .member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 
 FIRST_WITH_MEMBER_ID_OF_CLIENT = 1
 NO_TIMEOUT = -1
-# What Java's String.trim takes off.
+# The characters that Java's String.trim removes.
 BLANKS = "".join(map(chr, range(33)))
 
 
 def check_heartbeat(
     request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]
 ) -> None:
-    """Raises ApiError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """Raise ApiError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that is not valid."""
     epoch = request.member_epoch
     client_draws_id = api_version >= FIRST_WITH_MEMBER_ID_OF_CLIENT
     if client_draws_id or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH:
@@ -35,9 +35,9 @@ def check_heartbeat(
         _check_join(request)
     elif epoch == LEAVING_STATIC_EPOCH:
         if request.instance_id is None:
-            raise _invalid("only a member with an instance id leaves for a while")
+            raise _invalid("only a member with an instance id may leave temporarily (epoch -2)")
     elif epoch < LEAVING_STATIC_EPOCH:
-        raise _invalid(f"{epoch} is no member epoch")
+        raise _invalid(f"{epoch} is not a member epoch")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         raise ApiError(
@@ -47,18 +47,18 @@ def check_heartbeat(
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
-    """Who joins says all there is to say; a subscription to nothing is one too."""
+    """Check a join. A subscription to no topics is valid."""
     if request.rebalance_timeout_ms == NO_TIMEOUT:
-        raise _invalid("a member that joins gives its rebalance timeout")
+        raise _invalid("a joining member must set its rebalance timeout")
     if request.topic_partitions is None or request.topic_partitions:
-        raise _invalid("a member that joins owns nothing, and says so")
+        raise _invalid("a joining member must send an empty list of owned partitions")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("a member that joins subscribes to topic names or to a regular expression")
+        raise _invalid("a joining member must subscribe to topic names or to a regular expression")
 
 
 def _check_not_blank(what: str, text: str | None) -> None:
     if text is not None and not text.strip(BLANKS):
-        raise _invalid(f"{what} is not blank")
+        raise _invalid(f"{what} must not be blank")
 
 
 def _invalid(message: str) -> ApiError:

@@ -1,8 +1,8 @@
-"""How members go: they leave, or are fenced because they were not heard from in time.
+"""Removes members: they leave, or are fenced after a missed deadline.
 
-    epoch -1   the member is gone; its partitions are free, and the group's epoch rises
-    epoch -2   a static member is away: it keeps what it has until its session ends, so that it may
-               come back, under another member id, without anybody noticing
+    epoch -1   the member is removed; its partitions are free, and the group epoch rises
+    epoch -2   a static member leaves temporarily: it keeps its partitions until its session ends,
+               so that it may come back under another member id without a rebalance
 
 Kafka: GroupMetadataManager.consumerGroupLeave, consumerGroupFenceMembers.
 """
@@ -33,12 +33,13 @@ R = TypeVar("R")
 
 Answer = Outcome[Decision[ConsumerGroupHeartbeatResponse]]
 
-# Makes the group a classic one when only such members are left without these; whether it did.
+# Converts the group to a classic group if only classic members remain without these. Returns
+# whether it did.
 Downgrade = Callable[[Draft, Sequence[ConsumerMember]], bool]
 
 
 class Departures:
-    """Lets members go, of all groups."""
+    """Removes members of all consumer groups."""
 
     def __init__(
         self, topics: ClusterTopics, deadlines: MemberDeadlines, downgrade: Downgrade
@@ -50,7 +51,7 @@ class Departures:
     def leave(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> Answer:
-        """Serve a heartbeat that says goodbye.
+        """Serve a heartbeat with epoch -1 or -2.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
@@ -66,7 +67,7 @@ class Departures:
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, answer: R
     ) -> Outcome[Decision[R]]:
-        """Members are out, whether they have said so or not."""
+        """Remove members that left or were fenced; `answer` is the reply."""
         draft = Draft(group, now)
         if not members:
             return draft.outcome(answer)
@@ -84,12 +85,13 @@ class Departures:
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
         topics = group.subscriptions.topics_without(members, orphans)
         names = ", ".join(member.member_id for member in members)
-        draft.bump_epoch(self._topics.group_hash(topics), f"without {names}")
+        draft.bump_epoch(self._topics.group_hash(topics), f"removed {names}")
 
 
 def _leave_static(draft: Draft, member: ConsumerMember) -> Draft:
-    """The member keeps its partitions, as if they were its from the start: so they are for whoever
-    comes in its place, and not for a late commit in its name.
+    """Mark a static member as temporarily away; it keeps its partitions.
+
+    Their assignment epochs become 0, so that they are valid for the member that replaces it.
     """
     away = replace(
         member,
@@ -105,7 +107,7 @@ def _leave_static(draft: Draft, member: ConsumerMember) -> Draft:
 
 
 def _regexes_used_only_by(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:
-    """The expressions to which nobody but these members subscribes."""
+    """The regular expressions that only these members subscribe to."""
     if not group.subscriptions.regex_subscribers:
         return []
     counts = Counter(member.subscribed_regex for member in members if member.subscribed_regex)

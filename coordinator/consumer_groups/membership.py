@@ -1,9 +1,9 @@
-"""Who speaks in a heartbeat: a member, a new one, or one that takes a static member's place.
+"""Finds the member of a request: a known one, a new one, or a replacement of a static member.
 
-A member is known by its id, a static one by its instance id too: while it is away (it left with
-epoch -2) another member id may take its place, and gets all that it had. A member that was told a
-new epoch, but not yet heard it, may still come with the one before; only its partitions must be
-among those it has.
+A member is identified by its member id. A static member also has an instance id: while it is away
+(it left with epoch -2), a new member id may replace it and inherits its assignment. A member that
+missed the response with its new epoch may still send the previous epoch, if the partitions it
+reports are assigned to it.
 
 Kafka: the getOrMaybeSubscribe…ConsumerGroupMember and throwIf… methods of GroupMetadataManager.
 """
@@ -27,12 +27,12 @@ from .records import (
     target_record,
 )
 
-# What a member says that it owns; None: it does not say.
+# The owned partitions in a request; None: not reported.
 Reported = Sequence[ConsumerGroupHeartbeatTopicPartitions] | None
 
 
 def check_group_size(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raises ApiError GROUP_MAX_SIZE_REACHED for one more than there may be."""
+    """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -41,7 +41,10 @@ def check_group_size(group: ConsumerGroup, member_id: str, max_size: int) -> Non
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, joins: bool) -> ConsumerMember:
-    """The member with this id, or a new one if it joins. Raises ApiError UNKNOWN_MEMBER_ID."""
+    """Return the member with this id, or a new one if it joins.
+
+    Raises ApiError UNKNOWN_MEMBER_ID.
+    """
     return group.member_or_new(member_id) if joins else group.member(member_id)
 
 
@@ -54,9 +57,9 @@ def static_member(
     joins: bool,
     by_classic: bool = False,
 ) -> ConsumerMember:
-    """The member that speaks for an instance id; a joining one may take another's place.
+    """Return the member for an instance id; a joining member may replace the holder.
 
-    `by_classic`: it comes by JoinGroup, where the newcomer always wins. Raises ApiError:
+    `by_classic`: the request is a JoinGroup, which always replaces the holder. Raises ApiError:
     UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     holder = draft.group.static_member(instance_id)
@@ -73,25 +76,25 @@ def static_member(
 def checked_holder(
     holder: ConsumerMember | None, member_id: str, instance_id: str
 ) -> ConsumerMember:
-    """The holder of an instance id, if it is who speaks.
+    """Return the holder of an instance id, if its member id is `member_id`.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"nobody has instance id {instance_id}")
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has instance id {instance_id}")
     if holder.member_id != member_id:
         raise ApiError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"instance id {instance_id} is now with {holder.member_id}, not {member_id}",
+            f"instance id {instance_id} belongs to {holder.member_id}, not to {member_id}",
         )
     return holder
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
-    """Raises ApiError FENCED_MEMBER_EPOCH unless the epoch is the member's.
+    """Raise ApiError FENCED_MEMBER_EPOCH unless the epoch is the member's.
 
-    The one before will do for a member that cannot have heard of the new one: all that it says it
-    owns is assigned to it. Epoch 0 joins, also for a member that is there: it begins anew.
+    The previous epoch is accepted if all reported partitions are assigned to the member: it may
+    have missed the response with the new epoch. Epoch 0 is a join, also for a known member.
     """
     if epoch in (JOINING_EPOCH, member.member_epoch):
         return
@@ -108,7 +111,7 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
 def requesting_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> ConsumerMember:
-    """The member that a request speaks for, which must be in the group.
+    """Return the member that sent a request; it must be in the group.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
@@ -121,12 +124,12 @@ def _check_released(holder: ConsumerMember, member_id: str, instance_id: str) ->
     if holder.member_epoch != LEAVING_STATIC_EPOCH:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"instance id {instance_id} is still with {holder.member_id}: {member_id} must wait",
+            f"instance id {instance_id} is in use by {holder.member_id}: {member_id} must wait",
         )
 
 
 def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """The holder under its new member id, about to join; with the records that make it so."""
+    """Replace the holder by a joining member with a new member id, which inherits its target."""
     member = replace(
         holder, member_id=member_id, member_epoch=JOINING_EPOCH, previous_member_epoch=0
     )
@@ -141,7 +144,7 @@ def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerM
 
 
 def _is_among(reported: Reported, assigned: OwnedPartitions) -> bool:
-    """Whether a member owns nothing but what it is assigned; not if it does not say."""
+    """Whether all reported partitions are assigned; False if none were reported."""
     if reported is None:
         return False
     return all(

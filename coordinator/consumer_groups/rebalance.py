@@ -1,13 +1,12 @@
-"""What becomes of a group when one of its members has changed: its epoch, the targets, the member.
+"""The steps of a rebalance after one member has changed.
 
-    change    write what the member asks for, if that is news
-    look      compare what the group is subscribed to with the topics that there are; where that, or
-              a subscription, has changed, the group's epoch rises
-    assign    make targets for a group whose epoch has risen, but not more often than the
-              assignment interval says: until then the old ones count
-    go on     bring the member a step inputs its target
+    write_subscription   write the member's subscription if it has changed
+    bump_epoch           raise the group epoch if a subscription or a subscribed topic has changed
+    update_target        compute new targets if the group epoch has risen, at most once per
+                         assignment interval; until then the old targets remain valid
+    reconcile            move the member one step towards its target
 
-Heartbeats and joins of classic members go through the same steps. Kafka: the methods of
+Heartbeats and joins of classic members take the same steps. Kafka: the methods of
 GroupMetadataManager that consumerGroupHeartbeat and classicGroupJoinToConsumerGroup share.
 """
 
@@ -38,14 +37,14 @@ logger = logging.getLogger("odradek.groups")
 
 
 class Target(NamedTuple):
-    """What a member shall have, and for which epoch of the group that was made."""
+    """A member's target, and the group epoch for which it was computed."""
 
     epoch: int
     assignment: Assignment
 
 
 def write_subscription(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
-    """Write what a member asks for, if that is news; whether it names other topics."""
+    """Write a changed subscription. Return whether the subscribed topic names have changed."""
     if updated is member or updated == member:
         return False
     draft.records.append(subscription_record(draft.group_id, updated))
@@ -53,7 +52,7 @@ def write_subscription(draft: Draft, member: ConsumerMember, updated: ConsumerMe
 
 
 class Rebalance:
-    """The steps, for all groups."""
+    """The steps for all consumer groups."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Rebalance:
     def bump_epoch(
         self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
     ) -> None:
-        """Raise the epoch if a subscription has `changed`, or the topics have."""
+        """Raise the group epoch if a subscription has `changed`, or the subscribed topics have."""
         group = draft.group
         changed = changed or draft.needs_new_target
         if not changed and self.has_seen_topics(group):
@@ -86,13 +85,13 @@ class Rebalance:
         topics = group.subscriptions.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
-            why = f"{updated.member_id} subscribes anew" if changed else "its topics have changed"
+            why = f"{updated.member_id} subscribed" if changed else "its topics have changed"
             draft.bump_epoch(metadata_hash, why)
         if group.has_partition_metadata:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
 
     def has_seen_topics(self, group: ConsumerGroup) -> bool:
-        """Whether the group has looked at its topics since any has changed."""
+        """Whether the group has checked its topics since the last change of any topic."""
         return group.topics_seen_offset == self._topics.last_change_offset
 
     # -- the targets -------------------------------------------------------------------------------
@@ -100,9 +99,9 @@ class Rebalance:
     def update_target(
         self, draft: Draft, member: ConsumerMember, updated: ConsumerMember
     ) -> Target:
-        """The member's target: of new ones, if the group's epoch has risen and it is time.
+        """Return the member's target; compute all targets first if they are due.
 
-        Raises ApiError UNKNOWN_SERVER_ERROR when the assignor fails.
+        Raises ApiError UNKNOWN_SERVER_ERROR if the assignor fails.
         """
         group = draft.group
         if not self.is_due(group, draft.epoch, draft.now):
@@ -116,8 +115,8 @@ class Rebalance:
                 self._assignor(name),
                 self._topics,
                 epoch=draft.epoch,
-                # Kafka asks the group as it was, if nothing has changed. Somebody may have left
-                # since the last targets; a newcomer that subscribes to nothing must count.
+                # If no subscription has changed, Kafka uses the group before this heartbeat. Here
+                # members that left since, and a new member without topics, are counted right.
                 is_homogeneous=group.is_homogeneous_if(member, updated),
                 now_ms=draft.now.wall_ms,
             )
@@ -128,15 +127,19 @@ class Rebalance:
         return Target(draft.epoch, made.targets.get(updated.member_id, NOTHING))
 
     def _assignor(self, name: str | None) -> Assignor:
-        """The one asked for, else the default: also where members asked, in an earlier life, for
-        one that is not configured any more (Kafka refuses their heartbeats then, for ever).
+        """Return the assignor of that name, else the default.
+
+        Members may have requested an assignor before a restart that is no longer configured. Kafka
+        then refuses their heartbeats permanently.
         """
         default = next(iter(self._assignors.values()))
         return default if name is None else self._assignors.get(name, default)
 
     def is_due(self, group: ConsumerGroup, epoch: int, now: Now) -> bool:
-        """Whether targets are to be made for a group at that epoch: it is newer than they are, and
-        they are old enough; with no interval set, however old they are.
+        """Whether new targets must be computed for the group at `epoch`.
+
+        They are due if `epoch` is newer than the targets and the assignment interval has passed.
+        An interval of 0 means at once.
         """
         if group.assignment_epoch >= epoch:
             return False
@@ -154,10 +157,10 @@ class Rebalance:
         changed: bool,
         owned: Assignment | None,
     ) -> ConsumerMember:
-        """The member after a step inputs its target; written, if there is one to take.
+        """Move the member one step towards its target, and write it if it has changed.
 
-        `changed`: whether its subscription has, just now; `owned`: what it says it has. One that
-        must give up partitions has its rebalance timeout to do so.
+        `changed`: whether its subscription has just changed; `owned`: the partitions it reports.
+        A member that must give up partitions gets a deadline of its rebalance timeout.
         Raises ApiError FENCED_MEMBER_EPOCH.
         """
         inputs = ReconcileInputs(
@@ -180,7 +183,7 @@ class Rebalance:
         return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
 
     def _update_rebalance_deadline(self, draft: Draft, member: ConsumerMember) -> None:
-        """Set the end of a revocation, or take it back."""
+        """Schedule the deadline of a revocation, or cancel it."""
         key = MemberKey(draft.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             at_ms = draft.now.timer_ms + member.rebalance_timeout_ms

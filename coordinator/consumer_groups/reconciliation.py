@@ -1,18 +1,20 @@
-"""Reconciliation: one step of a member from what it has inputs what it shall have.
+"""Reconciliation: moves a member one step from the partitions it owns towards its target.
 
-A partition must have left its old owner before its new one may have it, and nobody waits for the
-whole group: each member goes on as soon as it can, at its own heartbeats.
+The old owner must give a partition up before the new owner gets it. No member waits for the whole
+group: each advances at its own heartbeats, as soon as it can.
 
-    STABLE at its target         nothing to do
-    STABLE, a newer target       has it partitions that it shall not have? then UNREVOKED; else on
-    UNREVOKED_PARTITIONS         stays at its old epoch, until its heartbeat no longer names what it
-                                 must give up; then on, inputs the newest target
-    on to the target's epoch     it gets what is free at once, and is STABLE; where others still
-                                 have some of it, UNRELEASED_PARTITIONS
-    UNRELEASED_PARTITIONS        asks again at each heartbeat
+    STABLE, at its target      nothing to do
+    STABLE, a newer target     if it owns partitions outside the target: UNREVOKED_PARTITIONS;
+                               else it advances
+    UNREVOKED_PARTITIONS       it stays at its epoch until its heartbeat no longer reports the
+                               partitions to give up; then it advances to the newest target
+    advance                    it takes the target's epoch and the free partitions of the target;
+                               if it has all of them: STABLE, else UNRELEASED_PARTITIONS
+    UNRELEASED_PARTITIONS      it advances again at each heartbeat
 
-A target may be older than the member's subscription, for targets are made at intervals. So topics
-which it has left are taken from it without waiting for a new target, and none of them are given.
+Targets are computed at intervals, so a target may be older than the member's subscription. Topics
+that the member no longer subscribes to are revoked without waiting for a new target, and none of
+their partitions are granted.
 
 Kafka: CurrentAssignmentBuilder.
 """
@@ -31,19 +33,19 @@ from .ownership import FREE
 
 
 class ReconcileInputs(Struct, frozen=True, kw_only=True):
-    """Where a member is to go, and what it may meet on the way."""
+    """The inputs of one reconciliation step."""
 
     target: Assignment
     epoch: int
-    """For which the target was made."""
+    """The group epoch for which the target was computed."""
     owner_epoch: Callable[[bytes, int], int]
-    """The epoch of a partition's owner, or FREE: Ownership.epoch of the group."""
+    """Returns the epoch of a partition's owner, or FREE; the group's Ownership.epoch."""
     subscribed_ids: Callable[[ConsumerMember], frozenset[bytes]]
-    """The ids of the topics that a member is subscribed to; asked for only where it matters."""
+    """Returns the ids of a member's subscribed topics; called only when needed."""
     subscription_changed: bool = False
-    """Whether this very heartbeat has changed it."""
+    """Whether the current heartbeat has changed the subscription."""
     owned: Assignment | None = None
-    """What the member says it has; None: it does not say."""
+    """The partitions that the member reports as owned; None: not reported."""
 
 
 class TopicPartitions(Protocol):
@@ -57,7 +59,7 @@ class TopicPartitions(Protocol):
 
 
 def partitions_by_topic(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
-    """The partitions that a heartbeat says the member has; None: it does not say."""
+    """Return the partitions of a heartbeat by topic id; None if it reports none."""
     if topics is None:
         return None
     owned: dict[bytes, frozenset[int]] = {}
@@ -67,10 +69,10 @@ def partitions_by_topic(topics: Iterable[TopicPartitions] | None) -> Assignment 
 
 
 def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
-    """The member after one step; the same object where there is nothing to do.
+    """Return the member after one step; the same object if there is nothing to do.
 
-    Raises ApiError FENCED_MEMBER_EPOCH for a member in a state that only a newer Kafka knows: it
-    must give up everything and join again.
+    Raises ApiError FENCED_MEMBER_EPOCH for a member in a state of a newer Kafka that still owns
+    partitions: it must give them up and join again.
     """
     match member.state:
         case MemberState.STABLE:
@@ -94,7 +96,7 @@ def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember
 
 
 def _may_still_own(inputs: ReconcileInputs, revoked: OwnedPartitions) -> bool:
-    """Whether the member has, or may have, any of the partitions that it must give up."""
+    """Whether the member reports a partition that it must give up, or does not report at all."""
     if inputs.owned is None:
         return True
     return any(
@@ -104,11 +106,11 @@ def _may_still_own(inputs: ReconcileInputs, revoked: OwnedPartitions) -> bool:
     )
 
 
-# -- at the same epoch: topics that the member has left --------------------------------------------
+# -- at the same epoch: topics no longer subscribed to ---------------------------------------------
 
 
 def _revoke_unsubscribed(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
-    """The member must give up the topics which this heartbeat has left."""
+    """Revoke topics that the current heartbeat has unsubscribed from."""
     if not inputs.subscription_changed:
         return member
     subscribed = inputs.subscribed_ids(member)
@@ -123,14 +125,14 @@ def _revoke_unsubscribed(member: ConsumerMember, inputs: ReconcileInputs) -> Con
         return _with_ownership(
             member, MemberState.UNREVOKED_PARTITIONS, member.member_epoch, _Owned(kept, pending)
         )
-    # It has given them up already: it stays in its state with less.
+    # The member has given them up already, so it keeps its state.
     return _with_ownership(
         member, member.state, member.member_epoch, _Owned(kept, member.pending_revocation)
     )
 
 
 def _subscribes_to_nothing(member: ConsumerMember, subscribed: frozenset[bytes]) -> bool:
-    """Whether it asks for no topic at all: Kafka writes the member anew then, whatever it has."""
+    """Whether the member subscribes to no topic; then Kafka writes its record in any case."""
     return not (member.subscribed_topics or subscribed or member.pending_revocation)
 
 
@@ -143,7 +145,7 @@ class _Owned(NamedTuple):
 
 
 class _Difference:
-    """What a member keeps, gives up and gets on its way to a target."""
+    """The partitions that a member keeps, gives up and gets to reach a target."""
 
     def __init__(self, member: ConsumerMember, inputs: ReconcileInputs) -> None:
         self.kept: dict[bytes, Mapping[int, int]] = {}
@@ -166,11 +168,11 @@ class _Difference:
     ) -> None:
         has = member.assigned.get(topic_id, {})
         if has and has.keys() == target:
-            self.kept[topic_id] = has  # the usual case: nothing is new but the epoch
+            self.kept[topic_id] = has  # the usual case: only the epoch changes
             return
         kept = {partition: epoch for partition, epoch in has.items() if partition in target}
         revoked = {partition: epoch for partition, epoch in has.items() if partition not in target}
-        # What the member itself is giving up is not somebody else's: it may have it back.
+        # A partition that this member itself is giving up may be granted to it again.
         pending = member.pending_revocation.get(topic_id, {})
         lacking = target.difference(has)
         granted = {
@@ -188,7 +190,7 @@ class _Difference:
             self.granted[topic_id] = granted
 
     def reached(self, epoch: int) -> dict[bytes, Mapping[int, int]]:
-        """What the member has once it has got what is free, at that epoch."""
+        """Return the partitions kept, and those granted at `epoch`."""
         reached = dict(self.kept)
         for topic_id, partitions in self.granted.items():
             reached[topic_id] = {
@@ -201,7 +203,7 @@ class _Difference:
 def _advance(
     member: ConsumerMember, inputs: ReconcileInputs, revocation_epoch: int
 ) -> ConsumerMember:
-    """The member on its way to the target, or at it."""
+    """Advance the member to the target, or make it give up partitions first."""
     difference = _Difference(member, inputs)
     if difference.revoked and _may_still_own(inputs, difference.revoked):
         owned = _Owned(difference.kept, difference.revoked)
@@ -216,7 +218,10 @@ def _advance(
 def _with_ownership(
     member: ConsumerMember, state: MemberState, epoch: int, owned: _Owned
 ) -> ConsumerMember:
-    """Even if its epoch stays, the one before is now what it is: Kafka's updateMemberEpoch."""
+    """Return the member with new state; its epoch becomes the previous one, even if unchanged.
+
+    Kafka: updateMemberEpoch.
+    """
     return replace(
         member,
         state=state,

@@ -1,11 +1,11 @@
-"""Subscriptions by regular expression: when a group's expressions are resolved, and what follows.
+"""Decides when a group's regular expressions are resolved, and applies the results.
 
-Resolving means matching all names of topics, so it is not done while a heartbeat waits. A member
-that brings a new expression is in the group at once, subscribed to nothing by it; the resolution
-runs behind, and its result is a decision of its own: it writes what each expression stands for, and
-raises the group's epoch if that has changed anything. All of a group's expressions are resolved
-together, so that they cause one rebalance; again when topics have been created, or some time has
-passed; but not more often than every 10 s, and one resolution at a time.
+A resolution matches all topic names, so heartbeats do not wait for it. A member with a new
+expression joins at once, and the expression matches nothing yet. The resolution runs in the
+background. Its result is a separate decision, which writes the topics of each expression and raises
+the group epoch if they have changed. All expressions of a group are resolved together, so that they
+cause one rebalance. They are resolved again after topics were created or the refresh interval has
+passed, but at most once in 10 s, and one resolution at a time.
 
 Kafka: GroupMetadataManager.maybeUpdateRegularExpressions, handleRegularExpressionsResult.
 """
@@ -27,20 +27,20 @@ from .topics_view import ClusterTopics
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 
-# Begins to resolve the expressions of a group; the result comes to `RegexUpdates.resolved`.
+# Starts to resolve the expressions of a group; the result goes to `RegexUpdates.apply_resolution`.
 Resolve = Callable[[str, frozenset[str]], None]
 
 
 class RegexChange(Enum):
-    """What became of a member's expression."""
+    """How a member's expression has changed."""
 
-    NONE = "the same as before"
-    UNRESOLVED = "a new one, not resolved yet"
-    RESOLVED = "one whose topics are known, or none any more"
+    NONE = "unchanged"
+    UNRESOLVED = "a new expression, not resolved yet"
+    RESOLVED = "a resolved expression, or none any more"
 
 
 class RegexUpdates:
-    """Decides for all groups; remembers only whose expressions are being resolved."""
+    """Regular expressions of all groups; keeps only the set of groups being resolved."""
 
     def __init__(self, topics: ClusterTopics, refresh_interval_ms: int, resolve: Resolve) -> None:
         self._topics = topics
@@ -51,7 +51,7 @@ class RegexUpdates:
     # -- in a heartbeat ----------------------------------------------------------------------------
 
     def update(self, draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
-        """A member has become `updated`; its group's expressions are resolved if it is time.
+        """Handle a change from `member` to `updated`; start a resolution if one is due.
 
         Raises ApiError INVALID_REGULAR_EXPRESSION.
         """
@@ -80,16 +80,16 @@ class RegexUpdates:
         self._in_progress.add(group_id)
         self._resolve(group_id, regexes)
 
-    # -- when they are resolved --------------------------------------------------------------------
+    # -- after a resolution ------------------------------------------------------------------------
 
     def resolution_ended(self, group_id: str) -> None:
-        """A resolution has come to its end, whatever it was."""
+        """Note that a resolution has ended, with or without a result."""
         self._in_progress.discard(group_id)
 
     def apply_resolution(
         self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], now: Now
     ) -> Outcome[Decision[None]]:
-        """Write what expressions stand for; raise the group's epoch if that is news to it."""
+        """Write the topics of the expressions; raise the group epoch if they have changed."""
         draft = Draft(group, now)
         before = group.subscriptions.resolved_regexes
         wanted = {
@@ -105,20 +105,20 @@ class RegexUpdates:
             for regex, resolved in wanted.items()
         )
         if changed or metadata_hash != group.metadata_hash:
-            draft.bump_epoch(metadata_hash, "its expressions stand for other topics")
+            draft.bump_epoch(metadata_hash, "its regular expressions match other topics")
             draft.topics_seen_offset = self._topics.last_change_offset
         return draft.outcome(None)
 
 
 def _age_ms(draft: Draft) -> int:
-    """How long ago the group's expressions were resolved."""
+    """The time since the group's expressions were resolved."""
     return draft.now.timer_ms - draft.group.regexes_resolved_at.timer_ms
 
 
 def _change(
     draft: Draft, member: ConsumerMember, updated: ConsumerMember
 ) -> tuple[RegexChange, bool]:
-    """What became of the expression, and whether it is new to the group.
+    """How the member's expression has changed, and whether it is new to the group.
 
     Raises ApiError INVALID_REGULAR_EXPRESSION.
     """

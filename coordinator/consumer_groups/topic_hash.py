@@ -12,7 +12,8 @@ following bytes. Numbers are little-endian. Text is UTF-16, followed by its leng
             partition: index (4) · each rack, sorted: its length in units (4) · rack
     group   each topic's hash (8), in the order of the names
 
-Hashes are signed 64-bit integers, as in Java. Kafka: Utils.computeTopicHash, Utils.computeGroupHash.
+Hashes are signed 64-bit integers, as in Java.
+Kafka: Utils.computeTopicHash, Utils.computeGroupHash.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

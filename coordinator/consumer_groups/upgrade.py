@@ -1,17 +1,22 @@
-"""From a classic group with members to a consumer group: one asks for it by joining by heartbeat.
+"""Upgrade: converts a classic group with members to a consumer group, when a consumer joins it.
 
-The others go on as classic members of the new group, at the generation they are at, which becomes
-the epoch of everything; what their leader last assigned is what they have, and their target.
-Whoever waits for a rebalance of the old group is told to join again, for the new one's: with a
-newcomer new targets are made. One that takes a static member's place would not make them necessary,
-so a rebalance that was under way does; with Kafka, what its cause left behind is nobody's then.
+A member that joins by ConsumerGroupHeartbeat starts the upgrade. The old members remain as classic
+members of the new group. Their generation becomes the group epoch, the assignment epoch and their
+member epoch. What the leader last assigned becomes their owned partitions and their target. Members
+that wait for a rebalance of the old group are answered REBALANCE_IN_PROGRESS and join again.
 
-    policy             group.consumer.migration.policy allows it
-    protocol type      consumers only: Connect's workers, say, have no topics
-    size               not beyond group.consumer.max.size
-    assignments        only partitions; what else a custom assignor tells its members would be lost
+A new member causes new targets. A member that replaces a static member does not, so a rebalance
+that was in progress forces them (`Draft.needs_new_target`). In Kafka the partitions that caused
+that rebalance then stay unassigned.
 
-A group that is empty needs none of this: its tombstone is written, and a new one begins.
+Conditions:
+
+    policy             group.consumer.migration.policy allows the upgrade
+    protocol type      only "consumer": Connect's workers, for example, have no topics
+    size               at most group.consumer.max.size members
+    assignments        only partitions: user data of a custom assignor would be lost
+
+An empty classic group is not converted: its tombstone is written, and a new group is created.
 Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGroup.
 """
 
@@ -47,12 +52,12 @@ from .topics_view import ClusterTopics
 logger = logging.getLogger("odradek.groups")
 
 REJOIN = ErrorCode.REBALANCE_IN_PROGRESS
-# The targets of the converted group were not made here: new ones may be made at once.
+# The targets were not computed by the broker, so new ones may be computed at once.
 NEVER_MADE_MS = 0
 
 
 class Upgrades:
-    """Turns classic groups into consumer groups."""
+    """Converts classic groups to consumer groups."""
 
     def __init__(
         self, *, topics: ClusterTopics, configs: ConsumerGroupConfigs, deadlines: MemberDeadlines
@@ -62,26 +67,26 @@ class Upgrades:
         self._deadlines = deadlines
 
     def convert(self, group: ClassicGroup, now: Now) -> Draft:
-        """A draft about the group that it becomes, in which the records are that make it so.
+        """Return a draft about the new consumer group, with the records that create it.
 
-        Raises ApiError: GROUP_ID_NOT_FOUND where it cannot become one; UNKNOWN_SERVER_ERROR where
-        it has given a partition to two members.
+        Raises ApiError: GROUP_ID_NOT_FOUND if the group cannot be upgraded; UNKNOWN_SERVER_ERROR
+        if a partition is assigned to two members.
         """
         self._check(group)
         try:
             members = self._members(group)
         except DecodeError as error:
-            raise _refusal(group, f"a member's words cannot be read: {error}") from error
+            raise _refusal(group, f"the metadata of a member cannot be decoded: {error}") from error
         except CustomAssignorError as error:
             raise _refusal(
                 group, f"an unsupported custom assignor is in use ({error}); use a default one"
             ) from error
         _check_owners(group, members)
         records = list(self._records(group, members))
-        draft = Draft(_replayed(group.group_id, records), now)
+        draft = Draft(_replay_records(group.group_id, records), now)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
-        draft.then.append(partial(self._converted, group, now))
+        draft.then.append(partial(self._after_conversion, group, now))
         return draft
 
     def _check(self, group: ClassicGroup) -> None:
@@ -91,9 +96,11 @@ class Upgrades:
         if group.protocol_type != PROTOCOL_TYPE:
             raise _refusal(group, f"its protocol type is {group.protocol_type!r}")
         if len(group.members) > broker.max_size:
-            raise _refusal(group, f"its {len(group.members)} members are more than fit")
+            raise _refusal(
+                group, f"its {len(group.members)} members are more than group.consumer.max.size"
+            )
 
-    # -- the group as it becomes -------------------------------------------------------------------
+    # -- the new group -----------------------------------------------------------------------------
 
     def _members(self, group: ClassicGroup) -> list[ConsumerMember]:
         """Raises DecodeError, CustomAssignorError."""
@@ -126,21 +133,21 @@ class Upgrades:
     def _records(
         self, group: ClassicGroup, members: Sequence[ConsumerMember]
     ) -> Iterator[JournalRecord]:
-        """In Kafka's order."""
+        """The records of the new group, in Kafka's order."""
         group_id, epoch = group.group_id, group.generation_id
         topics = frozenset[str]().union(*(member.subscribed_topics for member in members))
         yield from (subscription_record(group_id, member) for member in members)
         yield epoch_record(group_id, epoch, self._topics.group_hash(topics))
         for member in members:
-            target = {topic_id: frozenset(ones) for topic_id, ones in member.assigned.items()}
+            target = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
             yield target_record(group_id, member.member_id, target)
         yield target_epoch_record(group_id, epoch, NEVER_MADE_MS)
         yield from (current_assignment_record(group_id, member) for member in members)
 
-    # -- when that is written ----------------------------------------------------------------------
+    # -- after the records are written -------------------------------------------------------------
 
-    def _converted(self, group: ClassicGroup, now: Now) -> None:
-        """Whoever waits is to join again; sessions are now those of the new group's members."""
+    def _after_conversion(self, group: ClassicGroup, now: Now) -> None:
+        """Answer the members that wait, and start the sessions of the new group's members."""
         group.roster.refuse_all(REJOIN)
         for member in group.members.values():
             key = MemberKey(group.group_id, member.member_id)
@@ -152,7 +159,7 @@ class Upgrades:
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
-    """What is remembered of a member of a consumer group that speaks the classic protocol."""
+    """The stored session timeout and protocols of a classic member of a consumer group."""
     return ClassicMemberMetadata(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=[
@@ -162,9 +169,9 @@ def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMe
 
 
 def _common_protocol(group: ClassicGroup) -> str:
-    """The group's protocol; while it elects another one, or its first, what that would be.
+    """Return the group's protocol, or during an election the protocol it would elect.
 
-    Kafka answers UNKNOWN_SERVER_ERROR in the midst of a first rebalance, for there is none yet.
+    Kafka answers UNKNOWN_SERVER_ERROR during the first rebalance, when there is no protocol yet.
     """
     name = group.protocol_name
     if name is not None and group.roster.support_one_of([name]):
@@ -173,7 +180,7 @@ def _common_protocol(group: ClassicGroup) -> str:
 
 
 def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:
-    """The leader may assign as it likes; in the new group a partition has one owner."""
+    """Check that each partition has one owner; a classic leader may assign otherwise."""
     owners: dict[tuple[bytes, int], str] = {}
     for member in members:
         for topic_id, partitions in member.assigned.items():
@@ -183,12 +190,12 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> Non
                     raise ApiError(
                         ErrorCode.UNKNOWN_SERVER_ERROR,
                         f"group {group.group_id} cannot become a consumer group: a partition is "
-                        f"with {other} and with {member.member_id}",
+                        f"assigned to {other} and to {member.member_id}",
                     )
 
 
-def _replayed(group_id: str, records: Sequence[JournalRecord]) -> ConsumerGroup:
-    """The group that these records make, for decisions to read."""
+def _replay_records(group_id: str, records: Sequence[JournalRecord]) -> ConsumerGroup:
+    """Replay the records into a new group, for decisions to read."""
     groups: dict[str, ConsumerGroup] = {}
     for record in records:
         replay(groups, record.key, record.value)

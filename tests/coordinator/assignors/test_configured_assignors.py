@@ -29,10 +29,10 @@ def test_assignors_come_in_the_order_of_the_list(names: list[str], found: list[s
     ("names", "says"),
     [
         (["uniform", "sticky"], "sticky for configuration group.consumer.assignors: Class sticky"),
-        (["Uniform"], "Class Uniform cannot be found; there are: uniform, range"),
+        (["Uniform"], "Class Uniform cannot be found; known assignors: uniform, range"),
         (["com.example.MyAssignor"], "Class com.example.MyAssignor cannot be found"),
-        (["uniform", UNIFORM_CLASS], "uniform stands there twice"),
-        (["range", "range"], "range stands there twice"),
+        (["uniform", UNIFORM_CLASS], "uniform is listed twice"),
+        (["range", "range"], "range is listed twice"),
         ([], "must not be empty"),
     ],
 )

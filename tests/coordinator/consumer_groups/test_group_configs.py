@@ -113,7 +113,7 @@ def test_the_nearest_bound_counts_where_the_bounds_have_moved(text: str, counts:
     assert values(found) == (counts, 5_000, 1_000)
     assert list(found.warnings(["g"])) == [
         f"group g: consumer.session.timeout.ms={text} is not within the broker's bounds "
-        f"45000 to 60000; {counts} counts"
+        f"45000 to 60000; {counts} applies"
     ]
 
 
