@@ -5,7 +5,7 @@ its partitions. Its commit is then valid. So a commit with an older epoch is acc
 partition that the member has owned since that epoch or longer: every partition carries the epoch at
 which it was assigned (KIP-1251). An epoch newer than the member's own is refused.
 
-For a member of the classic protocol the epoch is its generation, and the error is ILLEGAL_GENERATION.
+The epoch of a classic member is its generation, and the error is ILLEGAL_GENERATION.
 Kafka: ConsumerGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
