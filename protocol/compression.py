@@ -1,18 +1,18 @@
-"""The five compression types of a record batch: one stream per batch, as every client writes it.
+"""The five compression types of a record batch. A batch holds one compressed stream.
 
     none    the bytes themselves
-    gzip    one gzip member (or several behind each other)
+    gzip    one gzip member, or several in sequence
     snappy  Java writes the framing of xerial's snappy-java: the magic b"\\x82SNAPPY\\0", two int32
             (version, lowest compatible version), then blocks, each an int32 length and a raw snappy
             block of 32 KiB. librdkafka writes one raw snappy block without any framing.
-    lz4     an LZ4 frame with independent blocks: Java reads no linked ones
-    zstd    frames, in which Java does not say how large the content is
+    lz4     an LZ4 frame with independent blocks; Java does not read linked blocks
+    zstd    zstd frames; Java writes them without a content size
 
-What is read is bounded: a client can pack gigabytes into a batch of a kilobyte, so decompression
-stops at `max_bytes`. A stream may also hold nothing in very many parts (gzip members, snappy
-blocks, zstd frames and their blocks), each of which costs time: `max_parts` bounds these, and
-without it the time grows no faster than the stream. The codecs are imported at their first use: a
-broker hands batches on as they are, and most never need one.
+Output is bounded: a client can compress gigabytes into a batch of a kilobyte, so decompression
+stops at `max_bytes`. A stream may also consist of very many empty parts (gzip members, snappy
+blocks, zstd frames and their blocks), each of which costs time. `max_parts` bounds them; without
+it the time is linear in the size of the stream. Codecs are imported at their first use, because a
+broker passes batches on as they are, and most brokers never need one.
 
 Kafka: org.apache.kafka.common.compress.
 """
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from .zstd_frames import Frame, NoFrameError, TooManyFramesError, zstd_frames
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # at run time codecs are imported at their first use
     import zstandard
 
 Buffer = bytes | bytearray | memoryview
@@ -41,22 +41,22 @@ SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
-# How much of a second member is read at first. What lies behind its end is copied by the library.
+# The first read of a second member. The library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
-# zstd's decoder cannot stop half way through its input. A block of 4 bytes can hold 128 KiB, so
-# this much of it makes at most 16 MiB.
+# zstd's decoder always consumes all of its input. A block of 4 bytes can hold 128 KiB, so a piece
+# of this size yields at most 16 MiB.
 _ZSTD_PIECE_BYTES = 512
-# An unpacker holds on to a window as large as it has ever needed: this covers all usual levels.
-_ZSTD_KEPT_WINDOW_BYTES = 8 << 20
-_kept = threading.local()
-_LZ4_INPUT_BYTES = 256 << 10  # what it has not used of that is copied by the library each time
+# A decompressor keeps the largest window it has used. This size covers all usual levels.
+_ZSTD_MAX_CACHED_WINDOW_BYTES = 8 << 20
+_thread_state = threading.local()
+_LZ4_INPUT_BYTES = 256 << 10  # the library copies unused input at each call
 _LZ4_OUTPUT_BYTES = 1 << 20
-_LZ4_LOWEST_HIGH_LEVEL = 3  # the library takes lower ones for the fast compressor
+_LZ4_LOWEST_HIGH_LEVEL = 3  # below this level the library uses the fast compressor
 _BLOCK_LENGTH = struct.Struct(">i")
 
 
 class CompressionType(IntEnum):
-    """Bits 0-2 of a batch's attributes: never renumber. Kafka: CompressionType."""
+    """Bits 0-2 of a batch's attributes. Never renumber. Kafka: CompressionType."""
 
     NONE = 0
     GZIP = 1
@@ -66,17 +66,18 @@ class CompressionType(IntEnum):
 
 
 class DecompressionError(ValueError):
-    """Bytes that are no stream of that codec, or end too early, or hold more than was allowed."""
+    """The data is not a stream of the codec, is truncated, or exceeds a limit."""
 
 
 class StreamTooLargeError(DecompressionError):
-    """A stream that holds more bytes, or more parts, than was allowed; it may be sound."""
+    """The stream has more bytes or more parts than allowed; it may be valid otherwise."""
 
 
 def compress(compression: CompressionType, data: Buffer, level: int | None = None) -> bytes:
-    """`data` as one stream that Java and librdkafka read.
+    """Compress `data` to one stream that Java and librdkafka can read.
 
-    `level` is that of `compression.gzip.level` and its like, in their ranges; None is the default.
+    `level` is a value of `compression.gzip.level`, `.lz4.level` or `.zstd.level`; None is the
+    codec's default.
     """
     return _COMPRESSORS[compression](data, level)
 
@@ -88,7 +89,7 @@ def decompress(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     max_parts: int = NO_LIMIT,
 ) -> bytes:
-    """What was compressed. Raises DecompressionError; StreamTooLargeError above the limits."""
+    """Decompress `data`. Raises DecompressionError; StreamTooLargeError above a limit."""
     content = _DECOMPRESSORS[compression](data, max_bytes, max_parts)
     if len(content) > max_bytes:
         raise _too_large(compression.name, max_bytes)
@@ -103,7 +104,7 @@ def _too_many(codec: str, max_parts: int) -> DecompressionError:
     return StreamTooLargeError(f"{codec} data has more than {max_parts} parts")
 
 
-def _broken(codec: str, error: object) -> DecompressionError:
+def _invalid(codec: str, error: object) -> DecompressionError:
     return DecompressionError(f"not {codec} data: {error}")
 
 
@@ -121,12 +122,12 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
     from zlib_ng import zlib_ng
 
     level = GZIP_DEFAULT_LEVEL if level is None else level
-    packer = zlib_ng.compressobj(level=level, wbits=_GZIP_WINDOW_BITS)
-    return packer.compress(data) + packer.flush()
+    compressor = zlib_ng.compressobj(level=level, wbits=_GZIP_WINDOW_BITS)
+    return compressor.compress(data) + compressor.flush()
 
 
 def _decompress_gzip(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
-    """Also several members; what follows the last and is none is left alone, as Java does."""
+    """Decompress all gzip members. Other bytes after the last one are ignored, as in Java."""
     view = memoryview(data)
     contents: list[bytes] = []
     room, members = max_bytes, 0
@@ -145,26 +146,26 @@ def _decompress_gzip(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
 
 
 def _gzip_member(view: memoryview, position: int, piece_bytes: int, room: int) -> tuple[bytes, int]:
-    """What the member holds, or a byte more than there is room for; and where it ends."""
+    """Return the member's content, at most `room` + 1 bytes, and the position of its end."""
     from zlib_ng import zlib_ng
 
-    unpacker = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    decompressor = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
     parts: list[bytes] = []
-    while not unpacker.eof:
+    while not decompressor.eof:
         piece = view[position : position + piece_bytes]
         if not piece:
-            raise _broken("gzip", "the stream ends too early")
+            raise _invalid("gzip", "the stream ends too early")
         try:
-            parts.append(unpacker.decompress(piece, room + 1))
+            parts.append(decompressor.decompress(piece, room + 1))
         except zlib_ng.error as error:  # type: ignore[misc]  # the stub calls the class an instance
-            raise _broken("gzip", error) from None
+            raise _invalid("gzip", error) from None
         room -= len(parts[-1])
         if room < 0:
             break
         position += len(piece)
         piece_bytes *= 2
     content = parts[0] if len(parts) == 1 else b"".join(parts)
-    return content, position - len(unpacker.unused_data)
+    return content, position - len(decompressor.unused_data)
 
 
 def _compress_snappy(data: Buffer, _: int | None) -> bytes:
@@ -189,7 +190,7 @@ def _decompress_snappy(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
         if parts > max_parts:
             raise _too_many("snappy", max_parts)
         if view[position : position + len(SNAPPY_MAGIC)] == SNAPPY_MAGIC:
-            position += len(SNAPPY_HEADER)  # streams behind each other
+            position += len(SNAPPY_HEADER)  # another stream follows
             continue
         block, position = _framed_block(view, position)
         contents.append(_snappy_block(block, room))
@@ -200,10 +201,10 @@ def _decompress_snappy(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
 def _framed_block(view: memoryview, position: int) -> tuple[memoryview, int]:
     start = position + _BLOCK_LENGTH.size
     if start > len(view):
-        raise _broken("snappy", f"the length of the block at byte {position} is cut")
+        raise _invalid("snappy", f"the length of the block at byte {position} is truncated")
     (length,) = _BLOCK_LENGTH.unpack_from(view, position)
     if not 0 <= length <= len(view) - start:
-        raise _broken(
+        raise _invalid(
             "snappy",
             f"the block at byte {position} claims {length} bytes, {len(view) - start} are left",
         )
@@ -215,52 +216,52 @@ def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
     from cramjam import snappy
 
     try:
-        # The block begins with its length: ask before anything is allocated.
+        # The block begins with its length. Check it before memory is allocated.
         if snappy.decompress_raw_len(block) > max_bytes:
             raise _too_large("SNAPPY", max_bytes)
         return bytes(snappy.decompress_raw(block))
     except SnappyError as error:
-        raise _broken("snappy", error) from None
+        raise _invalid("snappy", error) from None
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     from lz4 import frame
 
-    # As in Kafka its default is the fast compressor, and all other levels are the high one's.
+    # As in Kafka, the default level uses the fast compressor and all others the high one.
     fast = level is None or level == LZ4_DEFAULT_LEVEL
-    packed: bytes = frame.compress(
+    compressed: bytes = frame.compress(
         data,
         compression_level=0 if fast else max(level or 0, _LZ4_LOWEST_HIGH_LEVEL),
         block_size=frame.BLOCKSIZE_MAX64KB,
         block_linked=False,
         store_size=False,
     )
-    return packed
+    return compressed
 
 
 def _decompress_lz4(data: Buffer, max_bytes: int, _: int) -> bytes:
-    """One frame; Java ignores what follows it. Its blocks are the library's, and cost little."""
+    """Decompress one frame; Java ignores bytes after it. Blocks are cheap, and not counted."""
     from lz4 import frame
 
     view = memoryview(data)
-    unpacker = frame.LZ4FrameDecompressor()
+    decompressor = frame.LZ4FrameDecompressor()
     parts: list[bytes] = []
     size = 0
-    # In steps: the decoder reserves as much as it is allowed to return.
+    # In steps, because the decoder allocates as much as it may return.
     for start in range(0, len(view), _LZ4_INPUT_BYTES):
-        feed: Buffer = view[start : start + _LZ4_INPUT_BYTES]
+        pending: Buffer = view[start : start + _LZ4_INPUT_BYTES]
         is_full = True
         while is_full:
             try:
-                part: bytes = unpacker.decompress(feed, _LZ4_OUTPUT_BYTES)
+                part: bytes = decompressor.decompress(pending, _LZ4_OUTPUT_BYTES)
             except (RuntimeError, ValueError) as error:
-                raise _broken("lz4", error) from None
+                raise _invalid("lz4", error) from None
             parts.append(part)
-            size, feed = size + len(part), b""
-            if unpacker.eof or size > max_bytes:
+            size, pending = size + len(part), b""
+            if decompressor.eof or size > max_bytes:
                 return b"".join(parts)
             is_full = len(part) == _LZ4_OUTPUT_BYTES
-    raise _broken("lz4", "the frame ends too early")
+    raise _invalid("lz4", "the frame ends too early")
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
@@ -271,7 +272,7 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_zstd(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
-    """All frames; what follows the last one must be a frame too."""
+    """Decompress all frames; other bytes after a frame are an error."""
     view = memoryview(data)
     parts: list[bytes] = []
     room = max_bytes
@@ -284,47 +285,49 @@ def _decompress_zstd(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     except TooManyFramesError:
         raise _too_many("zstd", max_parts) from None
     except NoFrameError as error:
-        raise _broken("zstd", error) from None
+        raise _invalid("zstd", error) from None
     if not parts:
-        raise _broken("zstd", "the frame ends too early")
+        raise _invalid("zstd", "the frame ends too early")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _zstd_content(stored: memoryview, frame: Frame, room: int) -> bytes:
-    """What the frame holds; of more than there is room for, not much more."""
+    """Return the frame's content, or slightly more than `room` bytes of it."""
     import zstandard
 
-    unpacker = _zstd_unpacker(frame.window_bytes)
+    decompressor = _zstd_decompressor(frame.window_bytes)
     try:
-        if 0 < frame.most_bytes <= room:
-            return unpacker.decompress(stored, max_output_size=frame.most_bytes)
-        return _zstd_in_pieces(unpacker.decompressobj(), stored, room)
+        if 0 < frame.max_content_bytes <= room:
+            return decompressor.decompress(stored, max_output_size=frame.max_content_bytes)
+        return _zstd_in_pieces(decompressor.decompressobj(), stored, room)
     except zstandard.ZstdError as error:
-        raise _broken("zstd", error) from None
+        raise _invalid("zstd", error) from None
 
 
 def _zstd_in_pieces(
-    unpacker: "zstandard.ZstdDecompressionObj", stored: memoryview, room: int
+    decompressor: "zstandard.ZstdDecompressionObj", stored: memoryview, room: int
 ) -> bytes:
     parts: list[bytes] = []
     for position in range(0, len(stored), _ZSTD_PIECE_BYTES):
-        parts.append(unpacker.decompress(stored[position : position + _ZSTD_PIECE_BYTES]))
+        parts.append(decompressor.decompress(stored[position : position + _ZSTD_PIECE_BYTES]))
         room -= len(parts[-1])
         if room < 0:
             break
     return b"".join(parts)
 
 
-def _zstd_unpacker(window_bytes: int) -> "zstandard.ZstdDecompressor":
-    """This thread's own; making one takes longer than unpacking 16 KiB."""
+def _zstd_decompressor(window_bytes: int) -> "zstandard.ZstdDecompressor":
+    """Return this thread's decompressor. Creating one takes longer than unpacking 16 KiB."""
     import zstandard
 
-    if window_bytes > _ZSTD_KEPT_WINDOW_BYTES:
+    if window_bytes > _ZSTD_MAX_CACHED_WINDOW_BYTES:
         return zstandard.ZstdDecompressor()
-    unpacker: zstandard.ZstdDecompressor | None = getattr(_kept, "zstd_unpacker", None)
-    if unpacker is None:
-        unpacker = _kept.zstd_unpacker = zstandard.ZstdDecompressor()
-    return unpacker
+    decompressor: zstandard.ZstdDecompressor | None = getattr(
+        _thread_state, "zstd_decompressor", None
+    )
+    if decompressor is None:
+        decompressor = _thread_state.zstd_decompressor = zstandard.ZstdDecompressor()
+    return decompressor
 
 
 _COMPRESSORS: dict[CompressionType, Callable[[Buffer, int | None], bytes]] = {

@@ -117,8 +117,8 @@ class Entry(NamedTuple):
 class MessageSet:
     """The bytes of one set: an outer set, or the content of a wrapper.
 
-    `place` is the beginning of its error messages. Its walks raise TooManyRecordsError when
-    there are more than `max_messages`.
+    `place` is the beginning of its error messages. Its walks raise TooManyRecordsError when there
+    are more than `max_messages`.
     """
 
     __slots__ = ("_data", "_max_messages", "_place")

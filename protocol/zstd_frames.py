@@ -1,16 +1,16 @@
-"""Where the frames of zstd data end, and how much each can hold: known before it is unpacked.
+"""Finds the ends of zstd frames, and an upper bound of each frame's content, before decompression.
 
-    4    frame magic 0xFD2FB528, little-endian; 0x184D2A50 to 5F: a frame to be skipped (its size
+    4    frame magic 0xFD2FB528, little-endian; 0x184D2A50 to 5F: a skippable frame (its size
          follows in 4 bytes)
-    1    flags: bits 7-6 the width of the content size, bit 5 single segment (there is no window
-         byte, and always a content size), bit 2 checksum, bits 1-0 the width of the dictionary id
-    1    window size: 2 ** (10 + bits 7-3), and as many eighths of that more as bits 2-0 say
+    1    flags: bits 7-6 the width of the content size, bit 5 single segment (no window byte, and
+         always a content size), bit 2 checksum, bits 1-0 the width of the dictionary id
+    1    window size: 2 ** (10 + bits 7-3), times (8 + bits 2-0) / 8
     …    dictionary id, content size
-    …    blocks: 3 bytes (bit 0 last one, bits 2-1 kind, then a size), content
-    4    checksum, where the flags say so
+    …    blocks: 3 bytes (bit 0 last block, bits 2-1 type, then a size), content
+    4    checksum, if the flag is set
 
-Java's clients do not write the content size, so an unpacker would have to feel its way. But a block
-holds 128 KiB at most: the sum over the blocks is room enough for all of them.
+Java's clients do not write the content size, so the size of the output buffer is not known. But a
+block holds at most 128 KiB, so the sum over the blocks is an upper bound.
 
 RFC 8878.
 """
@@ -20,35 +20,35 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_SKIPPED_MAGIC = b"\x2a\x4d\x18"  # behind a first byte of 0x50 to 0x5f
-_MOST_IN_A_BLOCK = 128 << 10
+_SKIPPED_MAGIC = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
+_MAX_BLOCK_BYTES = 128 << 10
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 _RAW, _REPEATED, _COMPRESSED = 0, 1, 2
 
 
 class NoFrameError(ValueError):
-    """What lies there is no frame, or no whole one."""
+    """The bytes are not a frame, or the frame is truncated."""
 
 
 class TooManyFramesError(ValueError):
-    """There are more frames and blocks than were allowed."""
+    """The data has more frames and blocks than allowed."""
 
 
 class Frame(NamedTuple):
-    """`[begin, end)` is the whole frame; it holds no more than `most_bytes`."""
+    """A frame at `[begin, end)` of the data, with at most `max_content_bytes` of content."""
 
     begin: int
     end: int
-    most_bytes: int
+    max_content_bytes: int
     window_bytes: int
     blocks: int
 
 
 def zstd_frames(data: memoryview, max_parts: int = sys.maxsize) -> Iterator[Frame]:
-    """The frames that lie behind each other. Raises NoFrameError when the walk comes to none.
+    """Yield the frames of `data` in order. Raises NoFrameError at bytes that are not a frame.
 
-    `max_parts` bounds the frames together with their blocks: TooManyFramesError.
+    Raises TooManyFramesError if frames and blocks together are more than `max_parts`.
     """
     position = 0
     while position < len(data):
@@ -93,20 +93,22 @@ def _content_frame(data: memoryview, begin: int, max_blocks: int) -> Frame:
     if width:
         content = _number(data, position, width) + (256 if width == 2 else 0)
         position += width
-    most, end, blocks = _blocks(data, position, max_blocks)
+    max_content, end, blocks = _blocks(data, position, max_blocks)
     if content is not None:
-        if content > most:
-            raise NoFrameError(f"the frame at byte {begin} claims {content} bytes and has fewer")
-        most = content
-    return Frame(begin, end + (4 if flags & 4 else 0), most, window or most, blocks)
+        if content > max_content:
+            raise NoFrameError(
+                f"the frame at byte {begin} claims {content} bytes, but its blocks hold fewer"
+            )
+        max_content = content
+    return Frame(begin, end + (4 if flags & 4 else 0), max_content, window or max_content, blocks)
 
 
 def _blocks(data: memoryview, position: int, max_blocks: int) -> tuple[int, int, int]:
-    """How much the blocks hold at most, where the last one ends, and how many there are.
+    """Return the largest content of the blocks, the end of the last one, and their number.
 
     Raises IndexError, TooManyFramesError.
     """
-    most, last, blocks = 0, 0, 0
+    max_content, last, blocks = 0, 0, 0
     while not last:
         blocks += 1
         if blocks > max_blocks:
@@ -114,17 +116,17 @@ def _blocks(data: memoryview, position: int, max_blocks: int) -> tuple[int, int,
         head = data[position] | data[position + 1] << 8 | data[position + 2] << 16
         last, kind, size = head & 1, head >> 1 & 3, head >> 3
         if kind == _COMPRESSED:
-            most += _MOST_IN_A_BLOCK
+            max_content += _MAX_BLOCK_BYTES
             position += 3 + size
         elif kind == _RAW:
-            most += size
+            max_content += size
             position += 3 + size
         elif kind == _REPEATED:
-            most += min(size, _MOST_IN_A_BLOCK)
+            max_content += min(size, _MAX_BLOCK_BYTES)
             position += 4
         else:
-            raise NoFrameError(f"the block at byte {position} is of no kind")
-    return most, position, blocks
+            raise NoFrameError(f"the block at byte {position} has an unknown type")
+    return max_content, position, blocks
 
 
 def _number(data: memoryview, position: int, width: int) -> int:

@@ -43,8 +43,8 @@ def test_a_frame_holds_no_more_than_is_foretold(
     stored = packed(content, level=level, sized=sized, summed=summed)
     (frame,) = zstd_frames(memoryview(stored))
     assert (frame.begin, frame.end) == (0, len(stored))
-    assert len(content) <= frame.most_bytes
-    assert frame.most_bytes <= (len(content) if sized else (len(content) // 65536 + 2) << 17)
+    assert len(content) <= frame.max_content_bytes
+    assert frame.max_content_bytes <= (len(content) if sized else (len(content) // 65536 + 2) << 17)
     assert decompress(ZSTD, stored, max_bytes=len(content)) == content
 
 
@@ -86,14 +86,14 @@ def test_a_content_size_that_no_blocks_could_hold_is_refused_before_room_is_made
 
 
 def test_a_block_of_the_reserved_kind_is_refused() -> None:
-    with pytest.raises(DecompressionError, match="the block at byte 6 is of no kind"):
+    with pytest.raises(DecompressionError, match="the block at byte 6 has an unknown type"):
         decompress(ZSTD, b"\x28\xb5\x2f\xfd\x00\x58" + b"\x07\x00\x00" + bytes(4))
 
 
 def test_a_frame_that_might_hold_too_much_is_allowed_what_it_does_hold() -> None:
     stored = packed(TEXT, sized=False)
     (frame,) = zstd_frames(memoryview(stored))
-    assert frame.most_bytes > len(TEXT)
+    assert frame.max_content_bytes > len(TEXT)
     assert decompress(ZSTD, stored, max_bytes=len(TEXT)) == TEXT
 
 
