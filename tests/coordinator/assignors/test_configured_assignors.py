@@ -1,4 +1,4 @@
-"""`group.consumer.assignors`: which assignors there are, and which is the default."""
+"""`group.consumer.assignors`: the known assignors and the default."""
 
 import pytest
 
@@ -36,6 +36,6 @@ def test_assignors_come_in_the_order_of_the_list(names: list[str], found: list[s
         ([], "must not be empty"),
     ],
 )
-def test_what_cannot_be_found_or_stands_twice_is_refused(names: list[str], says: str) -> None:
+def test_an_unknown_or_repeated_assignor_is_refused(names: list[str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         configured_assignors(names)

@@ -1,4 +1,4 @@
-"""What holds of every server-side assignor."""
+"""Properties of every server-side assignor."""
 
 import copy
 from dataclasses import replace
@@ -99,7 +99,7 @@ def test_the_present_targets_are_left_as_they_are(
 
 @every_assignor
 @pytest.mark.parametrize("other", [{T1}, {T1, T2}])
-def test_a_topic_that_is_not_there_cannot_be_assigned(
+def test_a_topic_that_does_not_exist_cannot_be_assigned(
     assignor: Assignor, other: set[bytes]
 ) -> None:
     spec = group({"a": frozenset({T1, T2}), "b": frozenset(other)})
@@ -118,7 +118,7 @@ def test_a_group_without_members_gets_nothing(assignor: Assignor) -> None:
 
 
 @every_assignor
-def test_who_subscribes_to_nothing_any_more_has_nothing(assignor: Assignor) -> None:
+def test_a_member_without_subscription_gets_no_partitions(assignor: Assignor) -> None:
     held = {"a": {T1: frozenset({0, 1})}, "b": {T1: frozenset({2})}}
     nothing: frozenset[bytes] = frozenset()
     topics = Topics({T1: 3})

@@ -1,4 +1,4 @@
-"""Apache Kafka's own assignors, asked for the same random groups as ours."""
+"""The assignors give the same results for random groups as Apache Kafka's."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The range assignor: runs of partitions, the same for topics that are alike."""
+"""The range assignor: runs of partitions, equal for equal topics."""
 
 from dataclasses import replace
 from itertools import chain
@@ -34,7 +34,7 @@ def test_the_first_members_by_id_have_the_longer_runs() -> None:
     }
 
 
-def test_topics_stand_in_the_order_of_their_ids() -> None:
+def test_topics_are_in_the_order_of_their_ids() -> None:
     counts = {small_id(number): 1 for number in range(2, 50)}
     targets = RANGE.assign(group({"a": frozenset(counts)}), Topics(counts))
     assert list(targets["a"]) == list(counts)
@@ -60,13 +60,13 @@ def test_a_run_counts_the_subscribers_of_its_topic_only() -> None:
     }
 
 
-def test_static_members_stand_before_the_others() -> None:
+def test_static_members_come_before_the_others() -> None:
     spec = static(group(dict.fromkeys("abc", frozenset({T1}))), {"b": "z", "c": "y"})
     targets = RANGE.assign(spec, Topics({T1: 3}))
     assert targets == {"c": {T1: {0}}, "b": {T1: {1}}, "a": {T1: {2}}}
 
 
-def test_a_static_member_that_comes_back_by_another_id_finds_its_partitions() -> None:
+def test_a_static_member_with_a_new_member_id_keeps_its_partitions() -> None:
     topics = Topics({T1: 7, T2: 3})
     before = static(group({"m0": BOTH, "m1": BOTH}), {"m0": "i0", "m1": "i1"})
     after = static(group({"m3": BOTH, "m2": BOTH}), {"m3": "i0", "m2": "i1"})
@@ -99,7 +99,9 @@ def test_runs_have_no_gaps_and_differ_by_one_at_most(case: tuple[GroupSpec, Topi
 
 @examples
 @random_groups
-def test_topics_that_are_alike_are_cut_alike(case: tuple[GroupSpec, Topics]) -> None:
+def test_topics_with_equal_counts_and_subscribers_are_divided_alike(
+    case: tuple[GroupSpec, Topics],
+) -> None:
     spec, topics = case
     targets = RANGE.assign(spec, topics)
 

@@ -59,7 +59,7 @@ def test_with_equal_subscriptions_all_is_kept_that_even_loads_allow(
 
 @examples
 @homogeneous
-def test_the_search_does_as_well_as_arithmetic_where_subscriptions_are_equal(
+def test_both_builders_give_equal_loads_for_equal_subscriptions(
     case: tuple[GroupSpec, Topics],
 ) -> None:
     spec, topics = case
@@ -74,7 +74,7 @@ def test_the_search_does_as_well_as_arithmetic_where_subscriptions_are_equal(
 
 @examples
 @heterogeneous
-def test_with_different_subscriptions_no_move_of_one_partition_evens_loads(
+def test_with_different_subscriptions_no_single_move_improves_the_balance(
     case: tuple[GroupSpec, Topics],
 ) -> None:
     spec, topics = case
@@ -97,7 +97,7 @@ def test_a_new_member_takes_its_share_and_the_others_exchange_nothing() -> None:
     assert moved(spec, new) == 3
 
 
-def test_what_a_member_leaves_behind_is_shared_and_nothing_else_moves() -> None:
+def test_partitions_of_a_removed_member_are_shared_and_no_others_move() -> None:
     topics = Topics({T1: 6, T2: 6})
     old = settled(dict.fromkeys("abcd", BOTH), topics)
     spec = group(dict.fromkeys("abd", BOTH), old)
@@ -123,7 +123,7 @@ def test_the_extra_partitions_stay_with_those_who_have_them() -> None:
     assert all(new[each] is old[each] for each in "abcd")
 
 
-def test_the_topic_with_the_least_choice_is_shared_out_first() -> None:
+def test_the_topic_with_most_partitions_per_subscriber_is_distributed_first() -> None:
     subscriptions = {"a": BOTH, "b": frozenset({T1})}
     # two partitions a subscriber in both topics: T2 has fewer subscribers
     assert settled(subscriptions, Topics({T1: 4, T2: 2})) == {
@@ -137,7 +137,7 @@ def test_the_topic_with_the_least_choice_is_shared_out_first() -> None:
     }
 
 
-def test_topics_that_leave_as_much_choice_are_taken_in_the_order_of_javas_ids() -> None:
+def test_topics_of_equal_rank_are_in_the_order_of_javas_ids() -> None:
     negative, positive = b"\x80" + bytes(15), small_id(2)
     both = frozenset({negative, positive})
     subscriptions = {"a": both, "b": both, "c": frozenset({positive}), "d": frozenset({negative})}
@@ -145,7 +145,7 @@ def test_topics_that_leave_as_much_choice_are_taken_in_the_order_of_javas_ids() 
     assert targets == {"a": {negative: {0}}, "b": {positive: {0}}, "c": {}, "d": {}}
 
 
-def test_loads_may_slope_from_topic_to_topic() -> None:
+def test_loads_may_differ_from_topic_to_topic() -> None:
     """Kafka's promise ends here: no single move helps, a chain of two would."""
     old = {
         "a": {T1: frozenset(range(9))},
@@ -158,7 +158,7 @@ def test_loads_may_slope_from_topic_to_topic() -> None:
     assert moved(spec, targets) == 0
 
 
-def test_members_with_nothing_to_give_do_not_hinder_those_below_them() -> None:
+def test_members_without_partitions_of_the_topic_are_skipped_as_givers() -> None:
     """The busiest have none of T2; the next ones stand several levels lower."""
     old = {
         "a": {T1: frozenset(range(9))},
@@ -173,7 +173,7 @@ def test_members_with_nothing_to_give_do_not_hinder_those_below_them() -> None:
     assert max(loads) - min(loads) <= 1
 
 
-def test_who_gives_back_what_it_got_on_the_way_keeps_the_very_same_target() -> None:
+def test_a_member_that_ends_with_its_old_target_gets_the_same_object() -> None:
     """c is given a partition of T2 that nobody had, and a takes it after it gave two of T1 to b."""
     old: dict[str, Assignment] = {
         "a": {T1: frozenset({0, 1, 2})},
@@ -185,7 +185,7 @@ def test_who_gives_back_what_it_got_on_the_way_keeps_the_very_same_target() -> N
     assert targets["c"] is old["c"]
 
 
-def test_a_target_with_a_partition_that_is_not_there_is_refused() -> None:
+def test_a_target_with_a_partition_that_does_not_exist_is_refused() -> None:
     spec = group({"a": frozenset({T1}), "b": BOTH}, {"a": {T1: frozenset({3})}})
     with pytest.raises(AssignorError, match=r"a has partition 3 of topic .*, which has 3"):
         UNIFORM.assign(spec, Topics({T1: 3, T2: 1}))

@@ -1,4 +1,4 @@
-"""Members of a consumer group that speak the classic protocol."""
+"""Members of a consumer group that use the classic protocol."""
 
 import pytest
 
@@ -93,7 +93,7 @@ def test_members_of_both_protocols_share_and_the_log_knows_it(
     ("protocol_type", "names"),
     [("connect", ("range",)), ("", ("range",)), ("consumer", ())],
 )
-def test_who_is_no_consumer_or_knows_no_protocol_cannot_join(
+def test_a_member_with_another_protocol_type_or_without_protocols_cannot_join(
     beats: Heartbeats, host: Consumer, protocol_type: str, names: tuple[str, ...]
 ) -> None:
     answer = beats.groups.send_join("m", protocol_type=protocol_type, protocols=offers(*names))
@@ -112,14 +112,16 @@ def test_a_protocol_must_be_common_to_all_classic_members(
     assert join("b", protocols=offers("y")).error_code == ErrorCode.NONE
 
 
-def test_a_subscription_that_cannot_be_read_is_an_error(beats: Heartbeats, host: Consumer) -> None:
+def test_a_subscription_that_cannot_be_decoded_is_an_error(
+    beats: Heartbeats, host: Consumer
+) -> None:
     before = beats.batches
     answer = beats.groups.send_join("m", protocols={"range": b"\0"})
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert beats.batches == before
 
 
-def test_there_is_room_for_as_many_as_a_consumer_group_may_have() -> None:
+def test_classic_members_count_towards_the_maximum_group_size() -> None:
     beats = Heartbeats(max_size=1)
     beats.topic("t", 1)
     beats.join("host", "t")
@@ -136,7 +138,7 @@ def test_a_join_that_cannot_be_written_changes_nothing(beats: Heartbeats, host: 
     assert_log_agrees(beats.groups)
 
 
-def test_whoever_subscribed_by_expression_comes_back_with_names(beats: Heartbeats) -> None:
+def test_a_classic_join_replaces_a_regular_expression_by_topic_names(beats: Heartbeats) -> None:
     beats.join("one", topics=None, regex="t.*", instance="i")
     beats.join("two", "t")
     beats.advance()
@@ -165,7 +167,9 @@ def test_a_static_member_that_comes_back_without_its_id_is_replaced(
     assert beats.group().static_member_ids == {"i": back.member_id}
 
 
-def test_requests_under_a_wrong_name_are_refused(beats: Heartbeats, host: Consumer) -> None:
+def test_requests_with_a_wrong_member_or_instance_id_are_refused(
+    beats: Heartbeats, host: Consumer
+) -> None:
     static = ClassicConsumer(beats, "t", instance="i")
     settle(beats, host, static)
     epoch = static.generation
@@ -201,7 +205,7 @@ def test_a_sync_names_the_protocol_of_the_join(beats: Heartbeats, host: Consumer
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
-def test_an_assignment_is_told_in_the_version_that_the_member_speaks(
+def test_an_assignment_is_encoded_in_the_version_of_the_members_subscription(
     beats: Heartbeats, host: Consumer, version: int
 ) -> None:
     metadata = subscription_bytes(["t"], set(), version)
@@ -210,7 +214,7 @@ def test_an_assignment_is_told_in_the_version_that_the_member_speaks(
     assert answer.assignment[:2] == bytes([0, version])
 
 
-def test_heartbeats_call_for_a_join_while_there_is_a_step_to_take(
+def test_heartbeats_request_a_join_until_the_member_has_reached_its_target(
     beats: Heartbeats, host: Consumer
 ) -> None:
     groups = beats.groups
@@ -243,7 +247,7 @@ def test_heartbeats_call_for_a_join_while_there_is_a_step_to_take(
     assert beat() is ErrorCode.NONE
 
 
-def test_of_classic_members_alone_the_first_to_join_makes_the_targets() -> None:
+def test_with_only_classic_members_the_first_join_computes_the_targets() -> None:
     beats = Heartbeats(migration_policy=MigrationPolicy.DISABLED)
     beats.topic("t", 4)
     host, guest = Consumer(beats, "host", "t"), ClassicConsumer(beats, "t")
@@ -268,7 +272,7 @@ def classic_throughout(*topics: str) -> tuple[Heartbeats, list[ClassicConsumer]]
     return beats, guests
 
 
-def test_classic_members_alone_hear_of_a_topic_that_grows_or_comes() -> None:
+def test_classic_members_detect_new_topics_and_partitions_when_they_are_alone() -> None:
     beats, guests = classic_throughout("t", "later")
     beats.grow("t", 6)
     guests[1].poll()
@@ -281,7 +285,7 @@ def test_classic_members_alone_hear_of_a_topic_that_grows_or_comes() -> None:
     assert {("later", 0), ("later", 1)} <= guests[0].reads | guests[1].reads
 
 
-def test_topics_of_others_are_nothing_to_classic_members() -> None:
+def test_classic_members_ignore_changes_of_topics_they_do_not_subscribe_to() -> None:
     beats, guests = classic_throughout("t")
     beats.topic("other", 2)
     for guest in guests:
@@ -290,7 +294,7 @@ def test_topics_of_others_are_nothing_to_classic_members() -> None:
     assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
 
 
-def test_where_a_consumer_is_left_it_is_the_one_to_notice() -> None:
+def test_a_member_of_the_consumer_protocol_detects_topic_changes_for_the_group() -> None:
     beats = Heartbeats()
     beats.topic("t", 4)
     host, guest = Consumer(beats, "host", "t"), ClassicConsumer(beats, "t")
@@ -307,7 +311,7 @@ def test_where_a_consumer_is_left_it_is_the_one_to_notice() -> None:
 # -- deadlines
 
 
-def test_a_member_is_out_when_its_own_session_timeout_is_over(
+def test_a_member_is_removed_after_its_own_session_timeout(
     beats: Heartbeats, host: Consumer
 ) -> None:
     guest = ClassicConsumer(beats, "t", session_ms=2 * SESSION_MS)
@@ -319,7 +323,9 @@ def test_a_member_is_out_when_its_own_session_timeout_is_over(
     assert list(beats.group().members) == ["host"]
 
 
-def test_whoever_does_not_join_again_in_time_is_out(beats: Heartbeats, host: Consumer) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed(
+    beats: Heartbeats, host: Consumer
+) -> None:
     guest = ClassicConsumer(beats, "t")
     settle(beats, host, guest)
     beats.join("third", "t")
@@ -331,7 +337,9 @@ def test_whoever_does_not_join_again_in_time_is_out(beats: Heartbeats, host: Con
     assert guest.member_id not in beats.group().members
 
 
-def test_whoever_joins_and_does_not_sync_in_time_is_out(beats: Heartbeats, host: Consumer) -> None:
+def test_a_member_that_joins_and_does_not_sync_in_time_is_removed(
+    beats: Heartbeats, host: Consumer
+) -> None:
     epoch = beats.groups.send_join("m", protocols=offers("x")).generation_id
     for _ in range(REBALANCE_MS // 5_000):
         assert "m" in beats.group().members
@@ -341,7 +349,7 @@ def test_whoever_joins_and_does_not_sync_in_time_is_out(beats: Heartbeats, host:
     assert list(beats.group().members) == ["host"]
 
 
-def test_whoever_syncs_in_time_stays(beats: Heartbeats, host: Consumer) -> None:
+def test_a_member_that_syncs_in_time_stays(beats: Heartbeats, host: Consumer) -> None:
     epoch = beats.groups.send_join("m", protocols=offers("x")).generation_id
     beats.groups.send_sync("m", epoch, protocol_name="x")
     for _ in range(2 * REBALANCE_MS // 5_000):
@@ -368,7 +376,9 @@ def test_after_a_restart_classic_members_have_a_session_again(
 # -- leave
 
 
-def test_each_of_those_who_leave_has_its_own_answer(beats: Heartbeats, host: Consumer) -> None:
+def test_a_leave_of_several_members_has_a_result_for_each(
+    beats: Heartbeats, host: Consumer
+) -> None:
     static = ClassicConsumer(beats, "t", instance="i")
     other = ClassicConsumer(beats, "t", instance="j")
     for name in ("a", "b"):
@@ -401,7 +411,7 @@ def test_a_leave_that_cannot_be_written_is_answered_for_all(
     assert set(beats.group().members) == {"host", "m"}
 
 
-def test_nobody_can_leave_who_is_not_there(beats: Heartbeats, host: Consumer) -> None:
+def test_an_unknown_member_cannot_leave(beats: Heartbeats, host: Consumer) -> None:
     before = beats.batches
     assert leave(beats, ("stranger", None)) == [STRANGER]
     assert beats.batches == before

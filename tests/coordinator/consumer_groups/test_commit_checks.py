@@ -1,4 +1,4 @@
-"""Who may commit and read offsets of a consumer group, and at which epoch."""
+"""Which members may commit and fetch offsets of a consumer group, and at which epoch."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def committed(
     ("epoch", "partition", "expected"),
     [
         (5, (A, 0), ErrorCode.NONE),
-        (5, (C, 9), ErrorCode.NONE),  # at its own epoch a member is believed
+        (5, (C, 9), ErrorCode.NONE),  # at its own epoch a member may commit any partition
         (6, (A, 0), ErrorCode.STALE_MEMBER_EPOCH),
         (4, (A, 0), ErrorCode.NONE),
         (3, (A, 0), ErrorCode.NONE),
@@ -67,7 +67,7 @@ def committed(
         (-1, (A, 0), ErrorCode.STALE_MEMBER_EPOCH),
     ],
 )
-def test_an_older_epoch_is_good_for_what_the_member_has_had_since(
+def test_an_older_epoch_is_accepted_for_partitions_owned_since_then(
     epoch: int, partition: tuple[bytes, int], expected: ErrorCode
 ) -> None:
     assert committed(group(), epoch, partition) is expected
@@ -82,14 +82,14 @@ def test_a_member_of_the_consumer_protocol_commits_in_versions_that_know_its_err
     assert committed(group(), 5, version=3, transactional=True) is ErrorCode.NONE
 
 
-def test_strangers_do_not_commit_while_the_group_has_members() -> None:
+def test_an_unknown_member_cannot_commit_while_the_group_has_members() -> None:
     assert committed(group(), 5, member_id="n") is ErrorCode.UNKNOWN_MEMBER_ID
     assert committed(group(), -1, member_id="") is ErrorCode.UNKNOWN_MEMBER_ID
     assert committed(ConsumerGroup("g"), -1, member_id="") is ErrorCode.NONE
     assert committed(ConsumerGroup("g"), 0, member_id="") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_transaction_need_not_say_on_whose_behalf_it_commits() -> None:
+def test_a_transactional_commit_need_not_name_its_member() -> None:
     assert committed(group(), -1, member_id="", transactional=True) is ErrorCode.NONE
     assert committed(group(), -1, member_id="n", transactional=True) is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -107,7 +107,7 @@ def test_a_transaction_need_not_say_on_whose_behalf_it_commits() -> None:
         (None, 5, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_member_reads_offsets_at_its_epoch_and_anybody_without_one(
+def test_offsets_are_fetched_at_the_members_epoch_or_without_a_member(
     member_id: str | None, epoch: int, expected: ErrorCode
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""What a consumer group says of itself: its state, its subscriptions, and what would be if."""
+"""A consumer group's state, its subscriptions, and its predictions for a changed member."""
 
 import pytest
 from hypothesis import given, settings
@@ -75,7 +75,9 @@ def test_a_subscription_is_the_same_for_all_by_the_same_names_or_by_one_expressi
 
 @settings(max_examples=by_length(25, 2_000), deadline=None)
 @given(present=st.lists(members, max_size=4, unique_by=lambda one: one.member_id), new=members)
-def test_what_would_be_is_what_then_is(present: list[ConsumerMember], new: ConsumerMember) -> None:
+def test_the_predicted_subscriptions_equal_those_after_the_change(
+    present: list[ConsumerMember], new: ConsumerMember
+) -> None:
     instances = [one.instance_id for one in present if one.instance_id is not None]
     if len(set(instances)) < len(instances) or new.instance_id in instances:
         return
@@ -95,7 +97,7 @@ def test_what_would_be_is_what_then_is(present: list[ConsumerMember], new: Consu
         assert assignor == after.preferred_assignor
 
 
-def test_the_topics_of_an_expression_go_with_its_last_subscriber() -> None:
+def test_the_topics_of_an_expression_are_removed_with_its_last_subscriber() -> None:
     one = member("m", "c", subscribed_regex=REGEX)
     other = member("n", "", subscribed_regex=REGEX)
     left = replace(one, subscribed_regex="")
@@ -109,7 +111,7 @@ def test_the_topics_of_an_expression_go_with_its_last_subscriber() -> None:
     assert (alone.subscriptions.regexes_refreshed_ms, alone.subscriptions.regexes_version) == (5, 1)
 
 
-def test_a_static_member_in_anothers_place_is_no_additional_one() -> None:
+def test_a_replacement_of_a_static_member_does_not_add_to_the_member_count() -> None:
     holder = member("m", "a", instance_id="i")
     group = group_of(holder, member("n", "a"))
     newcomer = replace(holder, member_id="m2")
@@ -127,7 +129,7 @@ def test_the_assignor_with_most_votes_is_preferred_and_uniform_among_equals() ->
     assert group_of(*wants, member("x", server_assignor="range")).preferred_assignor == "range"
 
 
-def test_a_first_vote_for_another_assignor_does_not_outweigh_the_one_there_is() -> None:
+def test_a_second_assignor_with_equal_votes_does_not_replace_the_first() -> None:
     group = group_of(member("m", server_assignor="range"))
     new = group.member_or_new("n")
     assert group.preferred_assignor_if(new, replace(new, server_assignor="uniform")) == "range"
@@ -143,7 +145,7 @@ def test_a_members_target_is_that_of_the_holder_of_its_instance_id() -> None:
     assert group.target("m", "j") == {}
 
 
-def test_a_member_waits_for_others_only_while_they_own_what_it_shall_have() -> None:
+def test_a_member_waits_only_while_others_own_partitions_of_its_target() -> None:
     waiting = member("m", state=MemberState.UNRELEASED_PARTITIONS)
     shall = target_record("g", "m", {A: frozenset({0})})
     for holder, waits in (({A: {0: 5}}, True), ({A: {1: 5}}, False)):
@@ -153,7 +155,7 @@ def test_a_member_waits_for_others_only_while_they_own_what_it_shall_have() -> N
     assert not group.waits_for_release(member("n"))
 
 
-def test_classic_members_go_on_with_a_protocol_that_all_of_them_have() -> None:
+def test_a_classic_protocol_must_be_supported_by_all_classic_members() -> None:
     group = group_of(classic("m", "range", "sticky"), classic("n", "sticky"), member("new"))
     assert group.supports_classic_protocols("consumer", ["sticky"])
     assert not group.supports_classic_protocols("consumer", ["range"])
@@ -165,7 +167,7 @@ def test_classic_members_go_on_with_a_protocol_that_all_of_them_have() -> None:
     assert group.only_classic_without([group.member("m"), group.member("new")])
 
 
-def test_who_is_not_a_member_is_unknown() -> None:
+def test_a_member_id_that_is_not_in_the_group_is_unknown() -> None:
     with pytest.raises(ApiError) as caught:
         ConsumerGroup("g").member("m")
     assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID

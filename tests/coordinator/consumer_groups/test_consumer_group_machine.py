@@ -1,9 +1,9 @@
-"""A consumer group with members that come, change their minds, give up late, and go.
+"""A state machine test of targets, reconciliation and records of a consumer group.
 
-Every decision is made of the parts under test (targets, reconciliation, records) and goes through
-the bytes of its records into the group. What must hold: a partition is with one member at a time,
-on the broker and on the clients; when everybody goes on speaking, the group becomes stable with
-each partition at the member that shall have it; and the log, read again, gives the same group.
+Members join, change their subscription, give partitions up late, and leave. Every decision is
+replayed from the bytes of its records. Invariants: a partition is owned by one member at a time, on
+the broker and on the clients, and a replay of the log gives the same group. When all members keep
+sending heartbeats, the group becomes stable and each partition is owned by its target's member.
 """
 
 from dataclasses import dataclass, field

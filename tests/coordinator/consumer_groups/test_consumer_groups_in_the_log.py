@@ -1,4 +1,4 @@
-"""Consumer groups beside classic ones in one partition: offsets, expiry, deletion, who is who."""
+"""Consumer and classic groups in one partition: offsets, expiry, deletion, group types."""
 
 from collections.abc import Iterable
 
@@ -76,7 +76,7 @@ def test_a_consumer_group_is_listed_and_found_as_what_it_is_after_a_restart_too(
         assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_classic_group_is_no_consumer_group() -> None:
+def test_a_classic_group_is_not_a_consumer_group() -> None:
     groups = Groups()
     groups.stable_group()
     with pytest.raises(ApiError, match="not a consumer group") as caught:
@@ -133,7 +133,7 @@ def test_offsets_of_topics_that_nobody_subscribes_to_expire_counted_from_the_com
     assert exists(groups)
 
 
-def test_an_empty_group_goes_with_its_last_offset() -> None:
+def test_an_empty_group_is_removed_with_its_last_offset() -> None:
     groups = Groups()
     consumer_group(groups)
     groups.commit(7, member_id="m", generation_id=2)

@@ -1,4 +1,4 @@
-"""Members that go: by their own wish, for a while, or because their time is up."""
+"""Members that leave, leave temporarily, or are removed after a missed deadline."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A consumer group becomes a classic group again when only classic members are left."""
+"""A consumer group becomes a classic group again when only classic members remain."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The settings of consumer groups: of the broker, and of each group."""
+"""Settings of consumer groups: the broker's defaults and the overrides of groups."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_a_groups_own_values_come_before_the_brokers() -> None:
     assert list(found.warnings(["g", "other", "nobody"])) == []
 
 
-def test_a_change_counts_from_the_next_question_on() -> None:
+def test_a_change_of_an_override_applies_at_the_next_lookup() -> None:
     overrides: dict[str, str] = {}
     found = ConsumerGroupConfigs(ConsumerGroupSettings(), lambda group_id: overrides)
     assert values(found) == (45_000, 5_000, 1_000)
@@ -108,7 +108,7 @@ def test_a_change_counts_from_the_next_question_on() -> None:
 @pytest.mark.parametrize(
     ("text", "counts"), [("1", 45_000), ("-1", 45_000), ("0", 45_000), ("60001", 60_000)]
 )
-def test_the_nearest_bound_counts_where_the_bounds_have_moved(text: str, counts: int) -> None:
+def test_the_nearest_bound_applies_to_a_value_outside_the_bounds(text: str, counts: int) -> None:
     found = configs(g={"session_timeout_ms": text})
     assert values(found) == (counts, 5_000, 1_000)
     assert list(found.warnings(["g"])) == [
@@ -117,7 +117,7 @@ def test_the_nearest_bound_counts_where_the_bounds_have_moved(text: str, counts:
     ]
 
 
-def test_what_is_no_number_does_not_count() -> None:
+def test_an_override_that_is_not_a_number_is_ignored() -> None:
     found = configs(g={"heartbeat_interval_ms": "often", "session_timeout_ms": "9" * 30})
     assert values(found) == (45_000, 5_000, 1_000)
     assert [line.split(" is ")[0] for line in found.warnings(["g"])] == [
@@ -126,7 +126,7 @@ def test_what_is_no_number_does_not_count() -> None:
     ]
 
 
-def test_bounds_that_let_a_session_end_before_a_heartbeat_are_complained_of() -> None:
+def test_a_session_timeout_below_the_heartbeat_interval_gives_a_warning() -> None:
     bounds = {
         "group.consumer.min.session.timeout.ms": "1000",
         "group.consumer.session.timeout.ms": "9000",
@@ -137,7 +137,7 @@ def test_bounds_that_let_a_session_end_before_a_heartbeat_are_complained_of() ->
     assert "(5000) is not greater than its consumer.heartbeat.interval.ms (5000)" in line
 
 
-def test_what_a_group_may_be_given_is_what_counts() -> None:
+def test_an_override_that_passes_the_check_applies_as_written() -> None:
     """What IncrementalAlterConfigs lets pass is not bent afterwards."""
     for text in ("44999", "45000", "52000", "60000", "60001"):
         found = configs(g={"session_timeout_ms": text})

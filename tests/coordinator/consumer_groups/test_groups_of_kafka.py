@@ -57,7 +57,7 @@ def test_kafkas_log_is_read_into_the_groups_that_kafka_described() -> None:
     assert not state.groups
 
 
-def test_kafkas_log_says_more_than_is_described() -> None:
+def test_kafkas_log_contains_more_than_the_description() -> None:
     state = loaded()
     mixed, left = state.consumer_groups["mixed"], state.consumer_groups["left"]
     assert mixed.metadata_hash != 0

@@ -1,4 +1,4 @@
-"""Heartbeats of dynamic members: joining, going on, sharing, epochs, refusals."""
+"""Heartbeats of dynamic members: joins, reports, assignments, epochs, errors."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_a_join_writes_its_records_in_one_batch_and_in_kafkas_order(beats: Heart
     ]
 
 
-def test_a_heartbeat_that_says_nothing_new_writes_nothing_and_is_told_nothing(
+def test_a_heartbeat_without_changes_writes_nothing_and_returns_no_assignment(
     beats: Heartbeats,
 ) -> None:
     beats.join("a", "t")
@@ -79,7 +79,7 @@ def test_a_heartbeat_that_says_nothing_new_writes_nothing_and_is_told_nothing(
     assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
 
 
-def test_who_says_it_all_is_told_it_all_again(beats: Heartbeats) -> None:
+def test_a_full_report_is_answered_with_the_whole_assignment(beats: Heartbeats) -> None:
     beats.join("a", "t")
     everything = {"t": [0, 1, 2, 3]}
     again = beats.beat("a", 2, owned=everything, topics=["t"], rebalance_timeout_ms=60_000)
@@ -87,19 +87,19 @@ def test_who_says_it_all_is_told_it_all_again(beats: Heartbeats) -> None:
     assert beats.batches == 1
 
 
-def test_a_join_that_comes_twice_changes_nothing(beats: Heartbeats) -> None:
+def test_a_repeated_join_changes_nothing(beats: Heartbeats) -> None:
     first = beats.join("a", "t")
     assert beats.join("a", "t") == first
     assert beats.batches == 1
 
 
-def test_the_broker_draws_an_id_for_a_client_that_may_have_none(beats: Heartbeats) -> None:
+def test_the_broker_chooses_an_id_for_a_client_of_version_0(beats: Heartbeats) -> None:
     answer = beats.join("", "t", version=0)
     assert answer.member_id == "uuid1"
     assert answer.member_id in beats.group().members
 
 
-def test_a_member_is_what_it_last_said_of_itself(beats: Heartbeats) -> None:
+def test_a_member_has_the_fields_of_its_last_report(beats: Heartbeats) -> None:
     beats.join("a", "t", rack_id="rack", server_assignor="range")
     beats.beat("a", 2, client_id="renamed", rebalance_timeout_ms=7)
     member = beats.member("a")
@@ -108,7 +108,7 @@ def test_a_member_is_what_it_last_said_of_itself(beats: Heartbeats) -> None:
     assert (member.server_assignor, member.member_epoch) == ("range", 2)
 
 
-def test_who_subscribes_to_nothing_is_a_member_without_partitions(beats: Heartbeats) -> None:
+def test_a_member_without_subscription_has_no_partitions(beats: Heartbeats) -> None:
     answer = beats.join("a")
     assert (answer.member_epoch, beats.assigned(answer)) == (1, {})
     assert beats.group().state is ConsumerState.STABLE
@@ -118,14 +118,16 @@ def test_who_subscribes_to_nothing_is_a_member_without_partitions(beats: Heartbe
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 99])
-def test_another_epoch_than_its_own_fences_a_member(beats: Heartbeats, epoch: int) -> None:
+def test_an_epoch_that_is_not_the_members_fences_it(beats: Heartbeats, epoch: int) -> None:
     beats.join("a", "t")
     fenced = ErrorCode.FENCED_MEMBER_EPOCH
     assert beats.refusal("a", epoch) is fenced
     assert beats.refusal("a", epoch, owned={"t": [0]}) is fenced
 
 
-def test_the_epoch_before_is_good_for_who_has_missed_the_answer(beats: Heartbeats) -> None:
+def test_the_previous_epoch_is_accepted_from_a_member_that_missed_the_response(
+    beats: Heartbeats,
+) -> None:
     shared(beats)
     (mine,) = beats.member("a").assigned.values()
     assert beats.member("a").previous_member_epoch == 2
@@ -134,7 +136,9 @@ def test_the_epoch_before_is_good_for_who_has_missed_the_answer(beats: Heartbeat
     assert beats.beat("a", 2, owned={}).member_epoch == 3
 
 
-def test_the_epoch_before_is_not_good_for_who_owns_more_or_does_not_say(beats: Heartbeats) -> None:
+def test_the_previous_epoch_is_refused_with_other_partitions_or_none_reported(
+    beats: Heartbeats,
+) -> None:
     shared(beats)
     fenced = ErrorCode.FENCED_MEMBER_EPOCH
     assert beats.refusal("a", 2, owned={"t": [0, 1, 2, 3]}) is fenced
@@ -143,7 +147,7 @@ def test_the_epoch_before_is_not_good_for_who_owns_more_or_does_not_say(beats: H
     assert beats.refusal("a", 2, owned={"other": [0]}) is fenced
 
 
-def test_who_was_fenced_joins_again_and_gets_back_what_it_had(beats: Heartbeats) -> None:
+def test_a_fenced_member_rejoins_and_gets_its_partitions_back(beats: Heartbeats) -> None:
     shared(beats)
     (mine,) = beats.member("a").assigned.values()
     answer = beats.join("a", "t")
@@ -153,7 +157,7 @@ def test_who_was_fenced_joins_again_and_gets_back_what_it_had(beats: Heartbeats)
 # -- subscriptions that change
 
 
-def test_a_topic_that_is_left_must_be_given_up_before_the_next_epoch(beats: Heartbeats) -> None:
+def test_an_unsubscribed_topic_must_be_given_up_before_the_next_epoch(beats: Heartbeats) -> None:
     beats.topic("u", 1)
     beats.join("a", "t", "u")
     everything = {"t": [0, 1, 2, 3], "u": [0]}
@@ -174,7 +178,7 @@ def test_the_assignor_with_most_votes_is_taken(beats: Heartbeats) -> None:
     assert beats.assigned(beats.join("b", "t", "u")) == {"t": [2, 3], "u": [2, 3]}
 
 
-def test_an_assignor_that_is_not_configured_any_more_gives_way_to_the_default() -> None:
+def test_the_default_replaces_an_assignor_that_is_no_longer_configured() -> None:
     beats = Heartbeats()
     beats.topic("t", 2)
     beats.join("a", "t", server_assignor="range")
@@ -206,7 +210,7 @@ def test_a_second_member_gets_partitions_when_the_first_has_given_them_up(
     assert beats.group().state is ConsumerState.STABLE
 
 
-def test_a_newcomer_that_subscribes_to_nothing_takes_nothing_from_others(
+def test_a_new_member_without_subscription_takes_no_partitions_from_others(
     beats: Heartbeats,
 ) -> None:
     beats.join("b", "t")
@@ -244,7 +248,7 @@ def test_the_interval_between_two_targets_does_not_depend_on_the_wall_clock(step
     assert beats.beat("b", 2).member_epoch == 3
 
 
-def test_targets_of_another_life_are_no_younger_than_the_restart() -> None:
+def test_targets_with_a_timestamp_in_the_future_count_as_computed_at_the_restart() -> None:
     beats = Heartbeats(assignment_interval_ms=1_000)
     beats.loop.wall_ahead_ms += HOUR_MS
     beats.topic("t", 2)
@@ -256,7 +260,7 @@ def test_targets_of_another_life_are_no_younger_than_the_restart() -> None:
     assert after.beat("b", 2).member_epoch == 3
 
 
-def test_what_is_set_on_a_group_counts_for_it_alone() -> None:
+def test_an_override_applies_to_its_group_only() -> None:
     beats = Heartbeats(overrides={"own": {"consumer.heartbeat.interval.ms": "6000"}})
     beats.topic("t", 2)
     assert beats.join("a", "t", group_id="own").heartbeat_interval_ms == 6_000
@@ -266,7 +270,7 @@ def test_what_is_set_on_a_group_counts_for_it_alone() -> None:
 # -- refusals
 
 
-def test_a_group_that_is_not_there_is_made_by_joining_alone(beats: Heartbeats) -> None:
+def test_only_a_join_creates_a_group(beats: Heartbeats) -> None:
     not_found = ErrorCode.GROUP_ID_NOT_FOUND
     assert beats.refusal("a", 1) is not_found
     assert beats.refusal("a", -1) is not_found
@@ -274,13 +278,13 @@ def test_a_group_that_is_not_there_is_made_by_joining_alone(beats: Heartbeats) -
     assert beats.batches == 0
 
 
-def test_strangers_are_unknown(beats: Heartbeats) -> None:
+def test_an_unknown_member_is_refused(beats: Heartbeats) -> None:
     beats.join("a", "t")
     assert beats.refusal("b", 2) is ErrorCode.UNKNOWN_MEMBER_ID
     assert beats.refusal("b", -1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_full_group_takes_nobody_but_its_members() -> None:
+def test_a_full_group_accepts_only_its_members() -> None:
     beats = Heartbeats(max_size=1)
     beats.topic("t", 1)
     beats.join("a", "t")
@@ -300,7 +304,7 @@ def test_the_name_of_a_group_of_another_type_is_taken(beats: Heartbeats) -> None
     assert refusal(after.join("a", "t")) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_before_the_offsets_topic_exists_nobody_coordinates(beats: Heartbeats) -> None:
+def test_without_an_offsets_topic_there_is_no_coordinator(beats: Heartbeats) -> None:
     beats.groups.coordinator = beats.groups.closed_coordinator()
     assert refusal(beats.join("a", "t")) is ErrorCode.NOT_COORDINATOR
 
@@ -320,7 +324,7 @@ def test_a_group_of_offsets_alone_becomes_a_consumer_group_and_keeps_them(
     assert after.beat("a", 2).member_epoch == 2
 
 
-def test_an_empty_group_can_be_deleted_and_begins_anew(beats: Heartbeats) -> None:
+def test_an_empty_group_can_be_deleted_and_created_again(beats: Heartbeats) -> None:
     beats.join("a", "t")
     coordinator = beats.groups.coordinator
     (refused,) = coordinator.delete_groups([GROUP])
@@ -331,7 +335,7 @@ def test_an_empty_group_can_be_deleted_and_begins_anew(beats: Heartbeats) -> Non
     assert beats.join("a", "t").member_epoch == 2
 
 
-def test_a_restart_forgets_nothing(beats: Heartbeats) -> None:
+def test_a_restart_keeps_the_group(beats: Heartbeats) -> None:
     shared(beats)
     beats.join("c", "t")
     beats.beat("a", 3)
@@ -357,14 +361,14 @@ def test_a_group_whose_first_heartbeat_cannot_be_written_does_not_exist(beats: H
     assert beats.refusal("a", 2) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_member_that_cannot_be_written_down_is_refused(beats: Heartbeats) -> None:
+def test_a_member_whose_record_cannot_be_encoded_is_refused(beats: Heartbeats) -> None:
     strange = beats.join("a", "t", client_id="\N{REPLACEMENT CHARACTER}" * 20_000)
     assert refusal(strange) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert beats.join("b", "t").member_epoch == 2
     assert list(beats.group().members) == ["b"]
 
 
-def test_what_kafka_4_0_wrote_of_topics_is_taken_back(beats: Heartbeats) -> None:
+def test_kafka_4_0s_record_of_topics_gets_a_tombstone(beats: Heartbeats) -> None:
     beats.join("a", "t")
     log = beats.groups.logs[0]
     topic = TopicMetadata(

@@ -1,4 +1,4 @@
-"""What a heartbeat must say, whoever it is from."""
+"""The field checks of a heartbeat."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def request(**words: Any) -> ConsumerGroupHeartbeatRequest:
         {"instance_id": "\u00a0"},  # not blank to Java
     ],
 )
-def test_what_says_enough_passes(version: int, words: dict[str, Any]) -> None:
+def test_a_complete_heartbeat_passes(version: int, words: dict[str, Any]) -> None:
     check_heartbeat(request(**words), version, ASSIGNORS)
 
 
@@ -62,14 +62,14 @@ def test_what_says_enough_passes(version: int, words: dict[str, Any]) -> None:
         JOIN,
     ],
 )
-def test_what_says_too_little_or_nonsense_is_refused(version: int, words: dict[str, Any]) -> None:
+def test_an_incomplete_or_invalid_heartbeat_is_refused(version: int, words: dict[str, Any]) -> None:
     with pytest.raises(ApiError) as caught:
         check_heartbeat(request(**words), version, ASSIGNORS)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
     assert caught.value.message
 
 
-def test_from_version_1_on_the_client_draws_the_member_id() -> None:
+def test_from_version_1_on_the_client_chooses_the_member_id() -> None:
     for words in (BY_NAME, {"member_epoch": -2, "instance_id": "i"}):
         nameless = request(**{**words, "member_id": ""})
         check_heartbeat(nameless, 0, ASSIGNORS)
@@ -79,7 +79,7 @@ def test_from_version_1_on_the_client_draws_the_member_id() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "sticky", "Range"])
-def test_an_assignor_that_there_is_not_is_refused_with_those_that_there_are(name: str) -> None:
+def test_an_unknown_assignor_is_refused_with_a_list_of_the_known_ones(name: str) -> None:
     with pytest.raises(ApiError) as caught:
         check_heartbeat(request(server_assignor=name), 1, ASSIGNORS)
     assert caught.value.code is ErrorCode.UNSUPPORTED_ASSIGNOR

@@ -1,10 +1,10 @@
-"""A consumer group and its clients, at random: what must hold whatever they do and in what order.
+"""A state machine test of a consumer group and its clients.
 
-Clients join, report, give up late or at once, change their minds, lose answers, leave, go for a
-while and come back under another id, or fall silent; topics come, grow and go; appends fail; the
-broker starts anew. Always: no partition is with two clients that the group counts as members, and
-the log, read again, gives the same group. When everybody goes on speaking, the group becomes
-stable, and every partition is with exactly one subscriber, who knows it.
+Clients join, report, give partitions up early or late, change their subscription, lose responses,
+leave, leave temporarily and come back under another id, or stop. Topics are created, extended and
+deleted. Appends fail. The broker restarts. Invariants: no partition is owned by two clients that
+are members, and a replay of the log gives the same group. When all clients keep sending heartbeats,
+the group becomes stable, and every partition is owned by exactly one subscriber.
 """
 
 from dataclasses import dataclass, field

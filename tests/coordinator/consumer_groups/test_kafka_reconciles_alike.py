@@ -1,4 +1,4 @@
-"""Apache Kafka's own CurrentAssignmentBuilder, asked for the same random steps as ours."""
+"""Random reconciliation steps give the same results as Apache Kafka's CurrentAssignmentBuilder."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
-"""Members of both protocols in one group, at random: they come, change sides, give up, crash.
+"""A state machine test of a group with members of both protocols.
 
-What must hold whatever they do: a partition has one owner, as the broker sees it; who is a member
-in good standing reads only what is its own; what another one owns nobody commits; the log, read
-again, gives the same group; and when peace comes, everything is shared out, in a group of the kind
-that its members make it.
+Members join, change their protocol, leave and crash. Invariants: the broker knows one owner of each
+partition; a valid member reads only partitions it owns; no member commits a partition of another
+one; a replay of the log gives the same group. When the changes stop, every partition is assigned,
+and the type of the group follows from its members' protocols.
 """
 
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""Heartbeats that say nothing: that the short way comes to the same as the long one."""
+"""Quiet heartbeats: the fast path gives the same result as the full path."""
 
 from typing import Any
 
@@ -68,23 +68,21 @@ def stable(beats: Heartbeats, **words: Any) -> int:
     return beats.join("m", "t", **words).member_epoch
 
 
-def test_a_member_that_has_what_it_shall_have_is_told_that_it_lives(
-    beats: Heartbeats, quiet: Quiet
-) -> None:
+def test_a_heartbeat_of_a_member_at_its_target_is_quiet(beats: Heartbeats, quiet: Quiet) -> None:
     epoch = stable(beats)
     answer = beats.beat("m", epoch)
     assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
     assert quiet.count == 1
 
 
-def test_it_may_say_what_it_has_for_that_is_no_news(beats: Heartbeats, quiet: Quiet) -> None:
+def test_a_quiet_heartbeat_may_report_the_owned_partitions(beats: Heartbeats, quiet: Quiet) -> None:
     epoch = stable(beats)
     answer = beats.beat("m", epoch, owned={"t": [0, 1]})
     assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
     assert quiet.count == 1
 
 
-def test_all_are_quiet_while_the_group_waits_for_its_next_targets(quiet: Quiet) -> None:
+def test_heartbeats_are_quiet_while_the_group_waits_for_its_next_targets(quiet: Quiet) -> None:
     beats = Heartbeats(assignment_interval_ms=1000)
     beats.topic("t", 2)
     epoch = stable(beats)
@@ -128,21 +126,21 @@ def test_a_static_member_is_quiet_too(beats: Heartbeats, quiet: Quiet) -> None:
     ],
     ids=lambda words: next(iter(words)),
 )
-def test_a_heartbeat_that_says_something_is_not(
+def test_a_heartbeat_that_reports_a_change_is_not_quiet(
     beats: Heartbeats, quiet: Quiet, words: dict[str, Any]
 ) -> None:
     beats.beat("m", stable(beats), **words)
     assert quiet.count == 0
 
 
-def test_nor_is_one_at_an_epoch_that_is_not_the_members(beats: Heartbeats, quiet: Quiet) -> None:
+def test_a_heartbeat_with_another_epoch_is_not_quiet(beats: Heartbeats, quiet: Quiet) -> None:
     epoch = stable(beats)
     assert beats.refusal("m", epoch + 1) is ErrorCode.FENCED_MEMBER_EPOCH
     assert beats.refusal("m", epoch - 1) is ErrorCode.FENCED_MEMBER_EPOCH
     assert quiet.count == 0
 
 
-def test_nor_is_the_first_after_topics_or_targets_have_changed(
+def test_the_first_heartbeat_after_a_change_of_topics_or_targets_is_not_quiet(
     beats: Heartbeats, quiet: Quiet
 ) -> None:
     epoch = stable(beats)
@@ -154,7 +152,9 @@ def test_nor_is_the_first_after_topics_or_targets_have_changed(
     assert quiet.count == 0
 
 
-def test_nor_is_any_of_a_group_with_regular_expressions(beats: Heartbeats, quiet: Quiet) -> None:
+def test_no_heartbeat_of_a_group_with_regular_expressions_is_quiet(
+    beats: Heartbeats, quiet: Quiet
+) -> None:
     epoch = stable(beats)
     beats.join("n", regex="t.*")
     beats.beat("m", epoch)
@@ -173,7 +173,7 @@ class GroupOfNames(Group):
         super().changes_its_mind(client, (names, ""))
 
 
-def test_whatever_happens_both_ways_come_to_the_same(quiet: Quiet) -> None:
+def test_both_paths_give_equal_results_for_random_steps(quiet: Quiet) -> None:
     run_state_machine_as_test(
         GroupOfNames,
         settings=settings(

@@ -1,4 +1,4 @@
-"""One step of a member towards its target: the cases, one by one."""
+"""One reconciliation step of a member: each case."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def shown(found: ConsumerMember) -> tuple[MemberState, int, int, object, object]
     )
 
 
-def test_a_stable_member_at_its_target_stays_the_very_same() -> None:
+def test_a_stable_member_at_its_target_is_returned_unchanged() -> None:
     start = member(assigned={A: {0: 2}})
     assert after(start, target((A, 1)), target_epoch=5) is start
 
@@ -74,7 +74,7 @@ def test_a_new_member_gets_what_is_free_and_is_stable() -> None:
     assert shown(found) == (STABLE, 6, 0, {A: {0: 6}, B: {1: 6}}, NOTHING)
 
 
-def test_what_a_member_keeps_keeps_its_epoch() -> None:
+def test_partitions_that_a_member_keeps_keep_their_epoch() -> None:
     found = after(member(assigned={A: {0: 2, 1: 3}}), target((A, 0), (A, 1), (A, 2)))
     assert shown(found) == (STABLE, 6, 5, {A: {0: 2, 1: 3, 2: 6}}, NOTHING)
 
@@ -84,21 +84,21 @@ def test_a_member_gives_up_first_and_stays_at_its_epoch() -> None:
     assert shown(found) == (UNREVOKED, 5, 5, {A: {1: 2}}, {A: {0: 2}})
 
 
-def test_a_member_that_no_longer_has_what_it_must_give_up_goes_on_at_once() -> None:
+def test_a_member_that_has_given_up_its_partitions_advances_at_once() -> None:
     start = member(assigned={A: {0: 2, 1: 2}})
     found = after(start, target((A, 1), (B, 0)), owned=target((A, 1)))
     assert shown(found) == (STABLE, 6, 5, {A: {1: 2}, B: {0: 6}}, NOTHING)
 
 
 @pytest.mark.parametrize("owned", [None, target((A, 0)), target((B, 2), (A, 0))])
-def test_who_still_has_what_it_must_give_up_or_does_not_say_stays_as_it_is(
+def test_a_member_that_has_not_given_up_its_partitions_is_unchanged(
     owned: dict[bytes, frozenset[int]] | None,
 ) -> None:
     start = member(UNREVOKED, assigned={A: {1: 2}}, pending={A: {0: 2}})
     assert after(start, target((A, 1)), owned=owned) is start
 
 
-def test_once_given_up_the_member_goes_on_towards_the_newest_target() -> None:
+def test_after_giving_up_partitions_a_member_advances_to_the_newest_target() -> None:
     start = member(UNREVOKED, assigned={A: {1: 2}}, pending={A: {0: 2}})
     found = after(start, target((C, 3)), target_epoch=9, owned=target((A, 1)))
     assert shown(found) == (UNREVOKED, 5, 5, {}, {A: {1: 2}})
@@ -106,13 +106,13 @@ def test_once_given_up_the_member_goes_on_towards_the_newest_target() -> None:
     assert shown(found) == (STABLE, 9, 5, {A: {1: 2}, C: {3: 9}}, NOTHING)
 
 
-def test_a_member_may_have_back_what_it_was_to_give_up_as_something_new() -> None:
+def test_a_partition_to_give_up_may_be_granted_again_with_a_new_epoch() -> None:
     start = member(UNREVOKED, assigned={}, pending={A: {0: 2}})
     found = after(start, target((A, 0)), owned={}, owners={A: {0: 5}})
     assert shown(found) == (STABLE, 6, 5, {A: {0: 6}}, NOTHING)
 
 
-def test_what_others_still_have_is_waited_for_at_the_new_epoch() -> None:
+def test_a_member_waits_at_the_new_epoch_for_partitions_of_others() -> None:
     start = member(assigned={A: {0: 2}})
     found = after(start, target((A, 0), (A, 1), (B, 0)), owners={A: {0: 5, 1: 4}})
     assert shown(found) == (UNRELEASED, 6, 5, {A: {0: 2}, B: {0: 6}}, NOTHING)
@@ -122,7 +122,7 @@ def test_what_others_still_have_is_waited_for_at_the_new_epoch() -> None:
     assert shown(free) == (STABLE, 6, 6, {A: {0: 2, 1: 6}, B: {0: 6}}, NOTHING)
 
 
-def test_what_a_static_member_left_behind_for_a_while_is_not_free() -> None:
+def test_partitions_of_a_static_member_that_left_temporarily_are_not_free() -> None:
     found = after(member(epoch=0), target((A, 0)), owners={A: {0: -2}})
     assert shown(found) == (UNRELEASED, 6, 0, {}, NOTHING)
 
@@ -133,12 +133,12 @@ def test_a_member_that_waits_may_have_to_give_up_something_else() -> None:
     assert shown(found) == (UNREVOKED, 6, 6, {}, {A: {0: 2}})
 
 
-def test_topics_that_are_not_subscribed_to_any_more_are_not_given() -> None:
+def test_topics_no_longer_subscribed_to_are_not_granted() -> None:
     found = after(member(epoch=0, topics="b"), target((A, 0), (B, 0)))
     assert shown(found) == (STABLE, 6, 0, {B: {0: 6}}, NOTHING)
 
 
-def test_leaving_a_topic_takes_it_away_before_there_is_a_new_target() -> None:
+def test_an_unsubscribed_topic_is_revoked_before_a_new_target_exists() -> None:
     start = member(topics="b", assigned={A: {0: 2}, B: {0: 2}})
     found = after(start, target((A, 0), (B, 0)), target_epoch=5, changed=True)
     assert shown(found) == (UNREVOKED, 5, 5, {B: {0: 2}}, {A: {0: 2}})
@@ -170,7 +170,7 @@ def test_a_changed_subscription_that_still_covers_everything_changes_nothing() -
     assert after(start, target((A, 0)), target_epoch=5, changed=True) is start
 
 
-def test_a_regular_expression_counts_as_it_was_resolved() -> None:
+def test_a_regular_expression_has_the_topics_of_its_last_resolution() -> None:
     start = member(epoch=0, topics="", regex=REGEX)
     everything = target((A, 0), (B, 0), (C, 0))
     assert after(start, everything).assigned == {}
@@ -180,7 +180,7 @@ def test_a_regular_expression_counts_as_it_was_resolved() -> None:
     assert set(after(both, everything, regexes=resolved).assigned) == {A, B, C}
 
 
-def test_a_member_in_a_state_of_a_newer_kafka_must_come_back_with_nothing() -> None:
+def test_a_member_in_a_state_of_a_newer_kafka_must_rejoin_without_partitions() -> None:
     start = member(UNKNOWN, assigned={A: {0: 2}})
     for owned in (None, target((A, 0))):
         with pytest.raises(ApiError) as caught:
@@ -190,7 +190,7 @@ def test_a_member_in_a_state_of_a_newer_kafka_must_come_back_with_nothing() -> N
     assert shown(found) == (STABLE, 6, 5, {A: {0: 2}, B: {0: 6}}, NOTHING)
 
 
-def test_topics_that_a_heartbeat_names_twice_are_taken_together() -> None:
+def test_topics_that_a_heartbeat_names_twice_are_merged() -> None:
     named = [
         ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in ((A, [0]), (B, [1, 1]), (A, [2]))

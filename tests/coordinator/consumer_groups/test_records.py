@@ -56,7 +56,7 @@ def only(group: ConsumerGroup | None) -> ConsumerMember:
 
 @examples
 @given(member=members)
-def test_a_member_is_what_its_two_records_say_in_either_order(member: ConsumerMember) -> None:
+def test_a_member_equals_its_two_records_in_either_order(member: ConsumerMember) -> None:
     asked, has = subscription_record("g", member), current_assignment_record("g", member)
     assert only(replayed(asked, has)) == member
     assert only(replayed(has, asked)) == member
@@ -64,7 +64,7 @@ def test_a_member_is_what_its_two_records_say_in_either_order(member: ConsumerMe
 
 @examples
 @given(members=st.lists(members, max_size=5, unique_by=lambda one: one.member_id), target=targets)
-def test_a_group_is_what_its_records_say_until_its_tombstones(
+def test_a_group_equals_its_records_until_its_tombstones(
     members: list[ConsumerMember], target: dict[bytes, frozenset[int]]
 ) -> None:
     records = [
@@ -87,7 +87,7 @@ def test_a_group_is_what_its_records_say_until_its_tombstones(
 
 @examples
 @given(first=members, second=members)
-def test_a_member_that_goes_leaves_nothing_behind(
+def test_the_tombstones_of_a_member_remove_all_of_its_state(
     first: ConsumerMember, second: ConsumerMember
 ) -> None:
     stays = [subscription_record("g", first), epoch_record("g", 3, 0)]
@@ -107,7 +107,7 @@ def test_a_member_that_goes_leaves_nothing_behind(
     assert all(with_both.ownership.epoch(topic, 0) == -1 for topic in IDS)
 
 
-def test_partitions_without_epochs_have_their_members() -> None:
+def test_partitions_without_epochs_get_the_members_epoch() -> None:
     without = CurrentTopicPartitions(topic_id=IDS[0], partitions=[0, 2], assignment_epochs=None)
     absent = CurrentTopicPartitions(topic_id=IDS[1], partitions=[1])
     uneven = CurrentTopicPartitions(topic_id=IDS[2], partitions=[1, 2], assignment_epochs=[3])
@@ -131,12 +131,12 @@ def test_a_state_of_a_newer_kafka_is_unknown() -> None:
     assert only(replayed(JournalRecord(value, 0, key))).state is MemberState.UNKNOWN
 
 
-def test_tombstones_of_what_is_not_there_make_no_group() -> None:
+def test_tombstones_do_not_create_a_group() -> None:
     gone = [*group_tombstones("g", ["m"], [REGEX]), *member_tombstones("g", "m")]
     assert replayed(*gone, regex_tombstone("g", REGEX)) is None
 
 
-def test_the_record_of_kafka_4_0_is_only_noticed() -> None:
+def test_only_the_existence_of_kafka_4_0s_record_is_kept() -> None:
     key = subscription_metadata_tombstone("g").key
     value = RECORD_TYPES[4][1](topics=[])  # type: ignore[call-arg] # its class, by number
     group = replayed(JournalRecord(value, 0, key))

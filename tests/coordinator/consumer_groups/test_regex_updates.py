@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression, and topics that come, grow and go."""
+"""Subscriptions by regular expression, and topics that are created, extended and deleted."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def resolved(beats: Heartbeats, regex: str = PATTERN) -> set[str] | None:
 # -- resolving
 
 
-def test_who_brings_an_expression_is_in_at_once_and_gets_partitions_when_it_is_resolved(
+def test_a_member_with_an_expression_gets_partitions_when_it_is_resolved(
     beats: Heartbeats,
 ) -> None:
     join(beats)
@@ -67,7 +67,7 @@ def test_an_expression_that_matches_nothing_is_resolved_to_nothing(beats: Heartb
     assert beats.group().epoch == 1
 
 
-def test_an_expression_that_is_none_is_refused_and_the_member_stays_as_it_was(
+def test_an_invalid_expression_is_refused_and_the_member_is_unchanged(
     beats: Heartbeats,
 ) -> None:
     beats.join("a", "other")
@@ -78,14 +78,14 @@ def test_an_expression_that_is_none_is_refused_and_the_member_stays_as_it_was(
     assert refusal(invalid) is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
-def test_names_and_an_expression_may_go_together(beats: Heartbeats) -> None:
+def test_names_and_an_expression_may_be_combined(beats: Heartbeats) -> None:
     beats.join("a", "other", regex="t-a")
     beats.advance()
     answer = beats.beat("a", 2)
     assert beats.assigned(answer) == {"other": [0], "t-a": [0]}
 
 
-def test_with_its_last_subscriber_an_expression_is_forgotten(beats: Heartbeats) -> None:
+def test_an_expression_is_removed_with_its_last_subscriber(beats: Heartbeats) -> None:
     join(beats)
     join(beats, "b")
     beats.advance()
@@ -96,7 +96,7 @@ def test_with_its_last_subscriber_an_expression_is_forgotten(beats: Heartbeats) 
     assert not beats.group().subscriptions.topics
 
 
-def test_an_expression_stays_while_somebody_else_subscribes_to_it(beats: Heartbeats) -> None:
+def test_an_expression_stays_while_another_member_subscribes_to_it(beats: Heartbeats) -> None:
     join(beats)
     join(beats, "b")
     beats.advance()
@@ -104,7 +104,7 @@ def test_an_expression_stays_while_somebody_else_subscribes_to_it(beats: Heartbe
     assert resolved(beats) == {"t-a", "t-b"}
 
 
-def test_who_gives_up_its_expression_is_subscribed_to_nothing_at_once(beats: Heartbeats) -> None:
+def test_a_member_that_drops_its_expression_has_no_subscription_at_once(beats: Heartbeats) -> None:
     join(beats)
     beats.advance()
     beats.beat("a", 1)
@@ -113,7 +113,7 @@ def test_who_gives_up_its_expression_is_subscribed_to_nothing_at_once(beats: Hea
     assert beats.group().epoch == 3
 
 
-def test_the_topics_of_an_expression_that_is_forgotten_disturb_nobody(beats: Heartbeats) -> None:
+def test_the_topics_of_a_removed_expression_cause_no_rebalance(beats: Heartbeats) -> None:
     beats.join("b", "other")
     join(beats)
     beats.advance()
@@ -186,7 +186,7 @@ def test_the_ten_seconds_do_not_depend_on_the_wall_clock(beats: Heartbeats, step
     assert resolved(beats) == {"t-a", "t-b", "t-new"}
 
 
-def test_without_new_topics_they_are_looked_at_when_the_interval_has_passed(
+def test_without_new_topics_expressions_are_resolved_again_after_the_interval(
     beats: Heartbeats,
 ) -> None:
     join(beats)
@@ -203,7 +203,7 @@ def test_without_new_topics_they_are_looked_at_when_the_interval_has_passed(
     assert beats.group().epoch == 2
 
 
-def test_topics_that_are_deleted_go_from_the_assignment_at_the_next_heartbeat(
+def test_deleted_topics_are_removed_from_the_assignment_at_the_next_heartbeat(
     beats: Heartbeats,
 ) -> None:
     join(beats)
@@ -214,7 +214,7 @@ def test_topics_that_are_deleted_go_from_the_assignment_at_the_next_heartbeat(
     assert resolved(beats) == {"t-a", "t-b"}
 
 
-def test_after_a_restart_they_are_looked_at_once_more(beats: Heartbeats) -> None:
+def test_after_a_restart_expressions_are_resolved_again(beats: Heartbeats) -> None:
     join(beats)
     beats.advance()
     beats.beat("a", 1)
@@ -226,7 +226,7 @@ def test_after_a_restart_they_are_looked_at_once_more(beats: Heartbeats) -> None
     assert resolved(after) == {"t-a", "t-b", "t-new"}
 
 
-def test_two_heartbeats_begin_one_resolution(beats: Heartbeats) -> None:
+def test_two_heartbeats_start_one_resolution(beats: Heartbeats) -> None:
     join(beats)
     join(beats, "b", "t-b")
     beats.advance()
@@ -237,7 +237,7 @@ def test_two_heartbeats_begin_one_resolution(beats: Heartbeats) -> None:
     assert resolved(beats, "t-b") == {"t-b"}
 
 
-def test_what_is_found_for_a_group_that_is_gone_is_thrown_away(beats: Heartbeats) -> None:
+def test_the_resolution_for_a_removed_group_is_dropped(beats: Heartbeats) -> None:
     join(beats)
     beats.leave("a")
     beats.groups.coordinator.delete_groups([GROUP])
@@ -246,14 +246,14 @@ def test_what_is_found_for_a_group_that_is_gone_is_thrown_away(beats: Heartbeats
     assert beats.batches == written
 
 
-def test_what_is_found_for_who_has_left_is_thrown_away(beats: Heartbeats) -> None:
+def test_the_resolution_for_a_member_that_has_left_is_dropped(beats: Heartbeats) -> None:
     join(beats)
     beats.leave("a")
     beats.advance()
     assert resolved(beats) is None
 
 
-def test_a_resolution_that_cannot_be_written_is_begun_again(beats: Heartbeats) -> None:
+def test_a_resolution_that_cannot_be_written_is_started_again(beats: Heartbeats) -> None:
     join(beats)
     beats.fail_next_append()
     beats.advance()
@@ -263,7 +263,7 @@ def test_a_resolution_that_cannot_be_written_is_begun_again(beats: Heartbeats) -
     assert resolved(beats) == {"t-a", "t-b"}
 
 
-def test_many_topics_are_looked_at_between_other_requests(beats: Heartbeats) -> None:
+def test_many_topics_are_matched_between_other_requests(beats: Heartbeats) -> None:
     for n in range(1_200):
         beats.topic(f"many-{n}", 1)
     join(beats, regex=".*ny-1")
@@ -297,7 +297,7 @@ def test_partitions_that_are_added_are_assigned_at_the_next_heartbeat(beats: Hea
     assert (answer.member_epoch, beats.assigned(answer)) == (3, {"t-b": [0, 1, 2]})
 
 
-def test_a_topic_that_is_made_anew_is_another_topic(beats: Heartbeats) -> None:
+def test_a_topic_that_is_deleted_and_created_again_is_another_topic(beats: Heartbeats) -> None:
     beats.join("a", "other")
     old = beats.member("a").assigned
     beats.delete("other")
@@ -307,7 +307,7 @@ def test_a_topic_that_is_made_anew_is_another_topic(beats: Heartbeats) -> None:
     assert beats.member("a").assigned.keys() != old.keys()
 
 
-def test_topics_that_a_group_does_not_read_do_not_disturb_it(beats: Heartbeats) -> None:
+def test_changes_of_unsubscribed_topics_cause_no_rebalance(beats: Heartbeats) -> None:
     beats.join("a", "other")
     beats.topic("nobody-reads", 1)
     beats.delete("t-a")
@@ -315,7 +315,7 @@ def test_topics_that_a_group_does_not_read_do_not_disturb_it(beats: Heartbeats) 
     assert beats.batches == 1
 
 
-def test_a_change_of_an_expression_is_no_news_of_topics_because_others_have_changed(
+def test_an_unresolved_expression_and_changes_of_other_topics_raise_no_epoch(
     beats: Heartbeats,
 ) -> None:
     join(beats)

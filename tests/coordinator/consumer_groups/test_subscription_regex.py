@@ -115,14 +115,14 @@ def topics(pattern: str, names: Iterable[str] = NAMES) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("pattern", GOOD)
-def test_a_pattern_stands_for_the_topics_that_it_matches_whole(pattern: str) -> None:
+def test_a_pattern_must_match_the_whole_topic_name(pattern: str) -> None:
     check_pattern(pattern)
     plain = re2.compile(pattern)
     assert topics(pattern) == {name for name in NAMES if plain.fullmatch(name)}
 
 
 @pytest.mark.parametrize(("pattern", "words"), BAD.items())
-def test_what_is_no_pattern_is_refused_in_kafkas_words(pattern: str, words: str) -> None:
+def test_an_invalid_pattern_is_refused_with_kafkas_message(pattern: str, words: str) -> None:
     with pytest.raises(ApiError) as caught:
         check_pattern(pattern)
     assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -149,7 +149,7 @@ def test_a_parenthesis_too_many_is_named() -> None:
         ("(x*){1000}" * 400, "pattern too large"),
     ],
 )
-def test_what_would_cost_too_much_is_refused(pattern: str, words: str) -> None:
+def test_a_pattern_that_costs_too_much_is_refused(pattern: str, words: str) -> None:
     with pytest.raises(ApiError, match=words):
         check_pattern(pattern)
 
@@ -172,7 +172,7 @@ def test_a_long_pattern_is_served(pattern: str) -> None:
     assert topics(pattern, names) == {name for name in names if plain.fullmatch(name)}
 
 
-def test_a_pattern_that_got_in_elsewhere_stands_for_nothing() -> None:
+def test_a_pattern_that_cannot_be_compiled_matches_nothing() -> None:
     found = resolve(["(", "a"])
     assert {pattern: each.topics for pattern, each in found.items()} == {
         "(": frozenset(),
@@ -180,12 +180,12 @@ def test_a_pattern_that_got_in_elsewhere_stands_for_nothing() -> None:
     }
 
 
-def test_a_resolution_says_what_was_looked_at_and_when() -> None:
+def test_a_resolution_has_the_metadata_version_and_its_time() -> None:
     for resolved in resolve(["a", "no.such.topic"]).values():
         assert (resolved.version, resolved.timestamp_ms) == (7, 9)
 
 
-def test_a_resolution_goes_on_in_steps() -> None:
+def test_a_resolution_runs_in_steps() -> None:
     names = sorted(f"topic-{number:05}" for number in range(10_000))
     steps = list(resolve_patterns([".*9", "topic-0000."], names, version=1, now_ms=1))
     assert 15 < len(steps) < 30
@@ -212,7 +212,7 @@ TEXTS = st.text(alphabet="aboO-._dersé", max_size=12)
 @given(PATTERNS, st.sets(TEXTS, max_size=12))
 @example("(?i:orders).*", {"Orders", "orders", "ordert"})
 @example("(?:(?:[^a]){90}){9}", {"b" * 810, "b" * 809, "a" * 810})
-def test_looking_only_where_names_may_match_leaves_none_out(pattern: str, names: set[str]) -> None:
+def test_the_prefix_bounds_exclude_no_matching_name(pattern: str, names: set[str]) -> None:
     try:
         check_pattern(pattern)
     except ApiError:
@@ -223,7 +223,7 @@ def test_looking_only_where_names_may_match_leaves_none_out(pattern: str, names:
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_re2j_says_the_same_but_of_a_few_patterns() -> None:
+def test_re2j_gives_the_same_result_except_for_a_few_patterns() -> None:
     answers = asked_of_re2j([*GOOD, *BAD, *RE2J_ALONE, *RE2_ALONE])
     for pattern in GOOD:
         assert answers[pattern] == " ".join(["ok", *sorted(topics(pattern))]), pattern

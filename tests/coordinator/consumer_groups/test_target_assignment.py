@@ -1,4 +1,4 @@
-"""What an assignor is shown, and what of its answer is written."""
+"""The input of an assignor, and which of its targets are written."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -70,7 +70,7 @@ def written(targets: NewTargets) -> dict[str, Assignment]:
     return dict(group.targets)
 
 
-def test_only_what_changes_is_written_and_a_first_target_even_of_nothing() -> None:
+def test_only_changed_targets_are_written_and_first_targets_even_if_empty() -> None:
     group = group_of(
         *(subscription_record("g", member(name, "a")) for name in "mno"),
         target_record("g", "m", HALF),
@@ -81,7 +81,7 @@ def test_only_what_changes_is_written_and_a_first_target_even_of_nothing() -> No
     assert targets.targets == {"m": HALF, "n": OTHER_HALF, "o": {}}
 
 
-def test_the_assignor_sees_the_member_as_it_becomes() -> None:
+def test_the_assignor_sees_the_updated_member() -> None:
     group = group_of(subscription_record("g", member("m", "a")), target_record("g", "m", HALF))
     assignor = Told()
     made(group, member("m", "b", "not there"), assignor)
@@ -95,7 +95,7 @@ def test_the_assignor_sees_the_member_as_it_becomes() -> None:
     assert not assignor.spec.is_homogeneous
 
 
-def test_a_member_in_a_static_members_place_brings_that_ones_target() -> None:
+def test_a_member_that_replaces_a_static_member_inherits_its_target() -> None:
     group = group_of(
         subscription_record("g", member("m", "a", instance_id="i")),
         subscription_record("g", member("n", "a")),
@@ -108,7 +108,7 @@ def test_a_member_in_a_static_members_place_brings_that_ones_target() -> None:
     assert written(targets) == {"m2": HALF, "n": OTHER_HALF}
 
 
-def test_expressions_count_as_they_were_last_resolved() -> None:
+def test_the_assignor_sees_the_last_resolution_of_expressions() -> None:
     resolved = ResolvedRegex(topics=frozenset("ab"), version=1, timestamp_ms=1)
     assignor = Told()
     group = group_of(

@@ -1,4 +1,4 @@
-"""Hashes of topics and groups, the same numbers as Kafka's."""
+"""Hashes of topics and groups equal Kafka's."""
 
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ def test_a_group_without_topics_has_no_hash() -> None:
     assert group_hash({}) == NO_HASH
 
 
-def test_all_that_a_group_is_told_of_a_topic_is_in_its_hash() -> None:
+def test_the_hash_of_a_topic_covers_all_its_fields() -> None:
     def of(
         topic_id: bytes = b"i" * 16, name: str = "t", racks: tuple[tuple[str, ...], ...] = (("a",),)
     ) -> int:

@@ -1,4 +1,4 @@
-"""What groups see of the cluster's topics."""
+"""The cluster's topics as groups see them."""
 
 from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
 from odradek.coordinator.consumer_groups.topics_view import (
@@ -86,7 +86,7 @@ def test_names_come_in_order_and_follow_what_is_created_and_deleted() -> None:
     assert before == ("__consumer_offsets", "a", "b")  # whoever goes through it is not disturbed
 
 
-def test_versions_tell_what_kind_of_change_there_was() -> None:
+def test_the_offsets_show_which_kind_of_change_there_was() -> None:
     seen = Seen()
     view = seen.view
     start = view.version
@@ -131,7 +131,7 @@ def test_a_change_is_of_the_topics_that_have_changed() -> None:
     assert view.may_have_changed(["b"], since)
 
 
-def test_changes_of_long_ago_may_have_been_of_any_topic() -> None:
+def test_changes_that_are_no_longer_remembered_count_for_every_topic() -> None:
     seen = Seen()
     view = seen.view
     seen.create("a")
@@ -145,7 +145,7 @@ def test_changes_of_long_ago_may_have_been_of_any_topic() -> None:
     assert not view.may_have_changed(["a"], since)
 
 
-def test_a_restart_makes_everything_new() -> None:
+def test_after_a_restart_all_topics_count_as_changed() -> None:
     seen = Seen()
     seen.create("a")
     view = ClusterTopics(seen.metadata.restarted().state)

@@ -1,4 +1,4 @@
-"""A classic group becomes a consumer group: rolling, refused, failed, from any state."""
+"""A classic group becomes a consumer group: rolling upgrades, refusals, failures, all states."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def lone_classic(beats: Heartbeats) -> ClassicConsumer:
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
-def test_members_are_replaced_one_by_one_there_and_back(
+def test_a_rolling_upgrade_and_downgrade_replaces_members_one_by_one(
     beats: Heartbeats, cooperative: bool
 ) -> None:
     members: list[Member] = [ClassicConsumer(beats, "t", cooperative=cooperative) for _ in range(3)]
@@ -77,7 +77,7 @@ def test_members_are_replaced_one_by_one_there_and_back(
     assert [len(member.reads) for member in members] == [2, 2, 2]
 
 
-def test_nobody_stops_reading_what_it_may_keep(beats: Heartbeats) -> None:
+def test_members_keep_reading_the_partitions_they_keep(beats: Heartbeats) -> None:
     old = ClassicConsumer(beats, "t", cooperative=True)
     settle(beats, old)
     new = Consumer(beats, "new", "t")
@@ -134,7 +134,7 @@ def test_a_classic_member_keeps_what_is_known_of_it(beats: Heartbeats) -> None:
 # -- from the midst of a rebalance
 
 
-def test_parked_joins_are_sent_back_to_join_the_new_group(beats: Heartbeats) -> None:
+def test_waiting_joins_are_answered_to_join_the_new_group(beats: Heartbeats) -> None:
     old = lone_classic(beats)
     second = ClassicConsumer(beats, "t")
     second.poll()
@@ -148,7 +148,7 @@ def test_parked_joins_are_sent_back_to_join_the_new_group(beats: Heartbeats) -> 
     settle(beats, old, second, new)
 
 
-def test_parked_syncs_are_sent_back_too(beats: Heartbeats) -> None:
+def test_waiting_syncs_are_answered_to_join_the_new_group(beats: Heartbeats) -> None:
     old = lone_classic(beats)
     second = ClassicConsumer(beats, "t")
     second.poll()
@@ -180,7 +180,7 @@ def test_a_group_whose_first_rebalance_is_not_over_can_be_joined() -> None:
     settle(beats, old, new)
 
 
-def test_a_rebalance_that_was_under_way_is_not_forgotten_when_nothing_else_changes(
+def test_a_rebalance_in_progress_forces_new_targets(
     beats: Heartbeats,
 ) -> None:
     static, other = ClassicConsumer(beats, "t", instance="i"), ClassicConsumer(beats, "t")
@@ -203,7 +203,7 @@ def test_deadlines_of_the_classic_group_end_with_it(beats: Heartbeats) -> None:
     assert beats.groups.group().generation_id == generation
 
 
-def test_the_classic_session_timeout_goes_on_to_count(beats: Heartbeats) -> None:
+def test_the_classic_session_timeout_stays_in_effect(beats: Heartbeats) -> None:
     lone_classic(beats)
     new = Consumer(beats, "new", "t")
     new.poll()
@@ -264,7 +264,7 @@ def test_a_group_beyond_the_size_of_a_consumer_group_is_refused() -> None:
     ],
     ids=["of a custom assignor", "without a version", "of version -1", "cut off"],
 )
-def test_an_assignment_that_says_more_or_less_than_partitions_is_refused(
+def test_an_assignment_with_user_data_or_without_a_valid_encoding_is_refused(
     beats: Heartbeats, assignment: bytes
 ) -> None:
     joined = beats.groups.join()
@@ -272,7 +272,7 @@ def test_an_assignment_that_says_more_or_less_than_partitions_is_refused(
     refused(beats)
 
 
-def test_a_subscription_that_cannot_be_read_is_refused(beats: Heartbeats) -> None:
+def test_a_subscription_that_cannot_be_decoded_is_refused(beats: Heartbeats) -> None:
     joined = beats.groups.join(protocols={"range": b"\0"})
     beats.groups.sync(joined.member_id)
     refused(beats)
@@ -291,7 +291,7 @@ def test_a_partition_that_two_members_have_is_refused(beats: Heartbeats) -> None
     refused(beats, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_topics_that_are_no_more_are_left_out(beats: Heartbeats) -> None:
+def test_deleted_topics_are_left_out(beats: Heartbeats) -> None:
     beats.topic("gone", 1)
     joined = beats.groups.join(protocols={"range": subscription_bytes(["t"], set())})
     mine = assignment_bytes({("t", 1), ("gone", 0)})
@@ -338,7 +338,7 @@ def test_an_empty_group_is_taken_over_with_its_offsets_either_way(beats: Heartbe
     assert beats.groups.committed("t") == 8
 
 
-def test_who_was_promised_an_id_may_use_it_in_the_new_group(beats: Heartbeats) -> None:
+def test_a_member_id_given_before_the_upgrade_is_valid_in_the_new_group(beats: Heartbeats) -> None:
     old = lone_classic(beats)
     promised = ClassicConsumer(beats, "t")
     promised.poll()
@@ -353,7 +353,9 @@ def test_who_was_promised_an_id_may_use_it_in_the_new_group(beats: Heartbeats) -
     assert promised.member_id in beats.group().members
 
 
-def test_an_empty_consumer_group_is_not_taken_over_by_who_claims_an_id(beats: Heartbeats) -> None:
+def test_an_empty_consumer_group_is_not_replaced_by_a_join_with_a_member_id(
+    beats: Heartbeats,
+) -> None:
     Consumer(beats, "new", "t").poll()
     beats.leave("new")
     assert beats.groups.send_join("claimed").error_code == ErrorCode.UNKNOWN_MEMBER_ID
