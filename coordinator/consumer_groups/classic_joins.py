@@ -101,14 +101,14 @@ class ClassicJoins:
             changed=changed,
             owned=reported_partitions(subscription, self._topics),
         )
-        moved = self._downgrade_if_last(draft, updated, step)
-        if moved is None:
+        reconciled = self._downgrade_if_last(draft, updated, step)
+        if reconciled is None:
             target = rebalance.update_target(draft, member, updated)
-            moved = step(updated, target)
-            draft.then.append(partial(self._schedule_sync_deadline, draft, moved, call))
+            reconciled = step(updated, target)
+            draft.then.append(partial(self._schedule_sync_deadline, draft, reconciled, call))
         return JoinGroupResponse(
-            member_id=moved.member_id,
-            generation_id=moved.member_epoch,
+            member_id=reconciled.member_id,
+            generation_id=reconciled.member_epoch,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=call.protocols[0][0],
         )
@@ -125,16 +125,18 @@ class ClassicJoins:
         """
         group = draft.group
         holder = group.static_member(updated.instance_id)
-        if holder is None or not self._downgrades.is_last_consumer(group, holder):
+        if holder is None or not self._downgrades.can_convert_without(group, holder):
             return None
         needs_new_target = group.assignment_epoch < draft.epoch
-        moved = updated
+        reconciled = updated
         if not needs_new_target:
-            moved = step(updated, Target(group.assignment_epoch, group.target(holder.member_id)))
+            reconciled = step(
+                updated, Target(group.assignment_epoch, group.target(holder.member_id))
+            )
         converted = self._downgrades.convert_on_replacement(
-            draft, holder, moved, rebalance=needs_new_target
+            draft, holder, reconciled, rebalance=needs_new_target
         )
-        return moved if converted else None
+        return reconciled if converted else None
 
     def _schedule_sync_deadline(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
         key = MemberKey(draft.group_id, member.member_id)

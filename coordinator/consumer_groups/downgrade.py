@@ -82,7 +82,7 @@ class Downgrades:
 
     # -- a replacement -----------------------------------------------------------------------------
 
-    def is_last_consumer(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
+    def can_convert_without(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
         """Whether a classic member that replaces `holder` makes the group downgradable."""
         is_last = not holder.uses_classic_protocol and group.only_classic_without([holder])
         return is_last and self._is_allowed(group, len(group.members))

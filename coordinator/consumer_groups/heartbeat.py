@@ -137,17 +137,17 @@ class ConsumerHeartbeats:
             draft, member, updated, changed=names_changed or regex is RegexChange.RESOLVED
         )
         target = rebalance.update_target(draft, member, updated)
-        moved = rebalance.reconcile(
+        reconciled = rebalance.reconcile(
             draft,
             updated,
             target,
             changed=names_changed or regex is not RegexChange.NONE,
             owned=partitions_by_topic(request.topic_partitions),
         )
-        key = MemberKey(draft.group_id, moved.member_id)
+        key = MemberKey(draft.group_id, reconciled.member_id)
         until_ms = draft.now.timer_ms + self._steps.configs.session_timeout_ms(draft.group_id)
         draft.then.append(partial(deadlines.sessions.schedule, key, until_ms))
-        return draft.outcome(self._answer(request, member, moved))
+        return draft.outcome(self._answer(request, member, reconciled))
 
     def _answer(
         self,

@@ -171,13 +171,13 @@ class Rebalance:
             subscription_changed=changed,
             owned=owned,
         )
-        moved = reconcile(member, inputs)
-        if moved is member or moved == member:
+        reconciled = reconcile(member, inputs)
+        if reconciled is member or reconciled == member:
             return member
-        draft.records.append(current_assignment_record(draft.group_id, moved))
-        if not moved.uses_classic_protocol:
-            draft.then.append(partial(self._update_rebalance_deadline, draft, moved))
-        return moved
+        draft.records.append(current_assignment_record(draft.group_id, reconciled))
+        if not reconciled.uses_classic_protocol:
+            draft.then.append(partial(self._update_rebalance_deadline, draft, reconciled))
+        return reconciled
 
     def _subscribed_ids(self, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
         return self._topics.ids_of(draft.group.subscriptions.topics_of(member))

@@ -174,7 +174,7 @@ def test_members_without_partitions_of_the_topic_are_skipped_as_givers() -> None
 
 
 def test_a_member_that_ends_with_its_old_target_gets_the_same_object() -> None:
-    """c is given a partition of T2 that nobody had, and a takes it after it gave two of T1 to b."""
+    """c gets a free partition of T2, and a takes it after giving two partitions of T1 to b."""
     old: dict[str, Assignment] = {
         "a": {T1: frozenset({0, 1, 2})},
         "c": {T2: frozenset({1, 2, 3})},

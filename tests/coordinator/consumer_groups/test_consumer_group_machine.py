@@ -44,13 +44,13 @@ subscriptions = st.frozensets(st.sampled_from([*TOPICS]), max_size=3)
 
 @dataclass
 class Client:
-    """What a consumer believes: what it was told it has, and what it really still reads."""
+    """A consumer's state: the assignment it received, and the partitions it still reads."""
 
     told: dict[bytes, frozenset[int]] = field(default_factory=dict)
     reads: set[tuple[bytes, int]] = field(default_factory=set)
 
     def obey(self) -> None:
-        """Stop reading what it shall not, and begin with what is new."""
+        """Stop reading revoked partitions, and start to read new ones."""
         self.reads = {(topic_id, one) for topic_id, ones in self.told.items() for one in ones}
 
     def give_up(self) -> None:
@@ -101,7 +101,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.write(epoch_record(GROUP, self.group.epoch + 1, 0))
 
     def step(self, member: ConsumerMember, owned: Assignment | None, *, changed: bool) -> None:
-        """The end of a heartbeat: the member goes on towards its target."""
+        """The end of a heartbeat: reconcile the member."""
         group = self.group
         inputs = ReconcileInputs(
             target=group.target(member.member_id),

@@ -139,7 +139,7 @@ def test_a_heartbeat_saves_a_member_that_could_not_be_put_out(beats: Heartbeats)
 
 
 def revoking(beats: Heartbeats) -> None:
-    """`a` has been told to give something up to `b`."""
+    """`a` must give partitions up to `b`."""
     beats.join("a", "t", rebalance_timeout_ms=30_000)
     beats.join("b", "t")
     beats.beat("a", 2)

@@ -253,7 +253,7 @@ def test_targets_with_a_timestamp_in_the_future_count_as_computed_at_the_restart
     beats.loop.wall_ahead_ms += HOUR_MS
     beats.topic("t", 2)
     beats.join("a", "t")
-    after = beats.restarted()  # the wall clock is an hour behind
+    after = beats.restarted()  # the wall clock goes back by an hour
     after.advance(999)
     assert after.join("b", "t").member_epoch == 2
     after.advance(1)
@@ -309,7 +309,7 @@ def test_without_an_offsets_topic_there_is_no_coordinator(beats: Heartbeats) -> 
     assert refusal(beats.join("a", "t")) is ErrorCode.NOT_COORDINATOR
 
 
-# -- other groups under the same name, other lives
+# -- other groups of the same name, restarts
 
 
 def test_a_group_of_offsets_alone_becomes_a_consumer_group_and_keeps_them(

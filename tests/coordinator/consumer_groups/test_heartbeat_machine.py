@@ -46,7 +46,7 @@ subscriptions = st.one_of(
 
 @dataclass(eq=False)
 class Client:
-    """What a consumer knows: its epoch, what it owns, what it was told to own.
+    """A consumer's state: its epoch, the partitions it owns, and the assignment it received.
 
     It reports what it owns when that has changed, not while it is still on its way to what it was
     told; and says all when it joins, or does not know whether it was heard.

@@ -191,7 +191,7 @@ class MigrationMachine(RuleBasedStateMachine):
     def _reads_its_own(self, group: ConsumerGroup, client: Client) -> None:
         member = group.members[client.member_id]
         epoch = client.epoch if isinstance(client, Consumer) else client.generation
-        # As with Kafka: a classic group that began its rebalance anew has forgotten who had what,
+        # As in Kafka: a classic group that restarted its rebalance has lost the owners,
         # and may have been converted since.
         is_fresh = member.previous_member_epoch == epoch and not member.assigned
         if member.member_epoch == epoch and not is_fresh:
@@ -207,7 +207,7 @@ class MigrationMachine(RuleBasedStateMachine):
         }
 
     def teardown(self) -> None:
-        """Peace: who is there goes on, and nobody else comes."""
+        """Let the present members continue until the group is stable; no others join."""
         if not getattr(self, "clients", None):
             return
         self.beats.groups.logs[0].fail_next = None

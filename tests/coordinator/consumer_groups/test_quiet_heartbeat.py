@@ -64,7 +64,7 @@ def beats() -> Heartbeats:
 
 
 def stable(beats: Heartbeats, **words: Any) -> int:
-    """A member "m" that has all it shall have; its epoch."""
+    """Create a member "m" that has reached its target; return its epoch."""
     return beats.join("m", "t", **words).member_epoch
 
 
@@ -162,7 +162,7 @@ def test_no_heartbeat_of_a_group_with_regular_expressions_is_quiet(
 
 
 class GroupOfNames(Group):
-    """Nobody subscribes by an expression, for in a group with one no heartbeat is quiet."""
+    """No member has an expression, because then no heartbeat would be quiet."""
 
     @rule(target=Group.clients, names=names, static=st.booleans())
     def comes(self, names: list[str], static: bool) -> Client:

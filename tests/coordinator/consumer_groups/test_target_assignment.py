@@ -30,7 +30,7 @@ class Topics:
 
 
 class Told:
-    """An assignor that answers what it is told to, and keeps what it was shown."""
+    """An assignor that returns given targets and records its input."""
 
     name = "told"
 

@@ -83,7 +83,7 @@ def test_names_come_in_order_and_follow_what_is_created_and_deleted() -> None:
     seen.create("aa")
     seen.metadata.delete("b")
     assert seen.view.sorted_names() == ("__consumer_offsets", "a", "aa")
-    assert before == ("__consumer_offsets", "a", "b")  # whoever goes through it is not disturbed
+    assert before == ("__consumer_offsets", "a", "b")  # a tuple already handed out does not change
 
 
 def test_the_offsets_show_which_kind_of_change_there_was() -> None:
@@ -119,7 +119,7 @@ def test_a_change_is_of_the_topics_that_have_changed() -> None:
     for name in ("a", "b"):
         seen.create(name)
     since = view.last_change_offset
-    assert view.may_have_changed(["a"], None)  # nobody has looked yet
+    assert view.may_have_changed(["a"], None)  # not checked yet
     assert not view.may_have_changed(["a", "b", "missing"], since)
     seen.add_partitions("a", 3)
     assert view.may_have_changed(["a", "b"], since)

@@ -234,7 +234,7 @@ def test_the_policy_says_whether_groups_with_members_may_be_joined(
 
 
 def refused(beats: Heartbeats, code: ErrorCode = NOT_FOUND) -> None:
-    """Nobody can join by heartbeat, nothing is written, and the group is as before."""
+    """Assert that a join by heartbeat fails, writes nothing, and does not change the group."""
     before = beats.batches
     assert beats.join("new", "t").error_code == code
     assert beats.batches == before
