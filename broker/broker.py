@@ -201,7 +201,7 @@ class Broker:
         )
         if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
             self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
-            self.groups.forget_lost_topics(self.metadata.topics.by_id)
+            self.groups.forget_deleted_topics(self.metadata.topics.by_id)
         self.log_mover.resume()
         self.config_in_force.on_change.append(self._cordon)
         self.disk_space.on_space = self._space_again
@@ -371,7 +371,7 @@ class Broker:
     def coordinator_lost(self, log: PartitionLog) -> None:
         """A coordinator's log is offline, or what it has been told is not on the disk."""
         if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self.groups.partition_lost(log.partition)
+            self.groups.partition_offline(log.partition)
 
     def _topic_config(self, topic: str) -> TopicConfig:
         return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))
@@ -382,7 +382,7 @@ class Broker:
         partition = topic.partitions[log.partition]
         lead_log(self.config, self.log_manager, topic, partition, log.config, self.now_ms())
         if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self.groups.partition_found(log, self.metadata.topics.by_id)
+            self.groups.partition_online(log, self.metadata.topics.by_id)
 
     def _space_again(self, directory: DataDirectory) -> None:
         """Go on with the logs that a full disk has kept from being recovered, or made."""
@@ -394,7 +394,7 @@ class Broker:
             lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
             log = self.log_manager.find(name, index)
             if log is not None and name == CONSUMER_OFFSETS_TOPIC:
-                self.groups.partition_found(log, self.metadata.topics.by_id)
+                self.groups.partition_online(log, self.metadata.topics.by_id)
 
     def _endpoints(self) -> list[Endpoint]:
         """The listeners, as the metadata log describes them to others."""

@@ -119,7 +119,7 @@ class ConsumerGroupService:
             known = shard.state.consumer_groups.get(request.group_id)
             if known is not None and is_quiet(known, request, caller, self.steps.rebalance, now):
                 return self._renew_session(request, now)
-            if request.group_id in shard.state.of_other_types:
+            if request.group_id in shard.state.other_groups:
                 raise ApiError(
                     ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is not a consumer group"
                 )

@@ -1,8 +1,8 @@
-"""What the coordinator asks of a group, whatever protocol its members speak.
+"""The interface that groups of all types have.
 
-Offsets are committed, read, deleted and expire in the same way in groups of every type; what the
-types decide for themselves is whether a request may do it, and what they are still subscribed to.
-The questions change nothing. Kafka: Group, OffsetExpirationCondition.
+Offsets are committed, read, deleted and expired in the same way in groups of every type. Each type
+decides whether a request may do so, and which topics are still subscribed to. No method changes the
+group. Kafka: Group, OffsetExpirationCondition.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 
 from .outcome import JournalRecord
 
-# Whether one partition (topic name, topic id, partition) may be committed; raises ApiError if not.
+# Checks one partition (topic name, topic id, partition) of a commit; raises ApiError to refuse it.
 PartitionCheck = Callable[[str, bytes, int], None]
 
 
 class GroupType(StrEnum):
-    """By the names that clients are shown and filter by."""
+    """The names that clients see, and filter by."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -25,7 +25,7 @@ class GroupType(StrEnum):
 
 
 class Committer(NamedTuple):
-    """In whose name offsets are committed. `generation_id` is a member epoch in newer groups."""
+    """The member that commits offsets. `generation_id` is the member epoch in consumer groups."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -35,7 +35,7 @@ class Committer(NamedTuple):
 
 
 class Group(Protocol):
-    """A group of any type that keeps offsets."""
+    """A group of any type."""
 
     group_id: str
 
@@ -44,36 +44,39 @@ class Group(Protocol):
 
     @property
     def state_name(self) -> str:
-        """The state, by the name that clients are shown."""
+        """The name of the state that clients see."""
 
     @property
     def listed_protocol_type(self) -> str:
-        """What ListGroups says of the members' protocol; may be empty."""
+        """The protocol type in ListGroups; may be empty."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members, so that it may go with its last offset."""
+        """Whether the group has no members: then it is deleted when its last offset expires."""
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
-        """Whether offsets may be committed in this name; a check is for each partition.
+        """Raise ApiError unless this member may commit offsets.
 
-        Raises ApiError.
+        Returns a check to call for each partition, or None.
         """
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Whether offsets may be read in this name. Raises ApiError."""
+        """Raise ApiError unless this member may read offsets; None, -1: no member asks."""
 
     def check_offset_deletion(self) -> None:
-        """Whether offsets may be deleted at all. Raises ApiError."""
+        """Raise ApiError unless offsets may be deleted."""
 
     def check_deletable(self) -> None:
-        """Whether the group may be deleted. Raises ApiError."""
+        """Raise ApiError unless the group may be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member consumes the topic; when in doubt, yes."""
+        """Whether a member consumes the topic; True when that is not known."""
 
     def retention_counts_from(self, commit_timestamp_ms: int) -> int | None:
-        """From when the retention of an offset committed then counts; None: nothing expires now."""
+        """Return the wall time (ms) from which an offset committed at that time is retained.
+
+        None: no offset of the group expires now.
+        """
 
     def tombstones(self) -> list[JournalRecord]:
-        """What forgets the group, its offsets left aside."""
+        """Return the records that delete the group, without its offsets."""

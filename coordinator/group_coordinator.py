@@ -1,14 +1,16 @@
-"""The group coordinator's async face: finds the group, lets it decide, writes, answers or parks.
+"""The group coordinator: serves the requests of groups and keeps their deadlines.
 
-    request -> the group's shard -> a decision (classic_join, classic_sync, group_state)
-            -> journal.commit: append, replay -> what is left to do: parked replies are released
+    request -> the group's shard -> a decision (classic_groups, consumer_groups, group_state)
+            -> journal.commit: append, replay -> parked replies are released
 
-All of that runs to its end without an await. What is parked is a future (parked_replies.py); a
-client that goes away cancels it, and the group hears nothing of that: its member expires like any
-silent one. One timer of the event loop is set for the earliest deadline; when it fires, `tick` lets
-the groups expire what has ended. What is due at once waits for the loop's next turn, as an event of
-Kafka's waits for those before it: so members who come together begin one generation even where no
-delay is configured.
+A request runs through these steps without an await. A reply that must wait for other members is
+parked as a future (parked_replies.py). When its client disconnects, the future is cancelled. The
+group is not notified: the member's session expires like that of any silent member.
+
+One timer of the event loop, the alarm, is set for the earliest deadline. When it fires, `tick`
+calls the deadlines that are due. A deadline that is due at once still waits for the loop's next
+turn, as an event of Kafka's waits for those queued before it. So members that join at the same time
+begin one generation even where no rebalance delay is configured.
 
 Kafka: GroupCoordinatorService, CoordinatorRuntime.
 """
@@ -77,13 +79,14 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
-# An alarm that rings later than this means that the loop, or the process, has stood still.
+# An alarm that fires later than this means that the loop, or the process, was blocked.
 LATE_MS = 100
-# Of groups whose partition has just been loaded, so many are looked at in one turn of the loop.
+# After a partition is loaded, its groups are checked for offsets of deleted topics: this many in
+# one turn of the loop.
 GROUPS_PER_TURN = 10
 
-# A join that is refused for these does not name the member.
-NAMELESS = frozenset(
+# A JoinGroup response with one of these errors has an empty member id.
+CODES_WITHOUT_MEMBER_ID = frozenset(
     {
         ErrorCode.GROUP_MAX_SIZE_REACHED,
         ErrorCode.NOT_COORDINATOR,
@@ -94,7 +97,7 @@ NAMELESS = frozenset(
 
 
 class NewIds(NamedTuple):
-    """Makes the random part of a classic member's id, and the id of a consumer group's member."""
+    """Make the random part of a classic member's id, and the id of a consumer group's member."""
 
     uuid: Callable[[], str]
     consumer_member_id: Callable[[], str]
@@ -115,10 +118,10 @@ class GroupCoordinator:
         topics: ClusterTopics,
         consumer_configs: ConsumerGroupConfigs,
     ) -> None:
-        """`after_arrivals` calls back when the requests that have arrived are served;
+        """`after_arrivals` calls its argument when the requests that have arrived are served.
         `ensure_offsets_topic` creates `__consumer_offsets` and calls `open_topic`.
 
-        Raises ConfigError for an assignor that there is not.
+        Raises ConfigError for an unknown assignor.
         """
         self._settings = settings
         self._loop = loop
@@ -129,7 +132,9 @@ class GroupCoordinator:
         self._deadlines = DeadlineQueue()
         classic_deadlines = ClassicDeadlines(
             self._deadlines,
-            Expiries(session=self._session_ended, joins=self._joins_ended, syncs=self._syncs_ended),
+            Expiries(
+                session=self._expire_session, joins=self._expire_joins, syncs=self._expire_syncs
+            ),
         )
         self._rebalances = ClassicRebalance(settings, classic_deadlines)
         self._joins = ClassicJoin(self._rebalances, settings, classic_deadlines, new_ids.uuid)
@@ -153,13 +158,14 @@ class GroupCoordinator:
     # -- the offsets topic -------------------------------------------------------------------------
 
     def ensure_topic(self) -> Awaitable[None] | None:
-        """Have `__consumer_offsets` made if there is none; None: there is nothing to wait for."""
+        """Create `__consumer_offsets` if it is missing. Returns None if it exists."""
         return None if self.shards.is_open else self._ensure_offsets_topic()
 
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
-        """Load the groups from the topic's partitions; those without a log are not served.
+        """Load the groups from the topic's partitions. A partition without a log is not served.
 
-        All at once: at start nobody is connected yet, and a new topic's logs are empty.
+        This blocks until all are loaded: at start no client is connected yet, and the logs of a new
+        topic are empty.
         """
         self.shards.prepare(partition_count)
         missing = set(range(partition_count))
@@ -176,7 +182,7 @@ class GroupCoordinator:
         self._set_alarm(now)
 
     def _loaded(self, shard: GroupShard) -> None:
-        """Sessions begin anew; a group that is over a lowered limit must rebalance."""
+        """Restart all sessions, and rebalance the groups that exceed a lowered group.max.size."""
         now = self._clock()
         self.consumer_groups.loaded(shard, now)
         for group in shard.state.groups.values():
@@ -184,10 +190,10 @@ class GroupCoordinator:
                 self._rebalances.deadlines.extend_session(group, member, now)
             if len(group.members) > self._settings.max_size:
                 reason = f"{len(group.members)} members are more than group.max.size"
-                self._carry_out(shard, self._rebalances.rebalance(group, reason, now), now)
+                self._commit_group(shard, self._rebalances.rebalance(group, reason, now), now)
 
     def close(self) -> None:
-        """Stop: whoever waits is told to look for another coordinator."""
+        """Stop serving: parked requests are answered NOT_COORDINATOR."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -196,30 +202,30 @@ class GroupCoordinator:
             self._unloaded(shard)
         self.shards.close()
 
-    def partition_lost(self, partition: int) -> None:
-        """The log of a partition is offline: its groups have no coordinator any more."""
+    def partition_offline(self, partition: int) -> None:
+        """Stop serving the groups of a partition whose log is offline."""
         shard = self.shards.unavailable(partition)
         if shard is not None:
             self._unloaded(shard)
 
     def _unloaded(self, shard: GroupShard) -> None:
-        """Its groups have no coordinator: who waits is told so, and no deadline falls."""
+        """Answer the parked requests of a shard's groups NOT_COORDINATOR; cancel the deadlines."""
         for group in shard.state.groups.values():
             group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
             group.cancel_deadlines()
         self.consumer_groups.unloaded(shard)
 
-    def partition_found(self, log: PartitionLog, topic_ids: Container[bytes]) -> None:
-        """The log of a partition can be read at last: its groups are served when it is loaded.
+    def partition_online(self, log: PartitionLog, topic_ids: Container[bytes]) -> None:
+        """Load the groups of a partition whose log has become readable, and serve them then.
 
-        `topic_ids`: of the topics there are then. Others may have been deleted while it was away.
-        Partitions are loaded one after another, a slice in each turn of the loop.
+        `topic_ids`: the topics that exist then. Others may have been deleted while the log was
+        offline. Partitions are loaded one after another, a slice in each turn of the loop.
         """
         self._loads.append((self.shards.load_in_slices(log), topic_ids))
         if len(self._loads) == 1:
-            self._loop.call_soon(self._load_some)
+            self._loop.call_soon(self._load_slice)
 
-    def _load_some(self) -> None:
+    def _load_slice(self) -> None:
         slices, topic_ids = self._loads[0]
         is_over = True
         try:
@@ -230,29 +236,29 @@ class GroupCoordinator:
                 self._loaded(shard)
                 self._set_alarm(self._clock())
                 group_ids = iter(shard.state.offsets.group_ids)
-                self._loop.call_soon(self._forget_some, shard, group_ids, topic_ids)
+                self._loop.call_soon(self._forget_slice, shard, group_ids, topic_ids)
         finally:
             if is_over:
                 self._loads.popleft()
             if self._loads:
-                self._loop.call_soon(self._load_some)
+                self._loop.call_soon(self._load_slice)
 
-    def _forget_some(
+    def _forget_slice(
         self, shard: GroupShard, group_ids: Iterator[str], topic_ids: Container[bytes]
     ) -> None:
-        """Forget what some groups have in topics that are no more; a few with each turn."""
+        """Delete the groups' offsets in deleted topics, GROUPS_PER_TURN groups in each turn."""
         some = list(islice(group_ids, GROUPS_PER_TURN))
         if some and shard in self.shards.serving():
-            outcome = shard.state.forget_lost_topics(some, topic_ids)
-            self._clean_up(shard, outcome, self._clock())
-            self._loop.call_soon(self._forget_some, shard, group_ids, topic_ids)
+            outcome = shard.state.forget_deleted_topics(some, topic_ids)
+            self._delete_offsets(shard, outcome, self._clock())
+            self._loop.call_soon(self._forget_slice, shard, group_ids, topic_ids)
 
     # -- membership --------------------------------------------------------------------------------
 
     def join_group(
         self, request: JoinGroupRequest, caller: Caller
     ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
-        """Serve a JoinGroup; what is parked waits for the other members."""
+        """Serve a JoinGroup. Returns an awaitable while the group waits for other members."""
         parked: Parked[JoinGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
@@ -266,9 +272,9 @@ class GroupCoordinator:
                 parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             else:
                 group = self._group_to_join(shard, request, now)
-                self._carry_out(shard, self._joins.join(group, call, now), now)
+                self._commit_group(shard, self._joins.join(group, call, now), now)
         except ApiError as error:
-            member_id = "" if error.code in NAMELESS else request.member_id
+            member_id = "" if error.code in CODES_WITHOUT_MEMBER_ID else request.member_id
             parked(JoinGroupResponse(error_code=error.code, member_id=member_id))
         self._set_alarm(now)
         return parked.result()
@@ -287,7 +293,7 @@ class GroupCoordinator:
     def _group_to_join(
         self, shard: GroupShard, request: JoinGroupRequest, now: Now
     ) -> ClassicGroup:
-        """The group; a member that has no id yet may make it."""
+        """Return the group. A request without a member id creates it if it does not exist."""
         group_id = request.group_id
         group = shard.state.groups.get(group_id)
         if group is not None:
@@ -300,7 +306,7 @@ class GroupCoordinator:
     def sync_group(
         self, request: SyncGroupRequest
     ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
-        """Serve a SyncGroup; what is parked waits for the leader's assignment."""
+        """Serve a SyncGroup. Returns an awaitable until the leader has sent the assignment."""
         parked: Parked[SyncGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
@@ -308,14 +314,14 @@ class GroupCoordinator:
             if isinstance(group, ConsumerGroup):
                 parked(self.consumer_groups.classic_members.sync(group, request, now))
             else:
-                self._carry_out(shard, self._syncs.sync(group, request, parked, now), now)
+                self._commit_group(shard, self._syncs.sync(group, request, parked, now), now)
         except ApiError as error:
             parked(SyncGroupResponse(error_code=error.code))
         self._set_alarm(now)
         return parked.result()
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Serve a Heartbeat; while the group is being loaded, any is welcome."""
+        """Serve a Heartbeat. While the group is loading, every heartbeat succeeds, as in Kafka."""
         now = self._clock()
         try:
             _, group = self._group_of_member(request.group_id)
@@ -333,7 +339,7 @@ class GroupCoordinator:
     def leave_group(
         self, group_id: str, leaving: Sequence[LeaveGroupMemberIdentity]
     ) -> LeaveGroupResponse:
-        """Serve a LeaveGroup: an error for all, or an answer for each."""
+        """Serve a LeaveGroup: one error for all members, or a result for each."""
         now = self._clock()
         try:
             shard, group = self._group_of_member(group_id)
@@ -343,7 +349,7 @@ class GroupCoordinator:
             else:
                 response = self._leave_classic(shard, group, leaving, now)
         except ApiError as refusal:
-            response = _nobody_left(leaving, refusal.code)
+            response = _refuse_leave(leaving, refusal.code)
         self._set_alarm(now)
         return response
 
@@ -359,7 +365,7 @@ class GroupCoordinator:
         return LeaveGroupResponse(members=answers)
 
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
-        """The group that a member speaks of. Raises ApiError, UNKNOWN_MEMBER_ID if none."""
+        """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
         shard = self.shards.of(group_id)
@@ -372,7 +378,7 @@ class GroupCoordinator:
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
-        """Serve a ConsumerGroupHeartbeat; it is answered at once."""
+        """Serve a ConsumerGroupHeartbeat. It never waits."""
         now = self._clock()
         response = self.consumer_groups.heartbeat(request, caller, now)
         self._set_alarm(now)
@@ -386,7 +392,10 @@ class GroupCoordinator:
         topics: Sequence[OffsetCommitRequestTopic],
         api_version: int,
     ) -> list[OffsetCommitResponseTopic]:
-        """Commit offsets of topics that exist, named with their ids. Raises ApiError for all."""
+        """Commit offsets in existing topics; `topics` have names and ids.
+
+        Raises ApiError when the whole request is refused.
+        """
         now = self._clock()
         shard = self.shards.of(request.group_id)
         outcome = shard.state.commit(request, topics, api_version, now.wall_ms)
@@ -404,16 +413,16 @@ class GroupCoordinator:
         *,
         stable: bool = False,
     ) -> list[OffsetFetchResponseTopic]:
-        """The group's offsets in some topics, with names and ids, or (None) in all.
+        """Return the group's offsets in `topics` (with names and ids); None: in all topics.
 
-        Raises ApiError.
+        `stable`: see OffsetReader. Raises ApiError.
         """
         return self.shards.of(wanted.group_id).state.fetch(wanted, topics, stable=stable)
 
     def delete_offsets(
         self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
     ) -> list[OffsetDeleteResponseTopic]:
-        """Forget offsets in topics that exist. Raises ApiError for all."""
+        """Delete offsets in existing topics. Raises ApiError when the whole request is refused."""
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
         shard = self.shards.of(group_id)
@@ -421,44 +430,46 @@ class GroupCoordinator:
         return shard.journal.commit(outcome, self._clock().wall_ms)
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
-        """Topics (name, id) are no more: nor are offsets in them."""
+        """Delete the offsets in topics (name, id) that have just been deleted."""
         if any(name == CONSUMER_OFFSETS_TOPIC for name, _ in deleted):
             self.close()
         now = self._clock()
         for shard in self.shards.serving():
-            self._clean_up(shard, shard.state.on_topics_deleted(deleted), now)
+            self._delete_offsets(shard, shard.state.on_topics_deleted(deleted), now)
 
-    def forget_lost_topics(self, topic_ids: Container[bytes]) -> None:
-        """At start: these are the topics there are; what others were deleted, offsets forget."""
+    def forget_deleted_topics(self, topic_ids: Container[bytes]) -> None:
+        """At start: delete offsets in topics that no longer exist; `topic_ids`: those that do."""
         now = self._clock()
         for shard in self.shards.serving():
             group_ids = shard.state.offsets.group_ids
-            self._clean_up(shard, shard.state.forget_lost_topics(group_ids, topic_ids), now)
+            self._delete_offsets(
+                shard, shard.state.forget_deleted_topics(group_ids, topic_ids), now
+            )
 
     def _expire_offsets(self, shards: Iterator[GroupShard]) -> None:
-        """Forget what has expired, in all groups; each turn of the loop looks at one shard."""
+        """Delete the expired offsets of all groups, one shard in each turn of the loop."""
         shard = next(shards, None)
         if shard is not None:
             now = self._clock()
-            self._clean_up(shard, shard.state.expire(now.wall_ms), now)
+            self._delete_offsets(shard, shard.state.expire(now.wall_ms), now)
             self._loop.call_soon(self._expire_offsets, shards)
 
     # -- administration ----------------------------------------------------------------------------
 
     def group(self, group_id: str) -> ClassicGroup:
-        """A group to look at. Raises ApiError, GROUP_ID_NOT_FOUND where there is none."""
+        """Return a classic group, to be read only. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self.shards.of(group_id).state.group(group_id)
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """A consumer group to look at. Raises ApiError, GROUP_ID_NOT_FOUND where there is none."""
+        """Return a consumer group, to be read only. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self.shards.of(group_id).state.consumer_group(group_id)
 
     def groups(self) -> Iterator[Group]:
-        """All groups. Raises ApiError while some are still being loaded."""
+        """Iterate over all groups. Raises ApiError while some are still loading."""
         return (group for shard in self.shards.all() for group in shard.state.all())
 
     def delete_groups(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
-        """Delete groups that are empty; each gets its answer."""
+        """Delete groups that are empty. Returns one result for each id."""
         return [self._delete_group(group_id) for group_id in group_ids]
 
     def _delete_group(self, group_id: str) -> DeleteGroupsResult:
@@ -470,51 +481,49 @@ class GroupCoordinator:
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
 
-    # -- decide, append, replay; then what is left to do -----------------------------------------
+    # -- writes that no caller waits for -----------------------------------------------------------
+
+    def _commit_group(self, shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+        """Write a classic group's decision; the outcome itself answers the parked requests."""
+        if outcome is not NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
+            self._commit_or_log(shard, outcome, now, "a group's metadata could not be written")
+
+    def _delete_offsets(self, shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+        """Write tombstones of offsets. If that fails, a later pass makes them again."""
+        self._commit_or_log(shard, outcome, now, "offsets could not be deleted")
 
     @staticmethod
-    def _carry_out(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
-        """Write a classic group's decision; the outcome itself answers those who wait."""
-        if outcome is NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
-            return
-        try:
-            shard.journal.commit(outcome, now.wall_ms)
-        except ApiError as refusal:
-            logger.warning("a group's metadata could not be written: %s", refusal)
-
-    @staticmethod
-    def _clean_up(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
-        """Write tombstones for which nobody waits; what fails is tried again at the next turn."""
+    def _commit_or_log(shard: GroupShard, outcome: Outcome[None], now: Now, failure: str) -> None:
         try:
             shard.journal.commit(outcome, now.wall_ms)
         except ApiError as error:
-            logger.warning("offsets could not be forgotten: %s", error)
+            logger.warning("%s: %s", failure, error)
 
     # -- deadlines -------------------------------------------------------------------------------
 
     def tick(self, now: Now | None = None) -> None:
-        """Expire what has ended, and set the alarm for what ends next."""
+        """Call the deadlines that are due, and set the alarm for the next one."""
         now = now or self._clock()
         try:
             self._deadlines.expire_due(now)
         finally:
             self._set_alarm(now)
 
-    def _session_ended(self, key: tuple[str, str], now: Now) -> None:
+    def _expire_session(self, key: tuple[str, str], now: Now) -> None:
         group_id, member_id = key
         shard = self.shards.of(group_id)
         group = shard.state.groups[group_id]
-        self._carry_out(shard, self._syncs.expire_session(group, member_id, now), now)
+        self._commit_group(shard, self._syncs.expire_session(group, member_id, now), now)
 
-    def _joins_ended(self, group_id: str, now: Now) -> None:
+    def _expire_joins(self, group_id: str, now: Now) -> None:
         shard = self.shards.of(group_id)
         group = shard.state.groups[group_id]
-        self._carry_out(shard, self._rebalances.expire_join(group, now), now)
+        self._commit_group(shard, self._rebalances.expire_join(group, now), now)
 
-    def _syncs_ended(self, group_id: str, now: Now) -> None:
+    def _expire_syncs(self, group_id: str, now: Now) -> None:
         shard = self.shards.of(group_id)
         group = shard.state.groups[group_id]
-        self._carry_out(shard, self._syncs.expire_sync(group, now), now)
+        self._commit_group(shard, self._syncs.expire_sync(group, now), now)
 
     def _check_retention(self, _subject: None, now: Now) -> None:
         interval_ms = self._settings.offsets_retention_check_interval_ms
@@ -522,35 +531,39 @@ class GroupCoordinator:
         self._expire_offsets(self.shards.serving())
 
     def _set_alarm(self, now: Now) -> None:
-        """Have the loop call `tick` at the next deadline. An alarm that is too early may stay."""
+        """Set the alarm for the next deadline. One that is set for an earlier time stays."""
         at_ms = self._deadlines.next_deadline_ms
         if at_ms is None or (self._alarm is not None and self._alarm_at_ms <= at_ms):
             return
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at_ms = at_ms
-        self._alarm = self._loop.call_later(max(at_ms - now.timer_ms, 0) / 1000, self._ring)
+        self._alarm = self._loop.call_later(max(at_ms - now.timer_ms, 0) / 1000, self._on_alarm)
 
-    def _ring(self) -> None:
-        """Expire what has ended; if the alarm is late, after the signs of life that have arrived.
+    def _on_alarm(self) -> None:
+        """Call the deadlines that are due; if the alarm is late, serve the waiting requests first.
 
-        The process may have stood still for longer than a session. Until those are served the
-        alarm, which has rung, stays: no other is set for the same deadlines.
+        The process may have been stopped for longer than a session timeout, while the heartbeats of
+        its members arrived. Until those are served `_alarm` keeps the handle of the alarm that has
+        fired, so that no other is set for the same deadlines.
         """
         if self._clock().timer_ms - self._alarm_at_ms > LATE_MS:
-            self._after_arrivals(self._expire)
+            self._after_arrivals(self._expire_due)
         else:
-            self._expire()
+            self._expire_due()
 
-    def _expire(self) -> None:
+    def _expire_due(self) -> None:
         self._alarm = None
         self.tick()
 
 
-def _nobody_left(
+def _refuse_leave(
     leaving: Sequence[LeaveGroupMemberIdentity], error: ErrorCode
 ) -> LeaveGroupResponse:
-    """A refusal; that a group does not exist is told to each of those who would leave it."""
+    """Make the response of a refused LeaveGroup.
+
+    When the group does not exist, each member gets UNKNOWN_MEMBER_ID; other errors are given once.
+    """
     if error is not ErrorCode.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error)
     return LeaveGroupResponse(

@@ -1,19 +1,15 @@
-"""What the group coordinator is told: the keys of server.properties that concern groups.
+"""The keys of server.properties that concern groups.
 
-What may be set on a single group besides: see consumer_groups/group_configs.py.
+Keys that can be set on a single group are in consumer_groups/group_configs.py.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.keys_consumer_group import assignor_name
 from odradek.protocol.compression import CompressionType
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
 
 MINUTE_MS = 60_000
 
@@ -26,7 +22,7 @@ class GroupSettings:
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
     max_size: int = 2**31 - 1
-    # How long a join of a member that nobody knows yet may stay parked. Not a key of Kafka's.
+    # How long the first join of a new member may stay parked. Kafka has this as a constant.
     new_member_join_timeout_ms: int = 5 * MINUTE_MS
     offset_metadata_max_units: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
@@ -34,8 +30,8 @@ class GroupSettings:
     offsets_topic_compression: CompressionType = CompressionType.NONE
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> GroupSettings:
-        """The settings that a broker's configuration says."""
+    def of(cls, config: BrokerConfig) -> Self:
+        """Make the settings of a broker's configuration."""
         return cls(
             min_session_timeout_ms=config.group_min_session_timeout_ms,
             max_session_timeout_ms=config.group_max_session_timeout_ms,
@@ -49,7 +45,7 @@ class GroupSettings:
 
 
 class MigrationPolicy(StrEnum):
-    """Between which protocols a group that has members may move (ConsumerGroupMigrationPolicy)."""
+    """Whether a group with members may change its protocol (ConsumerGroupMigrationPolicy)."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -68,13 +64,13 @@ class MigrationPolicy(StrEnum):
 
 
 class Bounds(NamedTuple):
-    """From where to where a value may lie, both ends included."""
+    """The range of a value, both ends included."""
 
     least: int
     most: int
 
     def nearest(self, value: int) -> int:
-        """The value, or the bound that it is beyond."""
+        """Return the value, or the bound that it exceeds."""
         return max(self.least, min(value, self.most))
 
 
@@ -85,7 +81,7 @@ _ASSIGNMENT_INTERVAL = Bounds(0, 15_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupSettings:
-    """The keys group.consumer.*, with Kafka's defaults: what counts for all consumer groups."""
+    """The keys group.consumer.*, with Kafka's defaults, which apply to all consumer groups."""
 
     is_enabled: bool = True
     """Whether the protocol is served at all (group.coordinator.rebalance.protocols)."""
@@ -97,13 +93,13 @@ class ConsumerGroupSettings:
     assignment_interval_bounds: Bounds = _ASSIGNMENT_INTERVAL
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
-    """By name; the first is used where no member asks for another."""
+    """Names; the first is used if no member asks for another."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     regex_refresh_interval_ms: int = 10 * MINUTE_MS
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> ConsumerGroupSettings:
-        """The settings that a broker's configuration says."""
+    def of(cls, config: BrokerConfig) -> Self:
+        """Make the settings of a broker's configuration."""
         return cls(
             is_enabled="consumer" in config.group_coordinator_rebalance_protocols,
             session_timeout_ms=config.group_consumer_session_timeout_ms,

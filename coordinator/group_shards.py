@@ -1,8 +1,8 @@
-"""The partitions of `__consumer_offsets`, each with its journal and its part of the groups.
+"""The partitions of `__consumer_offsets`, each with its journal and its groups.
 
-A shard per partition, as in Kafka: a log that cannot be read, or whose directory is gone, takes
-only its own groups with it. Until the topic exists there are no shards, and nobody coordinates
-anything: the first FindCoordinator has it made.
+There is one shard per partition, as in Kafka: when a log cannot be read or its directory is
+offline, only the groups of that log are not served. Until the topic exists there are no shards and
+no group is served. The first FindCoordinator request creates the topic.
 """
 
 import logging
@@ -26,7 +26,7 @@ from .sliced_replay import replay_in_slices
 
 logger = logging.getLogger("odradek.groups")
 
-# What a failed append means to a member of a group. Kafka: CoordinatorOperationExceptionHelper.
+# By error of an append: the error that the client gets. Kafka: CoordinatorOperationExceptionHelper.
 APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -39,43 +39,43 @@ APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-# How many groups' partitions are known without hashing the name, and how long a name may be.
-PLACES_REMEMBERED = 16384
-REMEMBERED_UP_TO = 255
+# The cache of partitions by group id: the number of ids, and the longest id that is cached.
+CACHED_PARTITIONS = 16384
+MAX_CACHED_NAME_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
 class GroupShard:
-    """One partition: what it says, and the way to say more."""
+    """One partition that is served: its groups, and the journal that writes their records."""
 
     state: GroupState
     journal: Journal
 
 
 class GroupShards:
-    """All shards. One that cannot serve is represented by the error which says so."""
+    """All shards by partition. In place of one that is not served is the error for its clients."""
 
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
-        # What no state replays is not decoded either: whatever it holds, it is carried along.
+        # Records that are not replayed are not decoded: they may have any content.
         self._codec = CoordinatorRecordCodec(
             {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF},
             OTHER_GROUP_KEYS,
         )
         self._shards: list[GroupShard | ErrorCode] = []
         self._loads: dict[int, object] = {}  # what is being loaded, by partition
-        self._place_of = _places(1)
+        self._partition_of = _cached_partition_of(1)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a `__consumer_offsets` at all."""
+        """Whether `__consumer_offsets` exists."""
         return bool(self._shards)
 
     def prepare(self, partition_count: int) -> None:
         """The topic exists; none of its partitions has been loaded yet."""
         self.close()
         self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
-        self._place_of = _places(partition_count)
+        self._partition_of = _cached_partition_of(partition_count)
 
     def load(self, log: PartitionLog) -> GroupShard | None:
         """Replay a partition; None when it cannot be read: its groups are then out of service."""
@@ -85,9 +85,9 @@ class GroupShards:
         return shard
 
     def load_in_slices(self, log: PartitionLog) -> Iterator[GroupShard | None]:
-        """Replay a partition a bit with each step (None), and then (the shard) serve it.
+        """Replay a partition: yield None after each slice, then the shard, which is served now.
 
-        One that cannot be read, or becomes unavailable meanwhile, comes to its end without a shard.
+        The iterator ends without a shard if the log cannot be read or becomes unavailable.
         """
         load = self._loads[log.partition] = object()
         self._shards[log.partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -121,7 +121,7 @@ class GroupShards:
         yield shard
 
     def unavailable(self, partition: int) -> GroupShard | None:
-        """The partition's log is offline. Returns the shard that served it until now."""
+        """Stop serving a partition whose log is offline. Returns the shard that served it."""
         if partition >= len(self._shards):
             return None
         shard = self._shards[partition]
@@ -130,54 +130,55 @@ class GroupShards:
         return None if isinstance(shard, ErrorCode) else shard
 
     def close(self) -> None:
-        """Forget all shards, also those that somebody is going through, or loads."""
+        """Remove all shards and stop all loads."""
         self._shards.clear()
         self._loads.clear()
 
     def is_served(self, group_id: str) -> bool:
-        """Whether the group has a coordinator, be it one that is still loading."""
-        partition = self._place_of(group_id) if self._shards else -1
+        """Whether the group's partition is served or loading."""
+        partition = self._partition_of(group_id) if self._shards else -1
         return partition >= 0 and self._shards[partition] is not ErrorCode.NOT_COORDINATOR
 
     def of(self, group_id: str) -> GroupShard:
-        """The shard of a group.
+        """Return the shard of a group.
 
         Raises ApiError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
         """
         if not self._shards:
             raise ApiError(ErrorCode.NOT_COORDINATOR, f"{OFFSETS_TOPIC} does not exist yet")
-        partition = self._place_of(group_id)
+        partition = self._partition_of(group_id)
         shard = self._shards[partition]
         if isinstance(shard, ErrorCode):
             raise ApiError(shard, f"{OFFSETS_TOPIC}-{partition} is not served now")
         return shard
 
     def all(self) -> Sequence[GroupShard]:
-        """Every shard that serves. Raises ApiError while one is still loading."""
+        """Return the shards that are served. Raises ApiError while one is loading."""
         if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{OFFSETS_TOPIC} is loading")
         return list(self.serving())
 
     def serving(self) -> Iterator[GroupShard]:
-        """Every shard that serves by now."""
+        """Iterate over the shards that are served."""
         return (shard for shard in self._shards if isinstance(shard, GroupShard))
 
 
 def partition_of(group_id: str, partition_count: int) -> int:
-    """Kafka's choice: abs(hash) % count, where abs of the smallest int is 0. Never change it."""
+    """Return a group's partition: abs(hash) % count, as in Kafka. Never change it.
+
+    The absolute value of the smallest int32 is taken as 0 (Kafka: Utils.abs).
+    """
     value = java_hash(group_id)
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
-def _places(partition_count: int) -> Callable[[str], int]:
-    """`partition_of`, which walks through the whole name; usual names it does not forget."""
-    remembered = lru_cache(PLACES_REMEMBERED)(
-        partial(partition_of, partition_count=partition_count)
-    )
+def _cached_partition_of(partition_count: int) -> Callable[[str], int]:
+    """Make a cached `partition_of`, which hashes the whole id. Long ids are not cached."""
+    cached = lru_cache(CACHED_PARTITIONS)(partial(partition_of, partition_count=partition_count))
 
-    def place_of(group_id: str) -> int:
-        if len(group_id) <= REMEMBERED_UP_TO:
-            return remembered(group_id)
+    def cached_partition_of(group_id: str) -> int:
+        if len(group_id) <= MAX_CACHED_NAME_LENGTH:
+            return cached(group_id)
         return partition_of(group_id, partition_count)
 
-    return place_of
+    return cached_partition_of

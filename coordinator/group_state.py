@@ -1,9 +1,9 @@
-"""The groups and offsets of one partition of `__consumer_offsets`: the sum of its records.
+"""The groups and offsets of one partition of `__consumer_offsets`, built by replaying its records.
 
-A group lives in the partition that its name hashes to, and all that is known of it is in that log.
-Here is what the records mean, and the decisions that concern offsets or whole groups; how a group's
-members come and go is in classic_groups/ and consumer_groups/. A name has one group: what makes a
-group of the other protocol ends the one that was there.
+A group is stored in the partition that its id hashes to; all its records are in that log. This file
+replays them, and makes the decisions about offsets and whole groups. Decisions about members are in
+classic_groups/ and consumer_groups/. A group id has one group: a record that creates a group of
+another type ends the existing one.
 
 Kafka: GroupCoordinatorShard.
 """
@@ -38,7 +38,7 @@ from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
 from .consumer_groups.replay import replay as replay_consumer_group
 from .group import Committer, Group, GroupType, PartitionCheck
 from .group_settings import GroupSettings
-from .offset_expiry import expired
+from .offset_expiry import expired_records
 from .offset_requests import Commit, Committed, Deleted, OffsetReader, delete_offsets
 from .offsets import Offsets
 from .other_group import OtherGroup
@@ -49,14 +49,14 @@ FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
 
 class GroupState:
-    """Groups and offsets. Read them freely; only `replay` adds and removes them."""
+    """Groups and offsets by group id. Only `replay` and `end_transaction` change them."""
 
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = Offsets()
-        self.of_other_types: dict[str, OtherGroup] = {}
+        self.other_groups: dict[str, OtherGroup] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class GroupState:
                 group.die()
             return
         self.consumer_groups.pop(key.group, None)
-        self.of_other_types.pop(key.group, None)
+        self.other_groups.pop(key.group, None)
         group = self.groups.get(key.group)
         if group is None:
             group = self.groups[key.group] = ClassicGroup(key.group)
@@ -87,8 +87,8 @@ class GroupState:
         self, key: Any, value: Message | None, _context: ReplayContext
     ) -> None:
         if value is not None:
-            self._make_way(key.group_id)
-            self.of_other_types.pop(key.group_id, None)
+            self._end_classic_group(key.group_id)
+            self.other_groups.pop(key.group_id, None)
         replay_consumer_group(self.consumer_groups, key, value)
 
     def _replay_offset(
@@ -119,17 +119,20 @@ class GroupState:
         if not is_tombstone:
             classic = self.groups.get(key.group_id)
             if key.group_id in self.consumer_groups or (classic and not _is_simple(classic)):
-                return  # A name has one group, and that one's records say more.
-            self._make_way(key.group_id)
-        replay_other_group(self.of_other_types, key, is_tombstone=is_tombstone)
+                return  # A group id has one group; a classic or consumer group wins.
+            self._end_classic_group(key.group_id)
+        replay_other_group(self.other_groups, key, is_tombstone=is_tombstone)
 
-    def _make_way(self, group_id: str) -> None:
-        """End a simple group that only its offsets had made: they were those of a group to come."""
+    def _end_classic_group(self, group_id: str) -> None:
+        """Remove a classic group of this id, which its offset records may have created.
+
+        The offsets belong to the group of another type whose records follow them.
+        """
         classic = self.groups.pop(group_id, None)
         if classic is not None:
             classic.die()
 
-    # The keys of the records whose values count here.
+    # By key type: the records whose values are decoded and replayed.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
@@ -140,33 +143,33 @@ class GroupState:
     # -- groups ------------------------------------------------------------------------------------
 
     def find(self, group_id: str) -> Group | None:
-        """The group of this name, of whatever type; None where there is none."""
+        """Return the group of this id, of any type; None if there is none."""
         return (
             self.groups.get(group_id)
             or self.consumer_groups.get(group_id)
-            or self.of_other_types.get(group_id)
+            or self.other_groups.get(group_id)
         )
 
     def is_share_group(self, group_id: str) -> bool:
-        """Whether the name belongs to those who share: no consumer can join under it."""
-        other = self.of_other_types.get(group_id)
+        """Whether the id belongs to a share group: then no consumer can join it."""
+        other = self.other_groups.get(group_id)
         return other is not None and other.group_type is GroupType.SHARE
 
     def all(self) -> Iterator[Group]:
-        """The groups of all types."""
+        """Iterate over the groups of all types."""
         return chain(
-            self.groups.values(), self.consumer_groups.values(), self.of_other_types.values()
+            self.groups.values(), self.consumer_groups.values(), self.other_groups.values()
         )
 
     def any_group(self, group_id: str) -> Group:
-        """The group of this name, of whatever type. Raises ApiError GROUP_ID_NOT_FOUND."""
+        """Return the group of this id, of any type. Raises ApiError: GROUP_ID_NOT_FOUND."""
         group = self.find(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
     def group(self, group_id: str) -> ClassicGroup:
-        """The classic group of this name. Raises ApiError GROUP_ID_NOT_FOUND."""
+        """Return the classic group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
         group = self.any_group(group_id)
         if not isinstance(group, ClassicGroup):
             raise ApiError(
@@ -175,7 +178,7 @@ class GroupState:
         return group
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """The consumer group of this name. Raises ApiError GROUP_ID_NOT_FOUND."""
+        """Return the consumer group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
         group = self.any_group(group_id)
         if not isinstance(group, ConsumerGroup):
             raise ApiError(
@@ -184,7 +187,7 @@ class GroupState:
         return group
 
     def create(self, group_id: str, now_ms: int) -> Outcome[None]:
-        """Make an empty group; an empty group of another type makes way for it."""
+        """Create an empty classic group. An empty group of another type is deleted first."""
         replaced = self.find(group_id)
         value = GroupMetadataValue(
             protocol_type="",
@@ -198,7 +201,7 @@ class GroupState:
         return Outcome(reply=None, records=(*records, group_record(group_id, value)))
 
     def delete(self, group_ids: Iterable[str]) -> Outcome[list[DeleteGroupsResult]]:
-        """Forget groups and their offsets, or say why not."""
+        """Delete groups and their offsets. Each id gets a result, with the error if it is kept."""
         records: list[JournalRecord] = []
         results = []
         for group_id in group_ids:
@@ -226,9 +229,9 @@ class GroupState:
         api_version: int,
         now_ms: int,
     ) -> Committed:
-        """Commit offsets of those topics that exist; each carries its name and its id.
+        """Commit offsets in existing topics; each topic has its name and id.
 
-        Raises ApiError when the group refuses the commit as a whole.
+        Raises ApiError when the group refuses the whole commit.
         """
         committer = Committer(
             request.member_id,
@@ -249,7 +252,7 @@ class GroupState:
             if committer.api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
                 code = ErrorCode.GROUP_ID_NOT_FOUND
             raise ApiError(code, f"there is no group {group_id}")
-        return None  # a simple consumer: its commit makes the group
+        return None  # a simple consumer: its commit creates the group
 
     def fetch(
         self,
@@ -258,9 +261,9 @@ class GroupState:
         *,
         stable: bool,
     ) -> list[OffsetFetchResponseTopic]:
-        """Committed offsets of the topics asked for, -1 where there is none; None: of all.
+        """Return the committed offsets in `topics`, -1 for none; None: in all topics.
 
-        Raises ApiError when the group refuses to tell.
+        Raises ApiError when the group refuses the request.
         """
         group = self.find(wanted.group_id)
         if group is not None:
@@ -269,37 +272,40 @@ class GroupState:
         return reader.all() if topics is None else reader.of(topics)
 
     def delete_offsets(self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]) -> Deleted:
-        """Forget offsets of a group. Raises ApiError when there is no group, or it has members."""
+        """Delete offsets of a group. Raises ApiError if there is no group or it refuses that."""
         return delete_offsets(self.any_group(group_id), self.offsets, topics)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Apply the marker that ends a producer's transaction: its offsets count, or never were."""
+        """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def expire(self, now_ms: int) -> Outcome[None]:
-        """Forget offsets that have expired, and empty groups that have none left."""
+        """Delete the offsets that have expired, and empty groups that have none left."""
         retention_ms = self._settings.offsets_retention_ms
         records = [
             record
             for group in self.all()
             if group.group_type is not GroupType.SHARE
-            for record in expired(group, self.offsets, now_ms, retention_ms)
+            for record in expired_records(group, self.offsets, now_ms, retention_ms)
         ]
         return Outcome(reply=None, records=tuple(records), atomic=False)
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Outcome[None]:
-        """Forget the offsets of topics (name, id) that are no more."""
+        """Delete the offsets in topics (name, id) that have been deleted."""
         records = tuple(self.offsets.tombstones_of_topics(deleted))
         return Outcome(reply=None, records=records, atomic=False)
 
-    def forget_lost_topics(
+    def forget_deleted_topics(
         self, group_ids: Iterable[str], topic_ids: Container[bytes]
     ) -> Outcome[None]:
-        """Forget the groups' offsets in topics that were deleted while nobody could write that."""
-        records = tuple(self.offsets.tombstones_of_lost_topics(group_ids, topic_ids))
+        """Delete the groups' offsets in topics other than `topic_ids`, the ids of those that exist.
+
+        A topic may have been deleted while this log was offline or the broker was stopped.
+        """
+        records = tuple(self.offsets.tombstones_of_missing_topics(group_ids, topic_ids))
         return Outcome(reply=None, records=records, atomic=False)
 
 
 def _is_simple(group: ClassicGroup) -> bool:
-    """Whether nobody has ever been a member."""
+    """Whether the group has never had a member."""
     return group.is_empty and group.protocol_type is None and not group.pending_joins

@@ -1,7 +1,8 @@
-"""Java's strings: their hash, length and order; and the order in which a HashMap lists its keys.
+"""Java's String.hashCode, length and order, and the iteration order of a HashMap.
 
-Kafka places groups by the one, and lets the other break ties (which protocol a group elects when
-two have as many votes). Both are of one Java, but have not changed since 2014. Never change them.
+Kafka maps a group to its partition by the hash. The order of a HashMap breaks ties: which protocol
+a group elects when two have the same number of votes. That order is not specified by Java, but has
+not changed since 2014 (Java 8). Never change these functions.
 """
 
 from collections.abc import Collection
@@ -10,7 +11,7 @@ SMALLEST_TABLE = 16
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, signed 32 bits."""
+    """Return Java's String.hashCode: over UTF-16 units, signed 32 bits."""
     value = 0
     units = java_order(text)
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -19,7 +20,7 @@ def java_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Collection[str]) -> list[str]:
-    """Distinct keys, given in the order of insertion, as a HashMap that holds them lists them."""
+    """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates."""
     buckets = SMALLEST_TABLE
     while len(keys) > buckets * 3 // 4:
         buckets *= 2
@@ -32,10 +33,10 @@ def hash_map_order(keys: Collection[str]) -> list[str]:
 
 
 def utf16_units(text: str) -> int:
-    """The length of a text as Java counts it."""
+    """Return Java's String.length: the number of UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def java_order(text: str) -> bytes:
-    """A key to sort by as String.compareTo does: by UTF-16 units, where Python has code points."""
+    """Return a sort key that orders as String.compareTo: by UTF-16 units, not code points."""
     return text.encode("utf-16-be", "surrogatepass")

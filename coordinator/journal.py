@@ -1,21 +1,22 @@
-"""The journal: decide, append, replay. The one mechanism by which odradek remembers.
+"""The journal: decide, append, replay. All state that survives a restart is written this way.
 
     outcome = state.some_decision(...)      # pure: reads state, changes nothing
     reply = journal.commit(outcome, now_ms) # appends the records, replays them into the state,
-                                            # and then changes what is soft
+                                            # and then changes soft state (outcome.then)
 
-There is no await between deciding and replaying, so decisions see the state that their records will
-meet. When the append fails, or a record cannot be encoded, neither log nor state has changed, and
-the ApiError goes to the client. A value that its version cannot carry whole is replayed as a
-restart will read it, without the rest.
-Whether the reply also waits for fsync is the caller's affair (`journal.log`): `__cluster_metadata`
-is synced before its replies leave, the coordinators' logs as `flush.messages` says.
+There is no await between deciding and replaying, so the state does not change in between. When the
+append fails, or a record cannot be encoded, neither log nor state has changed, and the ApiError
+goes to the client. A value with fields that its version does not have is replayed without them, as
+a restart will read it.
 
-Opening a journal replays its log, so a restart runs the same code as a life. Left out on the way:
-control batches other than transaction markers, and records of types and versions that we do not
-know (they stay in the log). Records of a transaction are replayed when they are met, under their
-producer's id, and its marker after them: what an open transaction may yet change is part of the
-state (offsets.py), as with Kafka.
+The caller decides whether the reply also waits for an fsync of `journal.log`: `__cluster_metadata`
+is synced before replies are sent, the coordinators' logs as `flush.messages` says.
+
+Opening a journal replays its log, so a restart runs the same code as a commit. Replay skips control
+batches other than transaction markers, and records of unknown types and versions (they stay in the
+log). Transactional records are replayed where they are stored, with their producer's id, and the
+marker after them: the uncommitted changes of open transactions are part of the state (offsets.py),
+as in Kafka.
 
 Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the metadata log.
 """
@@ -51,16 +52,16 @@ Encoded = tuple[JournalRecord, bytes | None, bytes | None]
 
 logger = logging.getLogger(__name__)
 
-# At most this much is added to key and value by a record's own varints, offsets and timestamps.
+# An upper bound of a record's bytes besides key and value: lengths, offset and timestamp deltas.
 RECORD_OVERHEAD = 40
 
 
 class CorruptJournalError(Exception):
-    """A record in an internal log cannot be read; names the log, the offset and the reason."""
+    """A record of an internal log cannot be read. The message has log, offset and reason."""
 
 
 class Journal:
-    """One internal partition and the state machine that is the sum of its records."""
+    """One internal partition and the state machine that its records build."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Journal:
     ) -> None:
         """Replay the log from `start_offset` (default: its start) into `state`.
 
-        `append_errors`: what clients are told instead of an append's error.
+        `append_errors` maps errors of an append to the errors that clients get.
         Raises CorruptJournalError for a record that can't be read.
         """
         self.log = log
@@ -90,11 +91,11 @@ class Journal:
             raise CorruptJournalError(f"{log.name}: {error}") from error
 
     def commit(self, outcome: Outcome[R], now_ms: int) -> R:
-        """Append the outcome's records, replay them, do what follows, and return its reply.
+        """Append the outcome's records, replay them, call its `then`, and return its reply.
 
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
-        UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Nothing has changed then, except
-        that batches of a non-atomic outcome before the one that failed stay.
+        UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
+        that a non-atomic outcome keeps the batches before the one that failed.
         """
         if outcome.records:
             try:
@@ -102,10 +103,10 @@ class Journal:
                     self._append_and_replay(chunk, now_ms)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
-                _give_up(outcome, code)
+                _report_failure(outcome, code)
                 raise ApiError(code, error.message) from error
             except Exception:
-                _give_up(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
+                _report_failure(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
                 raise
         for then in outcome.then:
             then()
@@ -120,7 +121,7 @@ class Journal:
             self._state.replay(record, ReplayContext(offset, now_ms))
 
     def _chunks(self, outcome: Outcome[object]) -> Iterator[list[Encoded]]:
-        """The records, encoded, in lists that go into one batch each."""
+        """Encode the records; each list goes into one batch."""
         try:
             encoded = [self._encoded(record) for record in outcome.records]
         except EncodeError as error:
@@ -141,7 +142,7 @@ class Journal:
         yield chunk
 
     def _encoded(self, record: JournalRecord) -> Encoded:
-        """The record as a restart will read it, and its bytes."""
+        """Return the record as a restart will read it, with its key and value bytes."""
         key, value = self._codec.encode(record)
         if record.value is not None and _is_cut(record.value, record.value_version):
             stored = self._codec.decode(key, value)
@@ -150,13 +151,13 @@ class Journal:
         return record, key, value
 
 
-def _give_up(outcome: Outcome[object], error: ErrorCode) -> None:
+def _report_failure(outcome: Outcome[object], error: ErrorCode) -> None:
     if outcome.otherwise is not None:
         outcome.otherwise(error)
 
 
 def _is_cut(value: Message, version: int) -> bool:
-    """Whether the value says something that its version cannot carry."""
+    """Whether a field that this version does not have is set."""
     for name, default in _cut_defaults(type(value), version):  # no generator: once for each record
         if getattr(value, name) != default:
             return True
@@ -171,7 +172,7 @@ def _cut_defaults(message: type[Message], version: int) -> tuple[tuple[str, obje
 def stored_records(
     batches: Iterable[memoryview], codec: RecordCodec, log_name: str
 ) -> Iterator[Stored]:
-    """The typed records of stored batches, and the ends of transactions, as they lie there.
+    """Iterate over the typed records and transaction markers of stored batches, in log order.
 
     Raises CorruptJournalError; `log_name` is for its message.
     """
@@ -189,7 +190,7 @@ def stored_records(
         if header.magic == MAGIC_V2:  # the others do not count their records
             unknown += header.record_count - read
     if unknown:
-        logger.warning("%s: carried along %d records of unknown type or version", log_name, unknown)
+        logger.warning("%s: kept %d records of unknown type or version", log_name, unknown)
 
 
 def _transaction_end(batch: memoryview, header: BatchHeader) -> Iterator[Stored]:

@@ -1,14 +1,14 @@
 """When committed offsets expire.
 
-An offset lives until the group is deleted, its topic is deleted, or it expires: when nobody
-consumes the topic in that group any more and `offsets.retention.minutes` have passed, counted
+An offset is kept until its group or topic is deleted, or it expires. It expires when no member of
+the group is subscribed to the topic and `offsets.retention.minutes` have passed, counted
 
-- for a group that has had members: from when it became empty, for all its offsets;
-- for topics which a stable group of consumers no longer subscribes to: from the commit;
-- for a simple consumer, which never joins: from the commit.
+- in an empty group that has had members: from when it became empty, for all its offsets;
+- in a stable group that is no longer subscribed to the topic: from the commit;
+- in a group of a simple consumer, which never joins: from the commit.
 
-A commit with a retention time of its own (OffsetCommit v2-4) carries its end with it. What an open
-transaction may yet commit keeps the offset that it would replace, and the group. A group that is
+A commit with its own retention time (OffsetCommit v2-4) is stored with its expiry time. A pending
+offset of an open transaction keeps the offset that it would replace, and the group. A group that is
 empty and has no offsets left is deleted too.
 
 Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImpl.
@@ -17,31 +17,36 @@ Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImp
 from collections.abc import Iterator
 
 from .group import Group
-from .offsets import CommittedOffset, Offsets, Place, tombstones_of
+from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
 from .outcome import JournalRecord
 
 NO_EXPIRY = -1
 
 
-def expired(group: Group, offsets: Offsets, now_ms: int, retention_ms: int) -> list[JournalRecord]:
-    """What forgets the expired offsets of a group, and the group if it had nothing else."""
-    gone = [
-        place
-        for place, committed in _unsubscribed(group, offsets)
-        if _has_expired(group, committed, now_ms, retention_ms) and not offsets.is_pending(place)
+def expired_records(
+    group: Group, offsets: Offsets, now_ms: int, retention_ms: int
+) -> list[JournalRecord]:
+    """Return tombstones of a group's expired offsets, and of the group if none are left."""
+    expired = [
+        partition_key
+        for partition_key, committed in _unsubscribed(group, offsets)
+        if _has_expired(group, committed, now_ms, retention_ms)
+        and not offsets.is_pending(partition_key)
     ]
-    records = tombstones_of(gone)
-    left = sum(map(len, offsets.of_group(group.group_id).values())) - len(gone)
+    records = tombstones_of(expired)
+    left = sum(map(len, offsets.of_group(group.group_id).values())) - len(expired)
     if not left and not offsets.has_pending(group.group_id) and group.is_empty:
         records += group.tombstones()
     return records
 
 
-def _unsubscribed(group: Group, offsets: Offsets) -> Iterator[tuple[Place, CommittedOffset]]:
+def _unsubscribed(
+    group: Group, offsets: Offsets
+) -> Iterator[tuple[GroupTopicPartition, CommittedOffset]]:
     for topic, partitions in offsets.of_group(group.group_id).items():
         if not group.is_subscribed_to(topic):
             for partition, committed in partitions.items():
-                yield Place(group.group_id, topic, partition), committed
+                yield GroupTopicPartition(group.group_id, topic, partition), committed
 
 
 def _has_expired(group: Group, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:

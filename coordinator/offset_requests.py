@@ -1,9 +1,9 @@
-"""What becomes of requests that commit, read or delete offsets of one group.
+"""Requests that commit, read or delete offsets of one group.
 
-Pure: a commit or deletion gives the records that carry it out and the answer that goes with them.
-Whether the group lets the request have its way is the group's answer (group.py). All records of a
-request go into one batch, so that a consumer's position is never half of one commit and half of
-another; where they do not fit into one, the whole request is refused.
+Pure functions: a commit or deletion returns its records and its response. The group decides whether
+the request is allowed (group.py). All records of a request go into one batch, so that a consumer's
+position is never half of one commit and half of another. A request whose records do not fit into
+one batch is refused.
 
 Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, deleteOffsets.
 """
@@ -33,7 +33,7 @@ from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCom
 from .group import Group, PartitionCheck
 from .java_hash import utf16_units
 from .offset_expiry import NO_EXPIRY
-from .offsets import CommittedOffset, Offsets, Place, tombstones_of
+from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
 from .outcome import JournalRecord, Outcome
 
 OFFSET_VERSION = 4
@@ -45,7 +45,7 @@ Deleted = Outcome[list[OffsetDeleteResponseTopic]]
 
 
 class Commit:
-    """One commit that the group has let pass; it collects records and answers."""
+    """One commit that the group has allowed: collects the records and the response."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Commit:
         self._records: list[JournalRecord] = []
 
     def of(self, topics: Sequence[OffsetCommitRequestTopic]) -> Committed:
-        """The outcome. Raises ApiError when one partition spoils it all."""
+        """Make the outcome. Raises ApiError when the check of a partition fails."""
         answers = [self._topic(topic) for topic in topics]
         return Outcome(reply=answers, records=tuple(self._records))
 
@@ -93,7 +93,7 @@ class Commit:
     def _record(
         self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
     ) -> JournalRecord:
-        # A client of Kafka 0.8 may say when (v1); from what time the offset expires, follows.
+        # OffsetCommit v1 (Kafka 0.8) may contain a commit timestamp; the retention counts from it.
         said_ms = wanted.commit_timestamp
         value = OffsetCommitValue(
             offset=wanted.committed_offset,
@@ -114,7 +114,10 @@ class Commit:
 
 
 class OffsetReader:
-    """Reads the offsets of one group; `stable`: only what no open transaction may yet change."""
+    """Reads the offsets of one group.
+
+    `stable`: a partition for which an open transaction has an offset gets an error instead.
+    """
 
     def __init__(self, offsets: Offsets, group_id: str, *, stable: bool) -> None:
         self._offsets = offsets
@@ -123,7 +126,7 @@ class OffsetReader:
         self._stable = stable
 
     def all(self) -> list[OffsetFetchResponseTopic]:
-        """Everything that has been committed."""
+        """Return all committed offsets."""
         return [
             OffsetFetchResponseTopic(
                 name=name, partitions=[self._partition(name, index) for index in partitions]
@@ -132,7 +135,7 @@ class OffsetReader:
         ]
 
     def of(self, topics: Sequence[OffsetFetchRequestTopic]) -> list[OffsetFetchResponseTopic]:
-        """What was asked for, -1 where nothing has been committed."""
+        """Return the offsets in these topics, -1 for a partition that has none."""
         return [
             OffsetFetchResponseTopic(
                 name=topic.name,
@@ -148,11 +151,13 @@ class OffsetReader:
     def _partition(
         self, topic: str, index: int, topic_id: bytes | None = None
     ) -> OffsetFetchResponsePartition:
-        if self._stable and self._offsets.is_pending(Place(self._group_id, topic, index)):
-            return _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if self._stable and self._offsets.is_pending(
+            GroupTopicPartition(self._group_id, topic, index)
+        ):
+            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         found: CommittedOffset | None = self._known.get(topic, {}).get(index)
         if found is None or (topic_id is not None and not found.is_of(topic_id)):
-            return _nothing(index)
+            return _no_offset(index)
         return OffsetFetchResponsePartition(
             partition_index=index,
             committed_offset=found.offset,
@@ -161,7 +166,7 @@ class OffsetReader:
         )
 
 
-def _nothing(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartition:
+def _no_offset(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartition:
     return OffsetFetchResponsePartition(
         partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error
     )
@@ -173,19 +178,24 @@ def _nothing(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchRespon
 def delete_offsets(
     group: Group, offsets: Offsets, topics: Sequence[OffsetDeleteRequestTopic]
 ) -> Deleted:
-    """Forget offsets in topics that nobody consumes.
+    """Delete offsets in topics to which no member is subscribed.
 
     Raises ApiError when the group allows no deletion.
     """
     group.check_offset_deletion()
     answers = []
-    gone: list[Place] = []
+    to_delete: list[GroupTopicPartition] = []
     for topic in topics:
         subscribed = group.is_subscribed_to(topic.name)
         answers.append(_deletion_answer(topic, subscribed=subscribed))
         if not subscribed:
-            gone += (Place(group.group_id, topic.name, p.partition_index) for p in topic.partitions)
-    records = tombstones_of(place for place in gone if offsets.is_known(place))
+            to_delete += (
+                GroupTopicPartition(group.group_id, topic.name, p.partition_index)
+                for p in topic.partitions
+            )
+    records = tombstones_of(
+        partition_key for partition_key in to_delete if offsets.is_known(partition_key)
+    )
     return Outcome(reply=answers, records=tuple(records))
 
 

@@ -1,11 +1,11 @@
-"""The offsets that groups have committed, and those that transactions may still commit.
+"""The offsets that groups have committed, and those that open transactions may still commit.
 
-A plain commit counts as soon as it is in the log. One that a transaction writes is pending until
-the transaction's marker comes: its commit makes the pending offsets count, its abort forgets them.
-Which of two commits of a partition is the newer is told by where they lie in the log, not by when
-they came to count: a transaction that ends late does not undo a later plain commit. A tombstone
-takes both kinds away. While a partition has pending offsets, whoever wants stable ones is told to
-ask again.
+A plain commit takes effect as soon as it is in the log. One that a transaction writes is pending
+until the transaction's marker: a commit marker makes the pending offsets committed, an abort marker
+drops them. Of two commits of a partition the newer is the one with the higher record offset, not
+the one that took effect later: a transaction that ends late does not undo a later plain commit. A
+tombstone removes both kinds. While a partition has pending offsets, a request for stable offsets
+gets an error and is retried by the client.
 
 Kafka: OffsetMetadataManager.
 """
@@ -22,7 +22,7 @@ NO_PRODUCER = -1
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset. `record_offset` is where in the log it was committed."""
+    """A committed or pending offset. `record_offset` is the offset of its record in the log."""
 
     offset: int
     leader_epoch: int
@@ -33,7 +33,7 @@ class CommittedOffset(NamedTuple):
     record_offset: int
 
     def is_of(self, topic_id: bytes) -> bool:
-        """Whether it belongs to that topic, not to one that had its name; zero matches all."""
+        """Whether it belongs to that topic, not to an older one of its name. Zero matches all."""
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
@@ -41,8 +41,8 @@ PartitionOffsets = dict[int, CommittedOffset]
 TopicPartition = tuple[str, int]
 
 
-class Place(NamedTuple):
-    """What an offset is committed for."""
+class GroupTopicPartition(NamedTuple):
+    """The partition for which a group commits an offset."""
 
     group_id: str
     topic: str
@@ -54,8 +54,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, PartitionOffsets]] = {}
-        self._pending: dict[int, dict[Place, CommittedOffset]] = {}
-        # By group and partition: the producers whose transactions are open.
+        self._pending: dict[int, dict[GroupTopicPartition, CommittedOffset]] = {}
+        # By group and partition: the producers whose open transactions have an offset for it.
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
 
     def __len__(self) -> int:
@@ -64,31 +64,33 @@ class Offsets:
         )
 
     def of_group(self, group_id: str) -> dict[str, PartitionOffsets]:
-        """The group's committed offsets by topic and partition; empty where it has none."""
+        """Return the group's committed offsets by topic and partition; empty if it has none."""
         return self._by_group.get(group_id, {})
 
-    def is_pending(self, place: Place) -> bool:
+    def is_pending(self, partition_key: GroupTopicPartition) -> bool:
         """Whether an open transaction has an offset for this partition."""
-        return (place.topic, place.partition) in self._open.get(place.group_id, {})
+        return (partition_key.topic, partition_key.partition) in self._open.get(
+            partition_key.group_id, {}
+        )
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction has any offset for this group."""
         return group_id in self._open
 
-    def is_known(self, place: Place) -> bool:
-        """Whether there is anything that a tombstone would take away."""
-        committed = self.of_group(place.group_id).get(place.topic, {})
-        return place.partition in committed or self.is_pending(place)
+    def is_known(self, partition_key: GroupTopicPartition) -> bool:
+        """Whether there is a committed or pending offset for this partition."""
+        committed = self.of_group(partition_key.group_id).get(partition_key.topic, {})
+        return partition_key.partition in committed or self.is_pending(partition_key)
 
     # -- replay ----------------------------------------------------------------------------------
 
     def replay(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
-        """Apply a commit, or (None) a tombstone."""
-        place = Place(key.group, key.topic, key.partition)
+        """Apply a commit, or a tombstone if `value` is None."""
+        partition_key = GroupTopicPartition(key.group, key.topic, key.partition)
         if value is None:
-            self._forget(place)
+            self._forget(partition_key)
             return
         committed = CommittedOffset(
             value.offset,
@@ -100,114 +102,130 @@ class Offsets:
             context.offset,
         )
         if context.producer_id == NO_PRODUCER:
-            self._put(place, committed)
+            self._put(partition_key, committed)
         else:
-            self._put_pending(place, committed, context.producer_id)
+            self._put_pending(partition_key, committed, context.producer_id)
 
-    def _put(self, place: Place, committed: CommittedOffset) -> None:
-        topics = self._by_group.setdefault(place.group_id, {})
-        topics.setdefault(place.topic, {})[place.partition] = committed
+    def _put(self, partition_key: GroupTopicPartition, committed: CommittedOffset) -> None:
+        topics = self._by_group.setdefault(partition_key.group_id, {})
+        topics.setdefault(partition_key.topic, {})[partition_key.partition] = committed
 
-    def _put_pending(self, place: Place, committed: CommittedOffset, producer_id: int) -> None:
-        self._pending.setdefault(producer_id, {})[place] = committed
-        partitions = self._open.setdefault(place.group_id, {})
-        partitions.setdefault((place.topic, place.partition), set()).add(producer_id)
+    def _put_pending(
+        self, partition_key: GroupTopicPartition, committed: CommittedOffset, producer_id: int
+    ) -> None:
+        self._pending.setdefault(producer_id, {})[partition_key] = committed
+        partitions = self._open.setdefault(partition_key.group_id, {})
+        partitions.setdefault((partition_key.topic, partition_key.partition), set()).add(
+            producer_id
+        )
 
-    def _forget(self, place: Place) -> None:
-        topics = self._by_group.get(place.group_id, {})
-        partitions = topics.get(place.topic, {})
-        partitions.pop(place.partition, None)
+    def _forget(self, partition_key: GroupTopicPartition) -> None:
+        topics = self._by_group.get(partition_key.group_id, {})
+        partitions = topics.get(partition_key.topic, {})
+        partitions.pop(partition_key.partition, None)
         if not partitions:
-            topics.pop(place.topic, None)
+            topics.pop(partition_key.topic, None)
         if not topics:
-            self._by_group.pop(place.group_id, None)
-        open_here = self._open.get(place.group_id, {})
-        for producer_id in tuple(open_here.get((place.topic, place.partition), ())):
-            self._pending[producer_id].pop(place)
-            self._close(place, producer_id)
+            self._by_group.pop(partition_key.group_id, None)
+        open_here = self._open.get(partition_key.group_id, {})
+        for producer_id in tuple(open_here.get((partition_key.topic, partition_key.partition), ())):
+            self._pending[producer_id].pop(partition_key)
+            self._close(partition_key, producer_id)
 
-    def _close(self, place: Place, producer_id: int) -> None:
-        partitions = self._open[place.group_id]
-        producers = partitions[place.topic, place.partition]
+    def _close(self, partition_key: GroupTopicPartition, producer_id: int) -> None:
+        partitions = self._open[partition_key.group_id]
+        producers = partitions[partition_key.topic, partition_key.partition]
         producers.discard(producer_id)
         if not producers:
-            del partitions[place.topic, place.partition]
+            del partitions[partition_key.topic, partition_key.partition]
         if not partitions:
-            del self._open[place.group_id]
+            del self._open[partition_key.group_id]
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
-        for place, pending in self._pending.pop(producer_id, {}).items():
-            self._close(place, producer_id)
-            known = self.of_group(place.group_id).get(place.topic, {}).get(place.partition)
+        for partition_key, pending in self._pending.pop(producer_id, {}).items():
+            self._close(partition_key, producer_id)
+            known = (
+                self.of_group(partition_key.group_id)
+                .get(partition_key.topic, {})
+                .get(partition_key.partition)
+            )
             if committed and (known is None or pending.record_offset > known.record_offset):
-                self._put(place, pending)
+                self._put(partition_key, pending)
 
     # -- tombstones ------------------------------------------------------------------------------
 
     def tombstones(self, group_id: str) -> list[JournalRecord]:
-        """What forgets all offsets of a group, each once."""
+        """Return tombstones of all offsets of a group."""
         committed = (
-            Place(group_id, topic, partition)
+            GroupTopicPartition(group_id, topic, partition)
             for topic, partitions in self.of_group(group_id).items()
             for partition in partitions
         )
-        pending = (Place(group_id, *partition) for partition in self._open.get(group_id, {}))
+        pending = (
+            GroupTopicPartition(group_id, *partition) for partition in self._open.get(group_id, {})
+        )
         return tombstones_of((*committed, *pending))
 
     def tombstones_of_topics(self, deleted: Sequence[tuple[str, bytes]]) -> list[JournalRecord]:
-        """What forgets the offsets of deleted topics (name, id), but not of their namesakes."""
+        """Return tombstones of offsets in deleted topics (name, id), not in later ones so named."""
         ids: dict[str, set[bytes]] = {}
         for name, topic_id in deleted:
             ids.setdefault(name, {ZERO_UUID}).add(topic_id)
         return tombstones_of(
-            place
-            for place, committed in self._everything_in(ids)
-            if committed.topic_id in ids[place.topic]
+            partition_key
+            for partition_key, committed in self._entries_in_topics(ids)
+            if committed.topic_id in ids[partition_key.topic]
         )
 
     @property
     def group_ids(self) -> list[str]:
-        """The groups that have offsets, of open transactions too."""
+        """The groups that have committed or pending offsets."""
         return list(dict.fromkeys((*self._by_group, *self._open)))
 
-    def tombstones_of_lost_topics(
+    def tombstones_of_missing_topics(
         self, group_ids: Iterable[str], topic_ids: Container[bytes]
     ) -> list[JournalRecord]:
-        """What forgets the groups' offsets in topics that are not among these; where no id is
-        kept, none.
+        """Return tombstones of the groups' offsets in topics other than `topic_ids`.
 
-        A topic's deletion is written to another log: a crash may have come between the two.
+        Offsets without a topic id stay. A topic's deletion is written to another log: there may
+        have been a crash between the two writes.
         """
         return tombstones_of(
-            Place(group_id, topic, partition)
+            GroupTopicPartition(group_id, topic, partition)
             for group_id in group_ids
-            for topic, partition, topic_id in self._topic_ids_in(group_id)
+            for topic, partition, topic_id in self._topic_ids_of_group(group_id)
             if topic_id not in topic_ids and topic_id != ZERO_UUID
         )
 
-    def _topic_ids_in(self, group_id: str) -> Iterator[tuple[str, int, bytes]]:
-        """Topic, partition and topic id of everything that the group has."""
+    def _topic_ids_of_group(self, group_id: str) -> Iterator[tuple[str, int, bytes]]:
+        """Iterate over topic, partition and topic id of the group's offsets, pending ones too."""
         for topic, partitions in self.of_group(group_id).items():
             for partition, committed in partitions.items():
                 yield topic, partition, committed.topic_id
         for (topic, partition), producers in self._open.get(group_id, {}).items():
             for producer_id in producers:
-                at = self._pending[producer_id][Place(group_id, topic, partition)]
+                at = self._pending[producer_id][GroupTopicPartition(group_id, topic, partition)]
                 yield topic, partition, at.topic_id
 
-    def _everything_in(self, topics: Collection[str]) -> Iterator[tuple[Place, CommittedOffset]]:
+    def _entries_in_topics(
+        self, topics: Collection[str]
+    ) -> Iterator[tuple[GroupTopicPartition, CommittedOffset]]:
         for group_id, known in self._by_group.items():
             for topic in known.keys() & topics:
                 for partition, committed in known[topic].items():
-                    yield Place(group_id, topic, partition), committed
+                    yield GroupTopicPartition(group_id, topic, partition), committed
         for pending in self._pending.values():
-            yield from ((place, at) for place, at in pending.items() if place.topic in topics)
+            yield from (
+                (partition_key, at)
+                for partition_key, at in pending.items()
+                if partition_key.topic in topics
+            )
 
 
-def tombstones_of(places: Iterable[Place]) -> list[JournalRecord]:
-    """The records that forget these offsets, each once."""
+def tombstones_of(partition_keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:
+    """Return the records that delete these offsets, one for each distinct key."""
     return [
         JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-        for group_id, topic, partition in dict.fromkeys(places)
+        for group_id, topic, partition in dict.fromkeys(partition_keys)
     ]

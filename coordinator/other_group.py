@@ -1,16 +1,16 @@
-"""Share and streams groups: kept, though their members are not served.
+"""Share and streams groups: they are kept, but their members are not served.
 
-A directory that Apache Kafka has used may hold some. What their records say is not read, only which
-records there are: so they are shown, offsets of a streams group are committed, read and deleted by
-administrators, and a group without members can be deleted, or make way for another, with all of its
-records. A name has one group: no consumer joins or commits under the name of a share group.
+A directory that Apache Kafka has used may contain such groups. Only the keys of their records are
+decoded, not the values. That is enough to list the groups, to let administrators commit, read and
+delete the offsets of a streams group, and to delete a group with all its records, on request or
+when an empty group is replaced by one of another type. A group id has one group: no consumer joins
+or commits with the id of a share group.
 
-Whoever was a member cannot be heard of here. So these groups are empty, as Kafka itself finds them
-when the members' sessions have ended.
+The members of such a group cannot send requests here. So the groups are empty, as in Kafka when the
+sessions of all members have expired.
 
-A share group that has read something has more to it than these records: how far it has read is
-known to a coordinator that is not there. It stays, for a group that began anew under its name would
-not be let near that.
+A share group that has consumed records cannot be deleted. Its positions are stored by the share
+coordinator, which odradek does not have, and a new group of the same id could not use them.
 
 Kafka: ShareGroup, StreamsGroup.
 """
@@ -27,7 +27,7 @@ from odradek.protocol.schema import Message
 from .group import Committer, GroupType, PartitionCheck
 from .outcome import JournalRecord
 
-# By record type: its key, all of which name their group.
+# By record type: its key. All these keys have a group_id.
 OTHER_GROUP_KEYS: dict[int, type[Message]] = {
     number: key for number, (key, _) in (*SHARE_GROUP_TYPES.items(), *STREAMS_GROUP_TYPES.items())
 }
@@ -36,7 +36,7 @@ _EPOCH_KEYS = (ShareGroupMetadataKey, StreamsGroupMetadataKey)
 
 
 class OtherGroup:
-    """One group; only the replay of its records changes it."""
+    """A share or streams group: the keys of its records. Only `replay` changes it."""
 
     def __init__(self, group_id: str, group_type: GroupType) -> None:
         self.group_id = group_id
@@ -53,7 +53,7 @@ class OtherGroup:
     def _is_share(self) -> bool:
         return self.group_type is GroupType.SHARE
 
-    # -- what every group is asked (group.py) ------------------------------------------------------
+    # -- the interface of all groups (group.py) ----------------------------------------------------
 
     @property
     def state_name(self) -> str:
@@ -68,7 +68,7 @@ class OtherGroup:
         return True
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
-        """Nobody is a member of a streams group, so whoever is not, may commit."""
+        """Refuse members: the group is empty. An administrator may commit to a streams group."""
         self._check_keeps_offsets()
         if committer.generation_id >= 0:
             raise ApiError(
@@ -78,7 +78,7 @@ class OtherGroup:
         return None
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """A share group has no offsets, which anybody may be told."""
+        """Refuse members of a streams group. A share group has no offsets; the answer is empty."""
         if not self._is_share and (member_id is not None or member_epoch >= 0):
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is no member of group {self.group_id}"
@@ -108,7 +108,7 @@ class OtherGroup:
         return commit_timestamp_ms
 
     def tombstones(self) -> list[JournalRecord]:
-        """The group's epoch goes last: it is what the group is known by."""
+        """Return the tombstones; that of the group's epoch, which ends the group, is the last."""
         keys = sorted(self._keys, key=lambda key: isinstance(key, _EPOCH_KEYS))
         return [JournalRecord(None, 0, key) for key in keys]
 

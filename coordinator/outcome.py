@@ -1,9 +1,10 @@
 """What a state machine decides: the records to write, and the reply to give once they are written.
 
-A state machine never changes journaled state while it answers. It returns an Outcome; the journal
-appends the records and hands each to `replay`, the only method that assigns (journal.py). Records
-are typed: what `replay` sees in life is what it sees after a restart, equal and of the same class.
-They are structs, for each request of a group makes several: a NamedTuple takes three times as long.
+A state machine never changes journaled state while it decides. It returns an Outcome; the journal
+appends the records and passes each to `replay`, the only method that assigns journaled state
+(journal.py). Records are typed: `replay` gets equal objects of the same classes while the broker
+runs and after a restart. They are structs because each group request makes several, and a
+NamedTuple takes three times as long to make.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,10 @@ R_co = TypeVar("R_co", covariant=True)
 class JournalRecord(Struct, frozen=True, gc=False):
     """One record of an internal log, as messages.
 
-    `value_version` is the version in which the value is written: the decision's choice, as in
-    Kafka's ApiMessageAndVersion. `key` is None in `__cluster_metadata`; `value` is None for a
-    tombstone (then the version is of no account), and for a record whose value we do not read:
-    then `unread` is the stored value, to be carried along.
+    `value_version` is the version in which the value is written, chosen by the decision, as in
+    Kafka's ApiMessageAndVersion. `key` is None in `__cluster_metadata`. `value` is None for a
+    tombstone (its version is ignored), and for a record whose value is not decoded: then `unread`
+    has the stored bytes.
     """
 
     value: Message | None
@@ -33,7 +34,7 @@ class JournalRecord(Struct, frozen=True, gc=False):
 
 
 class ReplayContext(Struct, frozen=True, gc=False):
-    """Where a record lies in its log, and on whose behalf it was written."""
+    """A record's offset and timestamp, and its producer (-1: none) if it is transactional."""
 
     offset: int
     timestamp_ms: int
@@ -42,20 +43,20 @@ class ReplayContext(Struct, frozen=True, gc=False):
 
 
 class TransactionEnd(NamedTuple):
-    """A marker: a producer's transaction is committed, or aborted."""
+    """A transaction marker: a producer's transaction is committed or aborted."""
 
     producer_id: int
     committed: bool
 
 
 class StateMachine(Protocol):
-    """What a journal keeps: state that is the sum of the records of one log."""
+    """State that is built by replaying the records of one log."""
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
-        """Apply one record. No refusals here: what is in the log has happened.
+        """Apply one record. It cannot be refused: what is in the log has happened.
 
-        One of a transaction comes when it is met, under its producer's id; whether it counts, the
-        end of the transaction says.
+        A transactional record is replayed where it is stored, with its producer's id. It takes
+        effect when `end_transaction` commits it.
         """
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
@@ -63,13 +64,14 @@ class StateMachine(Protocol):
 
 
 class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
-    """A decision: `records` to append in this order, `reply` for whoever asked.
+    """A decision: `records` to append in this order, and the `reply` to the caller.
 
-    `then` is called when the records are replayed, `otherwise` with the error when they could not
-    be written. They change soft state and answer those who wait, and raise nothing.
+    The functions in `then` are called when the records are replayed. `otherwise` is called with the
+    error when they could not be written. Both change soft state (state that no record holds) and
+    answer parked requests; they do not raise.
 
-    Atomic records share one batch, so after a crash all of them are there or none. A clean-up
-    that may be repeated (expired offsets) says `atomic=False` and may then be of any length.
+    Atomic records share one batch, so after a crash all of them are in the log or none. A deletion
+    that can be repeated (expired offsets) sets `atomic=False`; it may have any number of records.
     Kafka: CoordinatorResult, ControllerResult.
     """
 

@@ -1,9 +1,9 @@
-"""Replies that wait behind a future, and are released so many at each turn of the loop.
+"""Replies that wait in futures, and are released a few in each turn of the event loop.
 
-When the last of a thousand members has joined, a thousand joins are to be answered, and each answer
-calls for the member's next request. Done in one turn of the loop, nobody else would be served for
-the better part of a tenth of a second. So a turn releases as many as take less than a millisecond;
-the others follow in the turns after it, in order, and what has arrived is served in between.
+When the last of a thousand members has joined, a thousand joins are answered, and each answer
+causes the member's next request. In one turn of the loop that would delay all other clients by
+nearly a tenth of a second. So a turn releases only as many as take less than a millisecond. The
+others follow in the next turns, in order, and requests that have arrived are served in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RELEASED_PER_TURN = 32
 
 
 class ReleaseQueue:
-    """What is to be answered, and how much of it this turn has answered already."""
+    """Futures to resolve, in order, at most RELEASED_PER_TURN in one turn of the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -27,7 +27,7 @@ class ReleaseQueue:
         self._released = 0
 
     def release(self, future: asyncio.Future[R], response: R) -> None:
-        """Resolve a future, now or in one of the next turns; the client may have gone."""
+        """Resolve a future now or in a later turn. One that was cancelled is ignored."""
         if self._released == RELEASED_PER_TURN:
             self._waiting.append((future, response))
             return
@@ -44,7 +44,10 @@ class ReleaseQueue:
 
 
 class Parked(Generic[R]):
-    """A reply: given at once it is a plain value, else a future that waits for it."""
+    """A reply: a plain value if it is given before `result` is called, else a future.
+
+    Calling the object gives the reply.
+    """
 
     __slots__ = ("_future", "_queue", "_response")
 
@@ -60,7 +63,7 @@ class Parked(Generic[R]):
             self._queue.release(self._future, response)
 
     def result(self) -> R | Awaitable[R]:
-        """The response, or what to wait for."""
+        """Return the response, or a future of it."""
         if self._response is not None:
             return self._response
         self._future = self._queue.loop.create_future()

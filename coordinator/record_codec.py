@@ -1,4 +1,4 @@
-"""The two ways in which Kafka lays typed records into a log.
+"""The two formats in which Kafka stores typed records in its internal logs.
 
 `__cluster_metadata` (Kafka: AbstractApiMessageSerde) has no keys; a value is framed as
 
@@ -9,9 +9,10 @@ The coordinators' logs (Kafka: CoordinatorRecordSerde) have keys, so that compac
     key   = int16 record type | message, always version 0
     value = int16 version | message            no value: a tombstone
 
-On disk: never renumber. A record of a type or version that we do not know stays in the log,
-untouched, for whoever wrote it. A coordinator's is None here, or has its key alone; one of the
-metadata log is handed on unread, for it must also get into the log's snapshots.
+On disk: never renumber. A record of an unknown type or version stays in the log unchanged, because
+the software that wrote it may read it again. A coordinator's record of this kind decodes to None,
+or to its key alone. One of the metadata log decodes to a JournalRecord with `unread` bytes, because
+it must also be written into the log's snapshots.
 """
 
 import struct
@@ -31,13 +32,13 @@ _INT16 = struct.Struct(">h")
 
 
 class RecordCodec(Protocol):
-    """Typed record <-> the key and value bytes of a log record."""
+    """Converts typed records to the key and value bytes of log records, and back."""
 
     def encode(self, record: JournalRecord) -> tuple[bytes | None, bytes | None]:
-        """Key and value as they are stored."""
+        """Return the stored key and value."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
-        """The typed record; None when its type or version is unknown. Raises DecodeError."""
+        """Return the typed record; None when its type or version is unknown. Raises DecodeError."""
 
 
 class MetadataRecordCodec:
@@ -49,11 +50,11 @@ class MetadataRecordCodec:
 
     @classmethod
     def of_cluster(cls) -> "MetadataRecordCodec":
-        """With all record types of `__cluster_metadata`."""
+        """Make a codec of all record types of `__cluster_metadata`."""
         return cls(RECORD_TYPES)
 
     def encode(self, record: JournalRecord) -> tuple[None, bytes]:
-        """The framed value."""
+        """Return no key, and the framed value."""
         if record.unread is not None:
             return None, record.unread
         assert record.value is not None, "a metadata record always has a value"
@@ -65,9 +66,9 @@ class MetadataRecordCodec:
         return None, bytes(out)
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord:  # noqa: ARG002 # metadata records have no key
-        """The record, or the unread value. A frame version other than 1 is an error, as in Kafka.
+        """Return the record; one of an unknown type or version has its bytes as `unread`.
 
-        Raises DecodeError.
+        Raises DecodeError, also for a frame version other than 1, as Kafka does.
         """
         if value is None:
             raise DecodeError("a metadata record without a value")
@@ -88,21 +89,21 @@ class MetadataRecordCodec:
 class CoordinatorRecordCodec:
     """Keyed records of the coordinators' logs; `types` maps record type to key and value.
 
-    `keys_alone` are types of which only the keys count: their values are handed on unread.
+    `key_only_types` maps record types to keys: only the key is decoded, the value stays `unread`.
     """
 
     def __init__(
         self,
         types: Mapping[int, tuple[type[Message], type[Message]]],
-        keys_alone: Mapping[int, type[Message]] = MappingProxyType({}),
+        key_only_types: Mapping[int, type[Message]] = MappingProxyType({}),
     ) -> None:
         self._types = types
-        self._keys_alone = keys_alone
+        self._key_only_types = key_only_types
         self._number_of = {key: number for number, (key, _) in types.items()}
-        self._number_of.update((key, number) for number, key in keys_alone.items())
+        self._number_of.update((key, number) for number, key in key_only_types.items())
 
     def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
-        """Key and value; no value for a tombstone."""
+        """Return key and value; a tombstone has no value."""
         assert record.key is not None, "a coordinator's record always has a key"
         number = self._number_of[type(record.key)]
         key = _numbered(number, record.key, KEY_VERSION)
@@ -116,8 +117,8 @@ class CoordinatorRecordCodec:
         number = _leading_int16(key, "key")
         known = self._types.get(number)
         if known is None:
-            key_type = self._keys_alone.get(number)
-            return None if key_type is None else _with_value_unread(key_type, key, value)
+            key_type = self._key_only_types.get(number)
+            return None if key_type is None else _key_only_record(key_type, key, value)
         key_type, value_type = known
         assert key is not None  # it had a leading int16
         typed_key = key_type.decode(key, KEY_VERSION, _INT16.size)
@@ -135,10 +136,10 @@ def _numbered(number: int, message: Message, version: int) -> bytes:
     return bytes(out)
 
 
-def _with_value_unread(
+def _key_only_record(
     key_type: type[Message], key: bytes | None, value: bytes | None
 ) -> JournalRecord | None:
-    """A tombstone, or a record whose value is carried along; None where not even its key is one."""
+    """Decode the key alone. Returns None when it cannot be decoded."""
     assert key is not None  # it had a leading int16
     try:
         typed_key = key_type.decode(key, KEY_VERSION, _INT16.size)

@@ -1,9 +1,9 @@
-"""Replaying a log bit by bit, for a caller that has other things to do meanwhile.
+"""Replays a log in slices, so that an event loop can serve requests in between.
 
-Decoding takes 10 to 20 us a record and holds the interpreter, so a thread would not help: a large
-log stalls an event loop for seconds, if it is replayed at once. Between two slices nothing of the
-log is held, for the cleaner may replace its segments. What it then takes away are records that
-later ones, not replayed yet, make needless.
+Decoding takes 10 to 20 us a record and holds the interpreter, so a thread would not help: replaying
+a large log at once blocks the event loop for seconds. No segment is held between two slices,
+because the cleaner may replace it. The records that the cleaner removes meanwhile are superseded by
+later ones, which are not replayed yet.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ BYTES_PER_READ = 16 << 10
 
 
 def replay_in_slices(log: PartitionLog, state: StateMachine, codec: RecordCodec) -> Iterator[None]:
-    """Replay the log into `state`, and yield after each slice. In the end all is replayed.
+    """Replay the whole log into `state`, and yield after each slice.
 
     Raises CorruptJournalError for a record that can't be read, OSError.
     """
@@ -39,7 +39,7 @@ def replay_in_slices(log: PartitionLog, state: StateMachine, codec: RecordCodec)
 
 
 def _batches(log: PartitionLog, offset: int) -> Iterator[memoryview]:
-    """Every batch from `offset` on, with those that are appended meanwhile."""
+    """Iterate over the batches from `offset` on, including those that are appended meanwhile."""
     while read := _next_batches(log, offset):
         yield from read
         offset = read_any_header(read[-1]).last_offset + 1

@@ -1,16 +1,15 @@
-"""Time in the coordinators: moments, and a queue of things to do at a time.
+"""Time in the coordinators: moments on two clocks, and a queue of deadlines.
 
-Nothing here has a clock; the time is an argument.
+No code here reads a clock; the time is an argument.
 
-A Deadline belongs to what expires (a member, a phase of a rebalance) and says when, and what to do
-then. Moving it later or cancelling it only writes to the object: its place in the heap stays, and
-is looked at again when that moment comes. So a heartbeat, which moves a session's end by three
-seconds ten thousand times before it is ever reached, costs an assignment; the heap is touched once
-per session timeout. Kafka has a hashed timing wheel for this (SystemTimer), made for cancelling in
-O(1) across threads.
+A Deadline belongs to what expires (a member, a phase of a rebalance). It has a time and a function
+to call then. Moving it later or cancelling it only writes to the object: its heap entry stays and
+is checked again when its time comes. So a heartbeat, which may move a session's end ten thousand
+times before it is reached, costs one assignment; the heap is changed once per session timeout.
+Kafka has a hashed timing wheel for this (SystemTimer), made for cancelling in O(1) across threads.
 
-What has gone must cancel its deadlines: a deadline knows its subject by name, and would end a
-later one of the same name.
+A member or group that is removed must cancel its deadlines: a deadline finds its subject by name,
+and would expire a later one of the same name.
 """
 
 import heapq
@@ -26,10 +25,10 @@ NEVER_MS = -(1 << 63)
 
 
 class Now(NamedTuple):
-    """One moment on two clocks.
+    """One moment on two clocks, in milliseconds.
 
-    Deadlines are on a clock that never jumps: a laptop that wakes up, or a corrected wall clock,
-    must not expire every member. What is written down is wall-clock time.
+    Deadlines use the timer clock, which never jumps: a laptop that wakes up, or a corrected wall
+    clock, must not expire every member. Records contain wall-clock time.
     """
 
     wall_ms: int
@@ -37,10 +36,10 @@ class Now(NamedTuple):
 
 
 class TimerMoment:
-    """The moment of a journaled wall time, on the timer clock: by that its age is measured.
+    """A journaled wall-clock time converted to the timer clock, by which its age is measured.
 
-    The wall clock is asked once, when the time is noted: as it is written, or read after a restart.
-    What it does later changes nothing. A time that is yet to come counts as that moment.
+    It is converted once, when it is noted: when it is written, or read after a restart. Later
+    changes of the wall clock have no effect. A time in the future counts as now.
     """
 
     __slots__ = ("_wall_ms", "timer_ms")
@@ -50,7 +49,7 @@ class TimerMoment:
         self.timer_ms = NEVER_MS
 
     def note(self, wall_ms: int, now: Now) -> None:
-        """Note what is journaled, if it is new; NEVER_MS, or 0: it has never been."""
+        """Convert `wall_ms` if it differs from the last one; NEVER_MS or 0: there is no time."""
         if wall_ms == self._wall_ms:
             return
         self._wall_ms = wall_ms
@@ -60,9 +59,10 @@ class TimerMoment:
 
 @dataclass(slots=True, eq=False)
 class Deadline(Generic[S]):
-    """At `at_ms` (None: never) `expire` is to be called with `subject` and the time.
+    """A call of `expire(subject, now)` at `at_ms` of the timer clock; None: it is not scheduled.
 
-    Deadlines of one kind share their `expire`: a closure each would take three times the memory.
+    `queued_at_ms` is the time of its valid heap entry; None: it has none. Deadlines of one kind
+    share their `expire`: a closure for each would take three times the memory.
     """
 
     expire: Callable[[S, Now], None]
@@ -71,44 +71,44 @@ class Deadline(Generic[S]):
     queued_at_ms: int | None = None
 
     def cancel(self) -> None:
-        """It will not fall, until it is scheduled again."""
+        """Do not call `expire`, unless it is scheduled again."""
         self.at_ms = None
 
 
 class DeadlineQueue:
-    """Deadlines of all kinds in the order of time, by the timer clock."""
+    """Deadlines of all kinds, ordered by their time on the timer clock."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Deadline[Any]]] = []
         self._order = count()
-        # While deadlines fall, what is scheduled waits until then.
+        # While `expire_due` runs: the earliest time for a deadline that is scheduled meanwhile.
         self._next_pass_ms: int | None = None
 
     def schedule(self, deadline: Deadline[Any], at_ms: int) -> None:
-        """Let `deadline` fall at `at_ms`, whether or not it was to fall before or after."""
+        """Schedule `deadline` for `at_ms`, earlier or later than it was scheduled before."""
         deadline.at_ms = at_ms
         if deadline.queued_at_ms is None or at_ms < deadline.queued_at_ms:
             self._push(deadline, at_ms)
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire_due`: never later than the earliest deadline, sometimes before."""
+        """The time to call `expire_due`: that of the earliest deadline, or before it."""
         while self._heap:
             queued_at_ms, _, deadline = self._heap[0]
             superseded = deadline.queued_at_ms != queued_at_ms
             if not superseded and deadline.at_ms is not None:
                 return queued_at_ms
-            # Cancelled or superseded: nobody need wake up for it.
+            # Cancelled or superseded: no reason to wake up.
             heapq.heappop(self._heap)
             if not superseded:
                 deadline.queued_at_ms = None
         return None
 
     def expire_due(self, now: Now) -> None:
-        """Call what has ended by `now`, earliest first.
+        """Call the deadlines that are due at `now`, earliest first.
 
-        What is scheduled meanwhile falls in a later pass, at least 1 ms after this one: a deadline
-        that is set again for the present moment must not keep the caller from anything else.
+        A deadline that is scheduled meanwhile is called at least 1 ms later: one that schedules
+        itself for the present moment must not keep this loop running.
         """
         self._next_pass_ms = now.timer_ms + 1
         for deadline in self._due(now.timer_ms):
@@ -119,7 +119,7 @@ class DeadlineQueue:
         while self._heap and self._heap[0][0] <= now_ms:
             queued_at_ms, _, deadline = heapq.heappop(self._heap)
             if deadline.queued_at_ms != queued_at_ms:
-                continue  # it was scheduled for an earlier moment, which has its own entry
+                continue  # it was scheduled for an earlier time, which has its own entry
             deadline.queued_at_ms = None
             if deadline.at_ms is None:
                 continue
@@ -130,7 +130,7 @@ class DeadlineQueue:
             yield deadline
 
     def __len__(self) -> int:
-        """How many entries the heap holds, stale ones included."""
+        """The number of heap entries, stale ones included."""
         return len(self._heap)
 
     def _push(self, deadline: Deadline[Any], at_ms: int) -> None:
@@ -141,29 +141,29 @@ class DeadlineQueue:
 
 
 class KeyedDeadlines(Generic[K]):
-    """The deadlines of one kind, found by a key. What has fallen or is cancelled is forgotten."""
+    """The deadlines of one kind, by key. One that was called or cancelled is dropped."""
 
     def __init__(self, queue: DeadlineQueue, expire: Callable[[K, Now], int | None]) -> None:
-        """`expire` returns when it is to be called again, in timer time; None: it is done."""
+        """`expire` returns the timer time at which to call it again; None: never."""
         self._queue = queue
         self._expire = expire
         self._by_key: dict[K, Deadline[K]] = {}
-        self._fall = self._fell  # one object for all of them
+        self._bound_on_due = self._on_due  # one object for all of them
 
     def schedule(self, key: K, at_ms: int) -> None:
-        """Let the key's deadline fall at `at_ms`, whether or not there was one."""
+        """Schedule the key's deadline for `at_ms`; one that exists is moved."""
         deadline = self._by_key.get(key)
         if deadline is None:
-            deadline = self._by_key[key] = Deadline(self._fall, key)
+            deadline = self._by_key[key] = Deadline(self._bound_on_due, key)
         self._queue.schedule(deadline, at_ms)
 
     def schedule_if_absent(self, key: K, at_ms: int) -> None:
-        """The same, unless there is one."""
+        """Schedule the key's deadline unless it has one."""
         if key not in self._by_key:
             self.schedule(key, at_ms)
 
     def cancel(self, key: K) -> None:
-        """The key's deadline will not fall, if there is one."""
+        """Cancel the key's deadline, if it has one."""
         deadline = self._by_key.pop(key, None)
         if deadline is not None:
             deadline.cancel()
@@ -171,7 +171,7 @@ class KeyedDeadlines(Generic[K]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def _fell(self, key: K, now: Now) -> None:
+    def _on_due(self, key: K, now: Now) -> None:
         del self._by_key[key]
         again_ms = self._expire(key, now)
         if again_ms is not None:

@@ -26,7 +26,7 @@ from odradek.coordinator.metadata.metadata_reading import (
     check_reading,
     read_metadata,
 )
-from odradek.coordinator.metadata.quorum import NotAloneError, QuorumMember
+from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
 from odradek.coordinator.metadata.servability import UnservableMetadataError
 from odradek.protocol.primitives import ZERO_UUID
@@ -42,7 +42,7 @@ logger = logging.getLogger("odradek.startup")
 TIERED_STORAGE = "remote.log.storage.system.enable"
 # What makes a metadata log one that this node must not, or cannot, lead.
 REASONS_TO_REFUSE = (
-    NotAloneError,
+    NotSoleVoterError,
     UnservableMetadataError,
     CorruptJournalError,
     QuorumStateError,
@@ -100,7 +100,7 @@ class Survey:
             self._files,
             metadata_log_directory(home),
             meta.cluster_id,
-            torn_end_is_fine=not self._files.exists(home / CLEAN_SHUTDOWN),
+            allow_torn_end=not self._files.exists(home / CLEAN_SHUTDOWN),
         )
         check_reading(reading, me)
         return reading

@@ -51,7 +51,7 @@ class MetadataSnapshots:
 
     async def write_if_due(self) -> None:
         """Write one if it is time. Raises OSError."""
-        reason = await self._cold_reads.look_up(partial(self._keeper.why_due, self._now_ms()))
+        reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, self._now_ms()))
         if reason is not None and not self._controller.metadata.in_transaction:
             await self.write(reason)
 
@@ -61,7 +61,7 @@ class MetadataSnapshots:
         log = self._controller.log
         image = MetadataImage.of(self._controller.metadata, log.log_end_offset)
         name = MetadataSnapshotName(image.end_offset, log.leader_epoch)
-        self._keeper.begin(image.end_offset, now_ms)
+        self._keeper.note_started(image.end_offset, now_ms)
         await self._sync.sync()
         pieces = []
         for piece in snapshot_pieces(
@@ -81,5 +81,5 @@ class MetadataSnapshots:
     async def clean(self) -> None:
         """Drop old snapshots, and the log before those that stay. Raises OSError, ApiError."""
         now_ms = self._now_ms()
-        await self._cold_reads.look_up(partial(self._keeper.look, now_ms))
+        await self._cold_reads.look_up(partial(self._keeper.load_headers, now_ms))
         self._keeper.clean(now_ms)

@@ -1,1 +1,5 @@
-"""Groups of the classic protocol: members elect a protocol, and their leader assigns the work."""
+"""Groups of the classic protocol: the members elect a protocol, their leader assigns partitions.
+
+Reading order: group (the states), member, roster (the members of a group), records (a generation as
+a log record); then what changes a group: join, rebalance, sync; and deadlines.
+"""

@@ -1,11 +1,12 @@
-"""When members of classic groups are out, and when the phases of a rebalance end.
+"""The deadlines of classic groups: sessions of members, and phases of a rebalance.
 
-    session  a member, or one that was only promised an id, was not heard from for too long
-    joins    the time to join is up
-    syncs    the time to sync is up
+    session  a member, or a pending one, has sent no request for its session timeout
+    joins    the time for members to join has ended
+    syncs    the time for members to sync has ended
 
-Members and groups hold their deadlines, which are made here when they are first scheduled: what is
-replayed from a log has none. What is removed cancels them.
+Members and groups hold their deadlines, which are created here when they are first scheduled: a
+group that was replayed from a log has none. A member or group that is removed cancels its
+deadlines.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from .member import ClassicMember
 
 
 class Expiries(NamedTuple):
-    """What ends: by the names of group and member, and by the group's."""
+    """The functions to call: `session` gets group id and member id, the others the group id."""
 
     session: Callable[[tuple[str, str], Now], None]
     joins: Callable[[str, Now], None]
@@ -26,14 +27,14 @@ class Expiries(NamedTuple):
 
 
 class ClassicDeadlines:
-    """The deadlines of all classic groups, in a queue that others use too."""
+    """The deadlines of all classic groups, in a queue shared with consumer groups."""
 
     def __init__(self, queue: DeadlineQueue, expiries: Expiries) -> None:
         self._queue = queue
         self._expiries = expiries
 
     def extend_session(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
-        """The member is alive: its session timeout starts again."""
+        """Restart the member's session timeout."""
         at_ms = now.timer_ms + member.session_timeout_ms
         if member.session is None:
             self.schedule_session(group, member, at_ms)
@@ -41,25 +42,25 @@ class ClassicDeadlines:
             self._queue.schedule(member.session, at_ms)
 
     def schedule_session(self, group: ClassicGroup, member: ClassicMember, at_ms: int) -> None:
-        """The member may be silent until then."""
+        """Let the member's session end at `at_ms` (timer clock)."""
         session = member.session
         if session is None:
             session = member.session = self._new_session(group, member.member_id)
         self._queue.schedule(session, at_ms)
 
-    def promise_id(self, group: ClassicGroup, member_id: str, at_ms: int) -> None:
-        """Somebody was promised the id, and is to join with it by then."""
+    def add_pending_join(self, group: ClassicGroup, member_id: str, at_ms: int) -> None:
+        """Add a pending member: it got this id in a response, and must join with it by `at_ms`."""
         pending = group.pending_joins[member_id] = self._new_session(group, member_id)
         self._queue.schedule(pending, at_ms)
 
     def await_joins(self, group: ClassicGroup, at_ms: int) -> None:
-        """The group waits until then for members to join."""
+        """Wait until `at_ms` for members to join."""
         if group.join_deadline is None:
             group.join_deadline = Deadline(self._expiries.joins, group.group_id)
         self._queue.schedule(group.join_deadline, at_ms)
 
     def await_syncs(self, group: ClassicGroup, at_ms: int) -> None:
-        """The group waits until then for its members to sync."""
+        """Wait until `at_ms` for the members to sync."""
         if group.sync_deadline is None:
             group.sync_deadline = Deadline(self._expiries.syncs, group.group_id)
         self._queue.schedule(group.sync_deadline, at_ms)

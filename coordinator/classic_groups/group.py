@@ -1,25 +1,28 @@
-"""A classic group: who is in it, at which generation, under which protocol, in which state.
+"""A classic group: its members, generation, protocol and state.
 
-The members of a classic group elect a protocol, and their leader assigns the work; the coordinator
-only counts them, keeps time, and remembers the last assignment. Five states, and what they answer:
+The members of a classic group elect a protocol, and their leader assigns the partitions. The
+coordinator counts the members, keeps deadlines, and stores the last assignment. The states, and
+what they answer:
 
     Empty                No members, perhaps offsets. A join begins a rebalance; all else is
                          UNKNOWN_MEMBER_ID. Ends with the group's deletion or its last offset.
-    PreparingRebalance   Joins are parked until all members are back or the time is up. Heartbeat
-                         and sync: REBALANCE_IN_PROGRESS; commits of the generation are taken.
-    CompletingRebalance  All have joined; syncs are parked until the leader's brings the assignment.
-                         Heartbeats are taken, commits are REBALANCE_IN_PROGRESS.
-    Stable               Assigned. Left by a join that changes something, a leave, a lost member.
-    Dead                 Deleted: COORDINATOR_NOT_AVAILABLE. Nothing leads out of it.
+    PreparingRebalance   Joins are parked until all members have joined or the time has ended.
+                         Heartbeat and sync: REBALANCE_IN_PROGRESS. Commits of the generation are
+                         accepted.
+    CompletingRebalance  All have joined. Syncs are parked until the leader's, with the assignment.
+                         Heartbeats are accepted; commits: REBALANCE_IN_PROGRESS.
+    Stable               Assigned. Ends with a join that changes something, a leave, or the expiry
+                         of a member.
+    Dead                 Deleted: COORDINATOR_NOT_AVAILABLE. A final state.
 
-Journaled is the value of the group's last record: a generation with its members and their
-assignments, or one without members. `journaled` holds it, and only `replay` assigns it. Everything
-else is soft: it is where the group has come to since that record, and a restart forgets it. A
-record ends a rebalance; `replay` then makes the soft state agree with it. If the record cannot be
-written, the rebalance has happened all the same, as in Kafka: the group is at a generation that is
-not journaled, and the next record will say so.
+`journaled` is the value of the group's last record: a generation with its members and their
+assignments, or one without members. Only `replay` assigns it. All else is soft state: what has
+changed since that record, which a restart loses. A record is written at the end of a rebalance, and
+`replay` makes the soft state agree with it. If the record cannot be written, the rebalance has
+taken place all the same, as in Kafka: the group's generation is then not journaled until the next
+record.
 
-How a group moves: join.py, rebalance.py, sync.py; who is in it: roster.py; what is written of it:
+Transitions are in join.py, rebalance.py and sync.py; members in roster.py; the record in
 records.py. Kafka: ClassicGroup, ClassicGroupState.
 """
 
@@ -44,7 +47,7 @@ from .roster import ClassicRoster
 
 
 class ClassicState(Enum):
-    """By the names that clients are shown."""
+    """The states, with the names that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -66,7 +69,7 @@ LEGAL: Mapping[ClassicState, frozenset[ClassicState]] = MappingProxyType(
         ClassicState.DEAD: frozenset(),
     }
 )
-# The states in which a rebalance ends. The log knows no others, and leads from any to any of them.
+# The states in which a rebalance ends. A record has no others; replay may go from any to any.
 JOURNALED = frozenset({ClassicState.EMPTY, ClassicState.STABLE})
 
 
@@ -76,8 +79,8 @@ class ClassicGroup:
     def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
         self.group_id = group_id
         self.journaled: GroupMetadataValue | None = None
-        """What the last record says; None: there is none, only offsets."""
-        # Soft from here on: where the group has come to since that record.
+        """The value of the last record; None: there are only offsets."""
+        # The fields from here on are soft state.
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.DEAD
         self.state_since_ms = state_since_ms
@@ -103,7 +106,7 @@ class ClassicGroup:
 
     @property
     def static_member_ids(self) -> Mapping[str, str]:
-        """The ids of static members, by instance."""
+        """The member ids of static members, by group.instance.id."""
         return self.roster.id_of_instance
 
     # -- states ----------------------------------------------------------------------------------
@@ -118,14 +121,14 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def begin_rebalance(self, reason: str, now_ms: int) -> None:
-        """Wait for everybody to join."""
+        """Go to PreparingRebalance: all members must join."""
         self._become(ClassicState.PREPARING_REBALANCE, now_ms)
         self.rebalance_reason = reason
 
     def begin_generation(self, now_ms: int) -> None:
-        """All who will join have joined: elect the protocol, and wait for the leader's sync.
+        """End the time to join: elect the protocol, and wait for the leader's sync.
 
-        Without members the group is empty at once.
+        A group without members becomes empty.
         """
         self.generation_id += 1
         self.protocol_name = self.roster.elected_protocol() if self.members else None
@@ -135,27 +138,27 @@ class ClassicGroup:
         self.pending_syncs = set(self.members)
 
     def die(self) -> None:
-        """The group has been deleted, or replaced: none of its deadlines falls any more."""
+        """Become Dead, because the group was deleted or replaced, and cancel all deadlines."""
         if self.state is not ClassicState.DEAD:
             self._become(ClassicState.DEAD, self.state_since_ms)
         self.cancel_deadlines()
 
     def cancel_deadlines(self) -> None:
-        """None of the group's deadlines falls any more."""
+        """Cancel the deadlines of the group and its members."""
         self.stop_awaiting_joins()
         self.stop_awaiting_syncs()
         for pending in self.pending_joins.values():
             pending.cancel()
         for member in self.members.values():
-            member.end_session()
+            member.cancel_session()
 
     def stop_awaiting_joins(self) -> None:
-        """Cancel the end of the time to join."""
+        """Cancel the deadline for joins."""
         if self.join_deadline is not None:
             self.join_deadline.cancel()
 
     def stop_awaiting_syncs(self) -> None:
-        """Cancel the end of the time to sync."""
+        """Cancel the deadline for syncs."""
         if self.sync_deadline is not None:
             self.sync_deadline.cancel()
 
@@ -165,12 +168,12 @@ class ClassicGroup:
 
     @property
     def state_name(self) -> str:
-        """The state, by the name that clients are shown."""
+        """The name of the state that clients see."""
         return self.state.value
 
     @property
     def listed_protocol_type(self) -> str:
-        """What ListGroups says; empty for a group that nobody has joined."""
+        """The protocol type in ListGroups; empty if no member has ever joined."""
         return self.protocol_type or ""
 
     @property
@@ -179,7 +182,7 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may begin; in the middle of one it already has."""
+        """Whether a rebalance may begin: none waits for joins already."""
         return self.state not in (ClassicState.PREPARING_REBALANCE, ClassicState.DEAD)
 
     @property
@@ -187,14 +190,14 @@ class ClassicGroup:
         """Whether this rebalance is the first after the group was empty."""
         return self.previous_state is ClassicState.EMPTY
 
-    # -- what is written down --------------------------------------------------------------------
+    # -- records ---------------------------------------------------------------------------------
 
     def tombstones(self) -> list[JournalRecord]:
-        """What forgets the group."""
+        """Return the record that deletes the group."""
         return [JournalRecord(None, 0, GroupMetadataKey(group=self.group_id))]
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """Apply the end of a rebalance. Members that are known keep what is soft about them."""
+        """Apply the record of a generation. Known members keep their soft state."""
         self.journaled = value
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
@@ -213,7 +216,7 @@ class ClassicGroup:
         )
 
     def _subscribed_topics(self) -> frozenset[str] | None:
-        """What consumers subscribe to; None where that is not known."""
+        """Return the topics to which the consumers subscribe; None if that is not known."""
         if self.protocol_type != PROTOCOL_TYPE:
             return None
         if not self.members:
@@ -221,7 +224,7 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         name = self.protocol_name
-        # Of a thousand members most say the same.
+        # Most members of a large group have the same metadata: decode each value once.
         said = {metadata_of(member.protocols, name) for member in self.members.values()}
         try:
             return frozenset().union(*map(subscribed_topics, said))
@@ -231,7 +234,7 @@ class ClassicGroup:
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
-        """A member joins; the first one leads, and says what kind of group this is."""
+        """Add a member. The first one leads, and its protocol type is that of the group."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
@@ -240,7 +243,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """A member, or a pending one, is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
+        """Remove a member or a pending one. Its parked requests get UNKNOWN_MEMBER_ID."""
         pending = self.pending_joins.pop(member_id, None)
         if pending is not None:
             pending.cancel()
@@ -250,7 +253,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def rename_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """A static member came back without its id: it gets a new one, and the old is fenced."""
+        """Give a static member, which joined without its id, a new one. The old id is fenced."""
         member = self.roster.rename(old_id, new_id)
         self.pending_syncs.discard(old_id)
         if self.is_leader(old_id):
@@ -262,16 +265,16 @@ class ClassicGroup:
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether nobody is missing, nor was promised an id and has not come back with it."""
+        """Whether all members have joined and no pending member is left."""
         return not self.pending_joins and self.roster.all_have_joined
 
     # -- questions -------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
-        """The member that a request speaks for.
+        """Return the member that a request names.
 
         Raises ApiError: COORDINATOR_NOT_AVAILABLE (the group is dead), UNKNOWN_MEMBER_ID, or
-        FENCED_INSTANCE_ID when another has taken this instance's place.
+        FENCED_INSTANCE_ID if the instance id belongs to another member now.
         """
         if self.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id} is dead")
@@ -291,7 +294,7 @@ class ClassicGroup:
         return member
 
     def check_generation(self, generation_id: int) -> None:
-        """Raises ApiError ILLEGAL_GENERATION."""
+        """Raise ApiError ILLEGAL_GENERATION unless it is the current generation."""
         if generation_id != self.generation_id:
             raise ApiError(
                 ErrorCode.ILLEGAL_GENERATION,
@@ -299,10 +302,11 @@ class ClassicGroup:
             )
 
     def check_commit(self, committer: Committer) -> None:
-        """Whether offsets may be committed in this name. Raises ApiError.
+        """Raise ApiError unless this member may commit offsets.
 
-        Without member and generation (a simple consumer, an admin client) only to an empty group,
-        but for transactions, whose older clients do not say on whose behalf they commit.
+        A commit without member and generation (of a simple consumer or an admin client) is allowed
+        only if the group is empty. A transactional one is always allowed: older clients do not send
+        the member.
         """
         member_id, instance_id, generation_id, _, transactional = committer
         if self.state is ClassicState.DEAD:
@@ -322,15 +326,15 @@ class ClassicGroup:
             )
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read the offsets of a classic group."""
+        """Allow it: every client may read the offsets of a classic group."""
 
     def check_offset_deletion(self) -> None:
-        """Raises ApiError NON_EMPTY_GROUP where it cannot be known what members consume."""
+        """Raise ApiError NON_EMPTY_GROUP for members whose subscriptions are not known."""
         if self.protocol_type != PROTOCOL_TYPE:
             self.check_deletable()
 
     def check_deletable(self) -> None:
-        """Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """Raise ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND (dead)."""
         if self.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {self.group_id} is dead")
         if not self.is_empty:
@@ -340,7 +344,7 @@ class ClassicGroup:
             )
 
     def retention_counts_from(self, commit_timestamp_ms: int) -> int | None:
-        """See Group; None in the middle of a rebalance, and while subscriptions are unknown."""
+        """See Group. None during a rebalance, and while subscriptions are not known."""
         if self.protocol_type is None:
             return commit_timestamp_ms
         if self.is_empty:
@@ -349,13 +353,13 @@ class ClassicGroup:
         return commit_timestamp_ms if knows else None
 
     def supports(self, protocol_type: str, names: Sequence[str]) -> bool:
-        """Whether a member with these protocols fits in: of the same type, one that all have."""
+        """Whether a member with this protocol type and these protocols may join."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and names)
         return self.protocol_type == protocol_type and self.roster.support_one_of(names)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member consumes the topic; when in doubt, consumers do."""
+        """Whether a member consumes the topic; True for consumers of unknown subscriptions."""
         if self.subscribed_topics is None:
             return self.protocol_type == PROTOCOL_TYPE
         return topic in self.subscribed_topics

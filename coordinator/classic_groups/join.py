@@ -1,12 +1,13 @@
-"""Who may join a classic group, and what a join changes; then the group rebalances, or does not.
+"""JoinGroup of a classic group: whether a member may join, and whether the group rebalances.
 
-A dynamic member is first promised an id, and comes back with it (KIP-394); until then a rebalance
-waits for it too, for as long as a session. A static member that comes back without its id gets a
-new one, and a stable group goes on as if nothing had been. A member whose id is new to it has 5
-minutes to see a rebalance through: its join may be parked on behalf of a client that gave up.
+A dynamic member first gets an id and must join again with it (KIP-394). Until then it is a pending
+member: a rebalance waits for it too, for its session timeout. A static member that joins without
+its member id gets a new one; a stable group does not rebalance then if its protocol stays the same.
+The first join of a new member may be parked for at most 5 minutes, because its client may have
+disconnected.
 
-Every method returns an Outcome; see rebalance.py for what follows. Kafka: the
-classicGroupJoin part of GroupMetadataManager.
+Every method returns an Outcome; rebalance.py has the next steps. Kafka: the classicGroupJoin part
+of GroupMetadataManager.
 """
 
 from collections.abc import Callable
@@ -33,17 +34,14 @@ from .rebalance import ClassicRebalance, joined
 from .records import group_record, replaced_value
 from .roster import elect_protocol
 
-# From these versions of JoinGroup on a dynamic member must first ask for its id (KIP-394), and a
-# leader that came back under a new id may be told not to assign (KIP-814).
+# The first versions of JoinGroup in which a dynamic member must first ask for its id (KIP-394), and
+# in which the response can tell a leader with a new id not to assign (KIP-814).
 FIRST_WITH_REQUIRED_ID = 4
 FIRST_WITH_SKIP_ASSIGNMENT = 9
 
 
 class JoinCall(NamedTuple):
-    """A JoinGroup: what is asked, by whom, and where the answer goes.
-
-    `protocols`: what the member offers, in order of preference.
-    """
+    """A JoinGroup request: its protocols in order of preference, its client, and its reply."""
 
     request: JoinGroupRequest
     protocols: Protocols
@@ -52,23 +50,23 @@ class JoinCall(NamedTuple):
 
     @classmethod
     def of(cls, request: JoinGroupRequest, caller: Caller, reply: JoinReply) -> "JoinCall":
-        """What a request asks."""
+        """Make a call of a request."""
         protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
         return cls(request, protocols, caller, reply)
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the member may take to join again; JoinGroup v0 has no word for it."""
+        """The time that the member has to join again; in JoinGroup v0 it is the session timeout."""
         timeout_ms = self.request.rebalance_timeout_ms
         return self.request.session_timeout_ms if timeout_ms == -1 else timeout_ms
 
     def reason(self, what: str) -> str:
-        """Why a group rebalances, in the client's words where it has any (KIP-800)."""
+        """Return the reason of a rebalance, with the client's own if it has one (KIP-800)."""
         return f"{what} ({self.request.reason})" if self.request.reason else what
 
 
 class ClassicJoin:
-    """Joins, for all groups; what there is to remember is in the group."""
+    """The joins of all classic groups. The state of each is in its group."""
 
     def __init__(
         self,
@@ -85,9 +83,9 @@ class ClassicJoin:
     # -- a JoinGroup arrives -----------------------------------------------------------------------
 
     def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
-        """Serve a JoinGroup: it is answered now, or when the rebalance is through.
+        """Serve a JoinGroup: `call.reply` is called now, or when the rebalance is complete.
 
-        Raises ApiError; then `call.reply` is not called.
+        Raises ApiError; then it is not called.
         """
         request = call.request
         self._check_size(group, request.member_id)
@@ -107,10 +105,10 @@ class ClassicJoin:
         return self._join_again(group, member, call, now)
 
     def _check_size(self, group: ClassicGroup, member_id: str) -> None:
-        """Raises ApiError GROUP_MAX_SIZE_REACHED.
+        """Raise ApiError GROUP_MAX_SIZE_REACHED if the group is full.
 
-        In the middle of a rebalance those who have joined count, so that the last to come back are
-        out when the limit was lowered; else those who are members.
+        During a rebalance the joins are counted, so that the last members to join are refused if
+        the limit was lowered. Otherwise the members are counted.
         """
         member = group.members.get(member_id)
         if group.state is ClassicState.PREPARING_REBALANCE:
@@ -136,7 +134,7 @@ class ClassicJoin:
         if instance is not None or call.caller.api_version < FIRST_WITH_REQUIRED_ID:
             return self._admit(group, member_id, call, now)
         at_ms = now.timer_ms + call.request.session_timeout_ms
-        self._deadlines.promise_id(group, member_id, at_ms)
+        self._deadlines.add_pending_join(group, member_id, at_ms)
         required = ErrorCode.MEMBER_ID_REQUIRED
         call.reply(JoinGroupResponse(member_id=member_id, error_code=required))
         return NOTHING_TO_WRITE
@@ -180,7 +178,7 @@ class ClassicJoin:
         unchanged = member.protocols == call.protocols
         leads = group.is_leader(member.member_id)
         if unchanged and group.state is ClassicState.COMPLETING_REBALANCE:
-            # It did not get the answer to its join, which was this.
+            # The client did not get the response to its join: send it again.
             call.reply(joined(group, member, tell_members=leads))
             return NOTHING_TO_WRITE
         if unchanged and group.state is ClassicState.STABLE and not leads:
@@ -191,12 +189,12 @@ class ClassicJoin:
         reason = call.reason(f"{member.member_id} joins again")
         return self._rebalances.rebalance_or_complete(group, reason, now)
 
-    # -- a static member comes back without its id -------------------------------------------------
+    # -- a static member joins without its member id -----------------------------------------------
 
     def _replace_static(
         self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
     ) -> Outcome[None]:
-        """Give the member a new id. A stable group goes on undisturbed if its protocol stays."""
+        """Give the member a new id. A stable group does not rebalance if its protocol stays."""
         if group.state is ClassicState.STABLE and self._keeps_protocol(group, old_id, call):
             successor = group.members[old_id].renamed(new_id)
             successor.protocols = call.protocols
@@ -205,8 +203,8 @@ class ClassicJoin:
             return Outcome(
                 reply=None,
                 records=(group_record(group.group_id, value),),
-                then=(partial(self._replaced, group, old_id, new_id, call, now),),
-                otherwise=partial(self._not_replaced, group, old_id, call, now),
+                then=(partial(self._on_static_replaced, group, old_id, new_id, call, now),),
+                otherwise=partial(self._on_replacement_failed, group, old_id, call, now),
             )
         member = group.rename_static(old_id, new_id)
         self._deadlines.extend_session(group, member, now)
@@ -224,10 +222,13 @@ class ClassicJoin:
         ]
         return elect_protocol(preferences) == group.protocol_name
 
-    def _not_replaced(
+    def _on_replacement_failed(
         self, group: ClassicGroup, old_id: str, call: JoinCall, now: Now, error: ErrorCode
     ) -> None:
-        """The new id could not be written. As in Kafka the old one has a whole session again."""
+        """Refuse the join: the new id could not be written.
+
+        As in Kafka the old id's session starts again.
+        """
         self._deadlines.extend_session(group, group.members[old_id], now)
         call.reply(
             JoinGroupResponse(
@@ -239,10 +240,10 @@ class ClassicJoin:
             )
         )
 
-    def _replaced(
+    def _on_static_replaced(
         self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
     ) -> None:
-        """The new id is written, and `replay` has given it to the member."""
+        """Answer the join: the new id is written, and `replay` has given it to the member."""
         member = group.members[new_id]
         _update(group, member, call)
         self._deadlines.extend_session(group, member, now)
@@ -250,12 +251,12 @@ class ClassicJoin:
         if call.caller.api_version >= FIRST_WITH_SKIP_ASSIGNMENT:
             call.reply(joined(group, member, tell_members=leads, skip_assignment=leads))
         else:
-            # An old client that is told it leads would assign, and so undo what is in force.
+            # An old client that is named as leader would replace the current assignment.
             call.reply(joined(group, member, leader=old_id if leads else None))
 
 
 def _update(group: ClassicGroup, member: ClassicMember, call: JoinCall) -> None:
-    """A member joins again, and may have changed its mind."""
+    """Take over the protocols and timeouts of a member that joins again."""
     group.roster.change_protocols(member, call.protocols)
     _update_timeouts(member, call)
 

@@ -1,8 +1,9 @@
-"""A member of a classic group, and the words in which its group speaks with the outside.
+"""A member of a classic group, and the types of its requests and replies.
 
-A request that must wait (JoinGroup until all have joined, SyncGroup until the leader has assigned)
-leaves a Reply with the member: a function that takes the response, called once, now or later. The
-group never learns what it is; the async face parks a future behind it, a test appends to a list.
+A request that must wait (JoinGroup until all have joined, SyncGroup until the leader has sent the
+assignment) leaves a reply with the member: a function that takes the response and is called once,
+now or later. The group coordinator passes a function that resolves a future, a test one that
+appends to a list.
 """
 
 from collections.abc import Callable
@@ -23,12 +24,12 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 def names_of(protocols: Protocols) -> tuple[str, ...]:
-    """Each protocol once, in the order of preference."""
+    """Return each protocol name once, in order of preference."""
     return tuple(dict(protocols))
 
 
 def metadata_of(protocols: Protocols, protocol_name: str | None) -> bytes:
-    """What is said under a protocol that is among them; the first entry counts."""
+    """Return the metadata of the first entry of this name. Raises ValueError if there is none."""
     for name, data in protocols:
         if name == protocol_name:
             return data
@@ -39,7 +40,7 @@ NOTHING_TO_WRITE: Outcome[None] = Outcome(reply=None)
 
 
 class Caller(NamedTuple):
-    """Who sent a request, and in which version of its API."""
+    """The client that sent a request, and the request's API version."""
 
     client_id: str
     client_host: str
@@ -48,9 +49,10 @@ class Caller(NamedTuple):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ClassicMember:
-    """Who it is, what it can do, what it was given, and what it waits for.
+    """A member: its identity, protocols, assignment, deadline and parked replies.
 
-    `protocols` are (name, metadata) in the member's order of preference. Kafka: ClassicGroupMember.
+    `protocols` are (name, metadata) in the member's order of preference. `is_new`: it has not taken
+    part in a generation yet. Kafka: ClassicGroupMember.
     """
 
     member_id: str
@@ -63,7 +65,7 @@ class ClassicMember:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    # Set by ClassicDeadlines, with the names of group and member.
+    # Set by ClassicDeadlines; its subject is (group id, member id).
     session: Deadline[tuple[str, str]] | None = None
     join_reply: JoinReply | None = field(default=None, repr=False)
     sync_reply: SyncReply | None = field(default=None, repr=False)
@@ -77,30 +79,30 @@ class ClassicMember:
         return self.join_reply is not None
 
     @property
-    def may_stay_silent(self) -> bool:
-        """Whether the end of the session is no fault: a parked request is as good as a heartbeat.
+    def survives_session_timeout(self) -> bool:
+        """Whether the member stays when its session ends: it has a parked request.
 
-        Not for a new member: it may have given up without ever learning its id.
+        A new member does not: its client may have disconnected without learning the member id.
         """
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def end_session(self) -> None:
-        """The member is gone, or has another id: nobody waits for it to be heard from."""
+    def cancel_session(self) -> None:
+        """Cancel the session's deadline: the member was removed or has another id."""
         if self.session is not None:
             self.session.cancel()
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Release the parked sync; False when there is none."""
+        """Answer the parked sync. Returns False if there is none."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
             return False
         reply(response)
         return True
 
-    # -- as others see it ------------------------------------------------------------------------
+    # -- in responses ----------------------------------------------------------------------------
 
     def as_joined(self, protocol_name: str | None) -> JoinGroupResponseMember:
-        """What the leader is told."""
+        """Return the member's entry in the leader's JoinGroup response."""
         return JoinGroupResponseMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
@@ -108,7 +110,7 @@ class ClassicMember:
         )
 
     def as_described(self, metadata: bytes) -> DescribeGroupsMember:
-        """What an admin client is told."""
+        """Return the member's entry in a DescribeGroups response."""
         return DescribeGroupsMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
@@ -119,7 +121,7 @@ class ClassicMember:
         )
 
     def renamed(self, new_id: str) -> "ClassicMember":
-        """The same member under another id, waiting for nothing, without a session."""
+        """Return a copy with another member id, without parked replies and session."""
         return ClassicMember(
             member_id=new_id,
             group_instance_id=self.group_instance_id,
@@ -138,12 +140,13 @@ def restored(
     entry: GroupMemberMetadata,
     known: ClassicMember | None,
 ) -> ClassicMember:
-    """The member that a record names, with what is soft about it where we know it.
+    """Return the member that a record's entry describes; keep the soft state of a known one.
 
-    Only the elected protocol is written. In life the member has it among all of its own, and keeps
-    them; on the way through a log it may come from a generation that had elected another one.
+    A record has only the elected protocol. A known member keeps all its protocols if that one is
+    among them. While a log is replayed at start, it may not be: the member may come from a
+    generation that had elected another protocol.
     """
-    if known is not None and _is_said_by(known, value, entry):
+    if known is not None and _matches_record(known, value, entry):
         known.assignment = entry.assignment
         return known
     timeout_ms = entry.rebalance_timeout
@@ -165,14 +168,14 @@ def restored(
             member.session, member.is_new = known.session, known.is_new
             member.join_reply, member.sync_reply = known.join_reply, known.sync_reply
         else:
-            known.end_session()
+            known.cancel_session()
     return member
 
 
-def _is_said_by(
+def _matches_record(
     member: ClassicMember, value: GroupMetadataValue, entry: GroupMemberMetadata
 ) -> bool:
-    """Whether a record says of a member what it says itself, as in life every record does."""
+    """Whether the entry equals the member, as it does for records that this broker has written."""
     return (
         member.member_id == entry.member_id
         and member.group_instance_id == entry.group_instance_id

@@ -1,12 +1,12 @@
-"""How a classic group rebalances: the wait for all members, and the birth of a generation.
+"""How a classic group rebalances: it waits for all members, then begins a new generation.
 
-    join --> PreparingRebalance --(all are back, or the time is up)--> CompletingRebalance
-                                --(nobody is left)-------------------> Empty, journaled
+    join --> PreparingRebalance --(all have joined, or the time has ended)--> CompletingRebalance
+                                --(no member is left)-----------------------> Empty, journaled
 
-A new group waits `group.initial.rebalance.delay.ms` for company, and again for as long when
-somebody came meanwhile, but no longer than the rebalance timeout. Any other rebalance waits for
-those who were members, until the rebalance timeout; then dynamic members who have not joined are
-out, static ones stay.
+A group that was empty waits `group.initial.rebalance.delay.ms` for more members, and again as long
+if a member joined meanwhile, but no longer than the rebalance timeout. Any other rebalance waits
+for the existing members until the rebalance timeout. Then dynamic members that have not joined are
+removed; static ones stay.
 
 Every method returns an Outcome: records to write, and what to do when they are written or could
 not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in GroupMetadataManager.
@@ -31,24 +31,24 @@ logger = logging.getLogger("odradek.groups")
 
 
 class ClassicRebalance:
-    """Rebalances, for all groups; what there is to remember is in the group."""
+    """The rebalances of all classic groups. The state of each is in its group."""
 
     def __init__(self, settings: GroupSettings, deadlines: ClassicDeadlines) -> None:
         self._settings = settings
         self.deadlines = deadlines
 
     def has_room_for(self, size: int) -> bool:
-        """Whether a group may have so many members."""
+        """Whether a group may have this many members."""
         return size <= self._settings.max_size
 
     def rebalance_or_complete(self, group: ClassicGroup, reason: str, now: Now) -> Outcome[None]:
-        """Begin a rebalance where none is under way, else end it if all have joined."""
+        """Begin a rebalance if none is in progress, else complete it if all have joined."""
         if group.can_rebalance:
             return self.rebalance(group, reason, now)
         return self.complete_if_all_joined(group, now)
 
     def rebalance(self, group: ClassicGroup, reason: str, now: Now) -> Outcome[None]:
-        """Begin a rebalance: whoever awaits an assignment must join again."""
+        """Begin a rebalance. Parked syncs are answered REBALANCE_IN_PROGRESS."""
         if group.state is ClassicState.COMPLETING_REBALANCE:
             self.refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
         group.pending_syncs.clear()
@@ -68,31 +68,31 @@ class ClassicRebalance:
         return NOTHING_TO_WRITE
 
     def refuse_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now) -> None:
-        """There will be no assignment: tell those who wait for one."""
+        """Drop all assignments, and answer the parked syncs with this error."""
         for member in group.members.values():
             member.assignment = b""
             if member.answer_sync(SyncGroupResponse(error_code=error)):
                 self.deadlines.extend_session(group, member, now)
 
     def _collect(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Now) -> None:
-        """Wait for more members of a new group."""
+        """Wait for more members of a group that was empty."""
         group.initial_delay_ms = (delay_ms, remaining_ms)
         self.deadlines.await_joins(group, now.timer_ms + delay_ms)
 
     def _wait_for_joins(self, group: ClassicGroup, now: Now) -> None:
-        """Give the members that are missing as long as they may take."""
+        """Wait for missing members until the longest rebalance timeout."""
         timeout_ms = group.roster.rebalance_timeout_ms
         self.deadlines.await_joins(group, now.timer_ms + timeout_ms)
 
     def complete_if_all_joined(self, group: ClassicGroup, now: Now) -> Outcome[None]:
-        """End the rebalance if nobody is missing; a new group waits for its delay in any case."""
+        """Complete the rebalance if all have joined. An initial rebalance waits for its delay."""
         waits = group.state is not ClassicState.PREPARING_REBALANCE or group.is_initial_rebalance
         if waits or not group.all_have_joined:
             return NOTHING_TO_WRITE
         return self.complete(group, now)
 
     def expire_join(self, group: ClassicGroup, now: Now) -> Outcome[None]:
-        """The time to join is up."""
+        """End the time to join: wait once more for a new group, or complete the rebalance."""
         if group.state is not ClassicState.PREPARING_REBALANCE:
             return NOTHING_TO_WRITE
         if group.initial_delay_ms is not None and group.new_member_added:
@@ -112,7 +112,7 @@ class ClassicRebalance:
         for member in absent:
             group.remove(member.member_id)
         if group.members and not self._elect_joined_leader(group):
-            # Only static members are left and none is back: their sessions decide.
+            # Only static members are left and none has joined: wait until their sessions end.
             self._wait_for_joins(group, now)
             return NOTHING_TO_WRITE
         group.begin_generation(now.wall_ms)
@@ -121,15 +121,15 @@ class ClassicRebalance:
             return Outcome(
                 reply=None,
                 records=(record,),
-                then=(partial(_emptied, group),),
-                otherwise=partial(_emptied, group),
+                then=(partial(_on_empty, group),),
+                otherwise=partial(_on_empty, group),
             )
         self._begin_syncs(group, now)
         return NOTHING_TO_WRITE
 
     @staticmethod
     def _elect_joined_leader(group: ClassicGroup) -> bool:
-        """Let the leader be somebody who has joined; False when nobody has."""
+        """Replace a leader that has not joined. Returns False if no member has."""
         leader = group.members.get(group.leader_id or "")
         if leader is None or not leader.awaits_join:
             successor = next((m for m in group.members.values() if m.awaits_join), None)
@@ -139,7 +139,7 @@ class ClassicRebalance:
         return True
 
     def _begin_syncs(self, group: ClassicGroup, now: Now) -> None:
-        """Tell the members of the new generation about it."""
+        """Answer the parked joins with the new generation, and wait for the syncs."""
         for member in group.members.values():
             leads = group.is_leader(member.member_id)
             group.roster.answer_join(member, joined(group, member, tell_members=leads))
@@ -157,7 +157,7 @@ def joined(
     skip_assignment: bool = False,
     leader: str | None = None,
 ) -> JoinGroupResponse:
-    """The answer to a join: this generation. Only the leader is told who is in it."""
+    """Make the JoinGroup response of the current generation; only the leader gets the members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -171,10 +171,10 @@ def joined(
     )
 
 
-def _emptied(group: ClassicGroup, error: ErrorCode = ErrorCode.NONE) -> None:
-    """The group is empty, whether or not that could be written.
+def _on_empty(group: ClassicGroup, error: ErrorCode = ErrorCode.NONE) -> None:
+    """Log that the group is empty, which it is even if the record could not be written.
 
-    If not, a restart restores the generation before, whose members time out: no harm.
+    Then a restart restores the generation before, and its members time out.
     """
     if error is not ErrorCode.NONE:
         logger.warning("group %s: it is empty, but %s on writing it", group.group_id, error.name)

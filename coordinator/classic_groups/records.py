@@ -1,7 +1,7 @@
-"""A classic group's record: the end of a rebalance, made from the group (`replay` reads it back).
+"""Makes the record of a classic group at the end of a rebalance. ClassicGroup.replay reads it.
 
-One record holds the whole generation: the elected protocol, the leader, and of each member what it
-said under that protocol and what it was given. Kafka: GroupCoordinatorRecordHelpers, ClassicGroup.
+One record has the whole generation: the elected protocol, the leader, and each member's metadata
+for that protocol and its assignment. Kafka: GroupCoordinatorRecordHelpers, ClassicGroup.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ GROUP_METADATA_VERSION = 3
 
 
 def group_record(group_id: str, value: GroupMetadataValue) -> JournalRecord:
-    """A value as the record of a group."""
+    """Make a group's record of its value."""
     return JournalRecord(value, GROUP_METADATA_VERSION, GroupMetadataKey(group=group_id))
 
 
 def generation_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-    """The generation that the group has come to, with what each member is to do."""
+    """Make the value of the group's current generation, with these assignments by member id."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation_id,
@@ -44,7 +44,7 @@ def generation_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> G
 def replaced_value(
     group: ClassicGroup, old_id: str, successor: ClassicMember
 ) -> GroupMetadataValue:
-    """The journaled generation, with a static member under a new id that does what the old did."""
+    """Return the journaled generation with a static member's new id; its assignment stays."""
     written = group.journaled
     assert written is not None, "a stable group is journaled"
     return replace(  # type: ignore[type-var] # schema.py hides the base

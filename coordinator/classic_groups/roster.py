@@ -1,9 +1,10 @@
-"""Who is in a classic group, and what its protocol can be.
+"""The members of a classic group, and the protocols that all of them support.
 
-Every join asks how many members have joined, and which protocols all of them support. Both are kept
-as counts, so that the thousandth join of a group costs as much as the first; only what ends a phase
-of a rebalance, and speaks with every member anyway, looks at every member. Whoever parks or answers
-a join does it here, or the count would be wrong. Kafka: the maps and counters of ClassicGroup.
+Every join needs the number of members that have joined, and the protocols that all members support.
+Both are kept as counts, so that the thousandth join of a group costs as much as the first. Only the
+end of a phase of a rebalance, which answers every member anyway, iterates over the members. Joins
+are parked and answered only here, to keep the count right. Kafka: the maps and counters of
+ClassicGroup.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from .member import ClassicMember, JoinReply, Protocols, names_of
 
 
 class ClassicRoster:
-    """The members by id, in the order in which they came."""
+    """The members by id, in the order in which they joined the group."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, ClassicMember] = {}
@@ -27,7 +28,7 @@ class ClassicRoster:
         self.joined = 0
         self._supporters: Counter[str] = Counter()
 
-    # -- who comes and goes ------------------------------------------------------------------------
+    # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
         self.by_id[member.member_id] = member
@@ -37,20 +38,20 @@ class ClassicRoster:
             self.id_of_instance[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str, why: ErrorCode) -> ClassicMember | None:
-        """Forget a member, and answer what it waits for with `why`; None where there is none."""
+        """Remove a member and answer its parked requests with `why`. Returns None if unknown."""
         member = self.by_id.pop(member_id, None)
         if member is None:
             return None
         self.answer_join(member, JoinGroupResponse(error_code=why))
         member.answer_sync(SyncGroupResponse(error_code=why))
-        member.end_session()
+        member.cancel_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:
             del self.id_of_instance[member.group_instance_id]
         return member
 
     def rename(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id; what its old one waits for is fenced."""
+        """Give a static member a new id. Requests parked with the old id: FENCED_INSTANCE_ID."""
         old = self.by_id[old_id]
         self.answer_join(
             old, JoinGroupResponse(member_id=old_id, error_code=ErrorCode.FENCED_INSTANCE_ID)
@@ -68,22 +69,22 @@ class ClassicRoster:
         self._count(protocols, 1)
 
     def of_instance(self, instance: str | None) -> ClassicMember | None:
-        """The static member of this name."""
+        """Return the static member of this group.instance.id; None if there is none."""
         return None if instance is None else self.by_id.get(self.id_of_instance.get(instance, ""))
 
-    # -- who has joined ----------------------------------------------------------------------------
+    # -- joins -------------------------------------------------------------------------------------
 
     @property
     def all_have_joined(self) -> bool:
         return self.joined == len(self.by_id)
 
     def park_join(self, member: ClassicMember, reply: JoinReply) -> None:
-        """The member waits for its group. A reply that it had waited for before is dropped."""
+        """Park the member's join. An earlier parked join is dropped without an answer."""
         self.joined += not member.awaits_join
         member.join_reply = reply
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> bool:
-        """Release the parked join; False when there is none."""
+        """Answer the parked join. Returns False if there is none."""
         reply, member.join_reply = member.join_reply, None
         if reply is None:
             return False
@@ -92,7 +93,7 @@ class ClassicRoster:
         return True
 
     def refuse_all(self, error: ErrorCode) -> None:
-        """Whoever waits for a join or a sync is answered with this."""
+        """Answer all parked joins and syncs with this error."""
         for member in self.by_id.values():
             answer = JoinGroupResponse(member_id=member.member_id, error_code=error)
             self.answer_join(member, answer)
@@ -100,17 +101,17 @@ class ClassicRoster:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The most patient member decides. Asks every member: once per rebalance."""
+        """The longest rebalance timeout of the members. Iterates over all: once per rebalance."""
         return max([0, *(member.rebalance_timeout_ms for member in self.by_id.values())])
 
-    # -- what they can do together -----------------------------------------------------------------
+    # -- protocols ---------------------------------------------------------------------------------
 
     def support_one_of(self, names: Iterable[str]) -> bool:
-        """Whether there is one among these protocols that all members support."""
+        """Whether all members support one of these protocols."""
         return len(self.by_id) in map(self._supporters.__getitem__, names)
 
     def elected_protocol(self) -> str:
-        """The protocol that the members elect. There must be members."""
+        """Return the protocol that the members elect. There must be a member."""
         return elect_protocol(names_of(member.protocols) for member in self.by_id.values())
 
     def _count(self, protocols: Protocols, change: int) -> None:
@@ -119,10 +120,9 @@ class ClassicRoster:
 
 
 def elect_protocol(preferences: Iterable[Sequence[str]]) -> str:
-    """The protocol with the most votes: each votes for the first of its own that all support.
+    """Return the protocol with the most votes; a member votes for its first one that all support.
 
-    Of several with as many votes it is the one that Kafka's hash table lists first, whoever joined
-    first: members may find either broker, and must find the same protocol.
+    A tie is broken by the order of Kafka's HashMap: a group gets the same protocol from both.
     """
     said = Counter(map(tuple, preferences))  # of a thousand members most prefer the same
     common = set.intersection(*map(set, said))

@@ -1,7 +1,7 @@
-"""What a classic group does between rebalances: the assignment, heartbeats, and who leaves.
+"""SyncGroup, Heartbeat and LeaveGroup of a classic group, and the expiry of its members.
 
-The leader's sync brings the assignment. It is journaled first; then the group is stable and whoever
-awaits it is answered. Members that have not synced within the rebalance timeout are out, also when
+The leader's sync has the assignment. It is journaled first; then the group is stable and the parked
+syncs are answered. Members that have not synced within the rebalance timeout are removed, even if
 the group is stable already. Kafka: the classicGroupSync, -Heartbeat, -Leave part of
 GroupMetadataManager.
 """
@@ -29,11 +29,11 @@ from .records import generation_value, group_record
 
 logger = logging.getLogger("odradek.groups")
 
-MOST_NAMES = 5
+MAX_LOGGED_NAMES = 5
 
 
 class ClassicSync:
-    """Syncs, heartbeats, leaves and expiries, for all groups."""
+    """The syncs, heartbeats, leaves and expiries of all classic groups."""
 
     def __init__(self, rebalances: ClassicRebalance, deadlines: ClassicDeadlines) -> None:
         self._rebalances = rebalances
@@ -44,7 +44,7 @@ class ClassicSync:
     def sync(
         self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply, now: Now
     ) -> Outcome[None]:
-        """Serve a SyncGroup: `reply` is called now, or when the leader has assigned.
+        """Serve a SyncGroup: `reply` is called now, or when the leader has sent the assignment.
 
         Raises ApiError; then it is not called.
         """
@@ -67,18 +67,18 @@ class ClassicSync:
         return Outcome(
             reply=None,
             records=(group_record(group.group_id, value),),
-            then=(partial(self._stored, group, now),),
-            otherwise=partial(self._not_stored, group, now),
+            then=(partial(self._on_assignment_written, group, now),),
+            otherwise=partial(self._on_assignment_failed, group, now),
         )
 
-    def _not_stored(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
-        """The assignment could not be written: all must join again."""
+    def _on_assignment_failed(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
+        """Refuse the parked syncs and rebalance: the assignment could not be written."""
         self._rebalances.refuse_syncs(group, error, now)
-        # Nobody has joined yet, so this leaves nothing to write.
+        # No member has joined yet, so the outcome has no records.
         self._rebalances.rebalance(group, f"{error.name} on writing the assignment", now)
 
-    def _stored(self, group: ClassicGroup, now: Now) -> None:
-        """The assignment is written, and `replay` has made the group stable."""
+    def _on_assignment_written(self, group: ClassicGroup, now: Now) -> None:
+        """Answer the parked syncs: the assignment is written and the group is stable."""
         for member in group.members.values():
             if member.sync_reply is not None:
                 member.answer_sync(assigned(group, member))
@@ -95,18 +95,18 @@ class ClassicSync:
         )
 
     def expire_sync(self, group: ClassicGroup, now: Now) -> Outcome[None]:
-        """The time to sync is up: who has not is out."""
+        """End the time to sync: remove the members that have not synced, and rebalance."""
         late = [member_id for member_id in group.members if member_id in group.pending_syncs]
         if group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE) or not late:
             return NOTHING_TO_WRITE
         for member_id in late:
             group.remove(member_id)
-        return self._rebalances.rebalance(group, f"{some_of(late)} did not sync in time", now)
+        return self._rebalances.rebalance(group, f"{first_names(late)} did not sync in time", now)
 
-    # -- signs of life -----------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest, now: Now) -> ErrorCode:
-        """Extend the member's session; REBALANCE_IN_PROGRESS is how it learns to join again.
+        """Restart the member's session. Returns REBALANCE_IN_PROGRESS if it must join again.
 
         Raises ApiError.
         """
@@ -118,18 +118,18 @@ class ClassicSync:
         return ErrorCode.NONE
 
     def committed(self, group: ClassicGroup, member_id: str, now: Now) -> None:
-        """A commit that was allowed is a sign of life too, except while syncs are awaited."""
+        """Restart the session of a member that has committed offsets, unless syncs are awaited."""
         member = group.members.get(member_id)
         if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
             self._deadlines.extend_session(group, member, now)
 
     def expire_session(self, group: ClassicGroup, member_id: str, now: Now) -> Outcome[None]:
-        """A member, or one that was only promised an id, has not been heard of for too long."""
+        """Remove a member, or a pending one, whose session has ended."""
         if member_id in group.pending_joins:
             group.remove(member_id)
             return self._complete_without(group, now)
         member = group.members.get(member_id)
-        if member is None or member.may_stay_silent:
+        if member is None or member.survives_session_timeout:
             return NOTHING_TO_WRITE
         group.remove(member_id)
         if group.state is ClassicState.PREPARING_REBALANCE:
@@ -146,25 +146,26 @@ class ClassicSync:
     def leave(
         self, group: ClassicGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
     ) -> tuple[Outcome[None], list[LeaveGroupMemberResponse]]:
-        """Remove members: the outcome for the group, and an answer for each of them.
+        """Remove members. Returns the outcome for the group, and a result for each member.
 
         Raises ApiError when the group is dead.
         """
         if group.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
         answers = [_leave_one(group, identity) for identity in leaving]
-        gone = [
-            _farewell(identity)
+        left = [
+            _leaver_text(identity)
             for identity, answer in zip(leaving, answers, strict=True)
             if answer.error_code == ErrorCode.NONE
         ]
-        if not gone or group.state is ClassicState.EMPTY:
+        if not left or group.state is ClassicState.EMPTY:
             return NOTHING_TO_WRITE, answers
-        return self._rebalances.rebalance_or_complete(group, f"{some_of(gone)} left", now), answers
+        reason = f"{first_names(left)} left"
+        return self._rebalances.rebalance_or_complete(group, reason, now), answers
 
 
 def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> LeaveGroupMemberResponse:
-    """Remove one: by member id, or by instance id alone, as administrators do (KIP-345)."""
+    """Remove a member by its member id, or by instance id alone, as admin clients do (KIP-345)."""
     error = ErrorCode.NONE
     member_id, instance = identity.member_id, identity.group_instance_id
     try:
@@ -181,16 +182,16 @@ def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> Leave
     )
 
 
-def _farewell(identity: LeaveGroupMemberIdentity) -> str:
-    """Who leaves, and why in the client's words where it has any (KIP-800)."""
+def _leaver_text(identity: LeaveGroupMemberIdentity) -> str:
+    """Return the id of a member that leaves, with the client's reason if it has one (KIP-800)."""
     who = identity.member_id or identity.group_instance_id or ""
     return f"{who} ({identity.reason})" if identity.reason else who
 
 
-def some_of(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are: a line of the log stays a line."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+def first_names(names: Sequence[str]) -> str:
+    """Return the first few names and the number of the others, for a log line."""
+    more = len(names) - MAX_LOGGED_NAMES
+    return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_protocol(asked: str | None, has: str | None) -> None:
@@ -199,7 +200,7 @@ def _check_protocol(asked: str | None, has: str | None) -> None:
 
 
 def assigned(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    """The answer to a sync: what this member is to do."""
+    """Make the SyncGroup response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,

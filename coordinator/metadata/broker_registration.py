@@ -1,8 +1,8 @@
-"""Who the broker is: its registration in the metadata log.
+"""A broker's registration in the metadata log.
 
-A broker registers at every start, under a new incarnation id. The offset of its
-RegisterBrokerRecord becomes its broker epoch; `.kafka_cleanshutdown` repeats it, and by that Apache
-Kafka knows at its next start that the shutdown was clean. Kafka: ClusterControlManager.
+A broker registers at every start, with a new incarnation id. The offset of its RegisterBrokerRecord
+is its broker epoch. The file `.kafka_cleanshutdown` repeats the epoch, so that Apache Kafka finds
+at its next start that the shutdown was clean. Kafka: ClusterControlManager.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ SUPPORTED_FEATURES = tuple(
     (name, feature.lowest, feature.highest) for name, feature in SERVED.items()
 )
 
-# What the metadata names where it names no directory. In the log: never renumber.
+# Reserved directory ids (Kafka: DirectoryId). In the log: never renumber.
 MIGRATING_DIRECTORY = bytes(16)
 UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 LOST_DIRECTORY = bytes(15) + b"\x02"
@@ -38,7 +38,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """A registered broker. `features`: names with the lowest and highest level it supports."""
+    """A registered broker. `features`: name, lowest and highest supported level."""
 
     broker_id: int
     incarnation_id: bytes
@@ -54,7 +54,7 @@ class BrokerRegistration:
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> "BrokerRegistration":
-        """The registration that a record holds."""
+        """Make the registration of its record."""
         return cls(
             broker_id=record.broker_id,
             incarnation_id=record.incarnation_id,
@@ -76,7 +76,7 @@ class BrokerRegistration:
         )
 
     def to_record(self) -> RegisterBrokerRecord:
-        """The inverse of `from_record`."""
+        """Return the record: the inverse of `from_record`."""
         return RegisterBrokerRecord(
             broker_id=self.broker_id,
             incarnation_id=self.incarnation_id,
@@ -105,7 +105,7 @@ class BrokerRegistration:
         )
 
     def has_online(self, directory_id: bytes | None) -> bool:
-        """Whether a replica that lies in this directory can be used; None: nobody knows where.
+        """Whether a replica in this directory can be used; None: its directory is not known.
 
         Kafka: DirectoryId.isOnline.
         """
@@ -115,7 +115,7 @@ class BrokerRegistration:
         return unknown or not self.log_dirs or directory_id in self.log_dirs
 
     def changed_by(self, change: BrokerRegistrationChangeRecord) -> "BrokerRegistration":
-        """The registration after the change; a zero or an empty list means no change."""
+        """Return the registration after a change; a zero or an empty list means no change."""
         return replace(
             self,
             fenced=self.fenced if change.fenced == 0 else change.fenced > 0,

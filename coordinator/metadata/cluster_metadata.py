@@ -1,15 +1,16 @@
-"""The cluster's metadata: the state machine behind `__cluster_metadata-0`.
+"""The cluster's metadata: the state machine of `__cluster_metadata-0`.
 
-It is the sum of the log's records: topics, configs, features, brokers, the next producer id. What
-may be decided on it lies in the modules beside this one (topic_creation, topic_deletion, elections,
-…): functions that read it and return an Outcome.
+It is built from the log's records: topics, configs, features, brokers, the next producer id. The
+decisions are in other modules (topic_creation, topic_deletion, elections, …): functions that read
+the metadata and return an Outcome.
 
-What is not served yet (ACLs, SCRAM users, quotas, delegation tokens, controllers, records of types
-that we do not know) is kept as it was written, see kept_records.py: metadata_image.py puts it into
-snapshots again.
+Records that are not served yet (ACLs, SCRAM users, quotas, delegation tokens, controllers, unknown
+types) are kept as they were written (kept_records.py), and metadata_image.py writes them into
+snapshots.
 
-A metadata transaction (KIP-868) is replayed when it ends; one that is aborted, or still open at the
-end of the log, never was. Kafka: MetadataDelta, QuorumController, OffsetControlManager.
+The records of a metadata transaction (KIP-868) are applied when it ends. Those of one that is
+aborted, or still open at the end of the log, are ignored. Kafka: MetadataDelta, QuorumController,
+OffsetControlManager.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ from .topics import Topics
 
 
 class ClusterMetadata:
-    """All that the metadata log says. Read it freely; only `replay` changes it."""
+    """The content of the metadata log. Only `replay` changes it."""
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
@@ -91,18 +92,18 @@ class ClusterMetadata:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the log so far ends inside a metadata transaction."""
+        """Whether the last record replayed is inside a metadata transaction."""
         return self._transaction is not None
 
     @property
     def is_bootstrapped(self) -> bool:
-        """Whether the log has been given its first records (a finalised metadata.version)."""
+        """Whether the log has its first records (a finalised metadata.version)."""
         return METADATA_VERSION in self.features.in_log
 
     # -- replay ---------------------------------------------------------------------------------
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """No producer writes this log; its own transactions are records of it."""
+        """Do nothing: no producer writes this log. Metadata transactions are records of it."""
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""

@@ -1,42 +1,37 @@
 """Decisions that change config overrides of topics, brokers, groups and client metrics.
 
-A resource is changed whole or not at all, and the refusal of one does not touch the others of the
-request. A record is written for each key that changes; a broker's keys get one even if they stay
-the same, for that makes a broker look at the files again that some of them name (KAFKA-14136).
-With eligible leader replicas (KIP-966) min.insync.replicas is the cluster's affair alone, and a
-change of it takes back who was eligible. Kafka: ConfigurationControlManager.
+A resource is changed whole or refused, and a refusal does not affect the other resources of the
+request. A record is written for each key that changes. For a broker's keys one is written even if
+the value stays the same, because that makes a broker reload the files that some keys name
+(KAFKA-14136). With eligible leader replicas (KIP-966) min.insync.replicas can only be set for the
+cluster or a topic, and a change of it clears the eligible leader replicas. Kafka:
+ConfigurationControlManager.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from odradek.config.key import ConfigType
+from odradek.config.key import ConfigType, Key
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
 
+from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .features import ELR_VERSION
 from .min_insync_replicas import MIN_INSYNC_REPLICAS
 from .topic_creation import MAX_CONFIG_VALUE_LENGTH, bounded
 
-if TYPE_CHECKING:
-    from odradek.config.key import Key
-
-    from .cluster_metadata import ClusterMetadata
-
-# As in Kafka, the lists of other resources are only set whole.
+# APPEND and SUBTRACT work on lists of these only, as in Kafka.
 WITH_LISTS = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)
 
 Overrides = Mapping[str, str]
 
 
 class AlterOperation(IntEnum):
-    """What happens to a key's override. On the wire: never renumber."""
+    """How a key's override is changed. On the wire: never renumber."""
 
     SET = 0
     DELETE = 1
@@ -45,14 +40,14 @@ class AlterOperation(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What has overrides: `kind` is a ConfigResourceType, or a number that nobody knows."""
+    """A resource that has overrides: `kind` is a ConfigResourceType, or an unknown number."""
 
     kind: int
     name: str
 
 
 class ConfigChange(NamedTuple):
-    """A wish for one key: `operation` is an AlterOperation, or a number that nobody knows."""
+    """A change of one key: `operation` is an AlterOperation, or an unknown number."""
 
     name: str
     operation: int
@@ -61,7 +56,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """Wishes for one resource. `replaces`: what they do not name is taken back."""
+    """Changes of one resource. `replaces`: overrides that they do not name are removed."""
 
     resource: ConfigResource
     changes: Sequence[ConfigChange]
@@ -70,9 +65,9 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRules:
-    """What is legal. `keys`: of a resource type, those that are known.
+    """The rules for overrides. `keys` returns the known keys of a resource type.
 
-    `check` gets a resource and all overrides that it is to have, and raises ApiError.
+    `check` gets a resource and all its overrides after a change, and raises ApiError.
     """
 
     keys: Callable[[int], Mapping[str, Key]]
@@ -86,9 +81,9 @@ def alter_configs(
     *,
     validate_only: bool = False,
 ) -> Outcome[dict[ConfigResource, ApiError | None]]:
-    """Change each resource, or say why not. No resource may occur twice.
+    """Change resources. The reply has the error of each that is refused. None may occur twice.
 
-    Raises POLICY_VIOLATION when the whole is too large for one operation.
+    Raises POLICY_VIOLATION when the request is too large for one operation.
     """
     reply: dict[ConfigResource, ApiError | None] = {}
     records: list[ConfigRecord] = []
@@ -100,14 +95,17 @@ def alter_configs(
         else:
             reply[alteration.resource] = None
     journaled = [metadata.features.versioned(record) for record in records]
-    journaled += _eligible_leaders_taken_back(metadata, records)
+    journaled += _elr_removals(metadata, records)
     return bounded(reply, journaled, validate_only)
 
 
 def overrides_after(
     current: Overrides, alteration: Alteration, rules: ConfigRules
 ) -> dict[str, str]:
-    """All overrides of a resource after an alteration. Raises INVALID_CONFIG, INVALID_REQUEST."""
+    """Return a resource's overrides after an alteration.
+
+    Raises INVALID_CONFIG, INVALID_REQUEST.
+    """
     after = {} if alteration.replaces else dict(current)
     for name, value in _new_values(current, alteration, rules).items():
         after.pop(name, None)
@@ -133,7 +131,8 @@ def _decide(
     for record in records:
         _check_record(metadata, record)
     after = overrides_after(current, alteration, rules)
-    # What is there from another version of Kafka is in nobody's way, and nobody judges it.
+    # Unknown overrides that are not part of this change, from another version of Kafka, stay
+    # unchecked.
     known = {record.name for record in records} | rules.keys(kind).keys()
     rules.check(resource, {name: value for name, value in after.items() if name in known})
     _check_existence(metadata, resource)
@@ -143,7 +142,7 @@ def _decide(
 def _new_values(
     current: Overrides, alteration: Alteration, rules: ConfigRules
 ) -> dict[str, str | None]:
-    """The overrides that are named, as they are to be; None: taken back."""
+    """Return the new values of the overrides that the alteration names; None: removed."""
     kind = alteration.resource.kind
     keys = rules.keys(kind) if kind in WITH_LISTS else {}
     return {
@@ -164,9 +163,9 @@ def _new_value(current: str | None, change: ConfigChange, key: Key | None) -> st
 
 
 def _with_items(current: str | None, change: ConfigChange, key: Key | None) -> str:
-    """Items put to the end of a list, or taken out. An override that is not there is the default.
+    """Append items to a list, or remove them. A missing override stands for the default.
 
-    The default is Kafka's: not the broker's, which the resource would otherwise inherit.
+    That is the key's default in Kafka, not the broker's value, which the resource would inherit.
     """
     if key is None or key.type is not ConfigType.LIST:
         operation = AlterOperation(change.operation).name
@@ -186,7 +185,7 @@ def _with_items(current: str | None, change: ConfigChange, key: Key | None) -> s
 
 
 def java_split(text: str) -> list[str]:
-    """As String.split(",") cuts: empty texts at the end do not count, but one alone does."""
+    """Split as Java's String.split(","): trailing empty items are dropped, except a single one."""
     items = text.split(",")
     while len(items) > 1 and not items[-1]:
         items.pop()
@@ -199,7 +198,7 @@ def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRec
     )
 
 
-# -- what a controller refuses ---------------------------------------------------------------------
+# -- the controller's checks -----------------------------------------------------------------------
 
 
 def _check_record(metadata: ClusterMetadata, record: ConfigRecord) -> None:
@@ -232,7 +231,7 @@ def _has_eligible_leaders(metadata: ClusterMetadata) -> bool:
     return metadata.features.level(ELR_VERSION) > 0
 
 
-def _eligible_leaders_taken_back(
+def _elr_removals(
     metadata: ClusterMetadata, records: Iterable[ConfigRecord]
 ) -> list[JournalRecord]:
     if not _has_eligible_leaders(metadata):

@@ -1,7 +1,7 @@
 """Which config overrides are legal, by the broker's configuration and its tables of keys.
 
-The values of a broker's own settings are judged by the broker that they are for, which knows what
-it can do at run time (see the broker room). Kafka: ControllerConfigurationValidator.
+The values of a broker's own keys are checked by the broker (broker/admin), which knows what can be
+changed at run time. Kafka: ControllerConfigurationValidator.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from .configs import ConfigResourceType
 
 
 def config_rules(config: BrokerConfig) -> ConfigRules:
-    """The rules under a broker's configuration as it is in force."""
+    """Make the rules of a broker's current configuration."""
 
     def check(resource: ConfigResource, overrides: Overrides) -> None:
         try:
@@ -40,7 +40,7 @@ def config_rules(config: BrokerConfig) -> ConfigRules:
 
 
 def keys_of_kind(kind: int) -> Mapping[str, Key]:
-    """The keys that resources of a type have, by name. Raises INVALID_REQUEST."""
+    """Return the keys of a resource type, by name. Raises INVALID_REQUEST."""
     match kind:
         case ConfigResourceType.TOPIC:
             return TOPIC_KEYS
@@ -54,7 +54,7 @@ def keys_of_kind(kind: int) -> Mapping[str, Key]:
 
 
 def check_name(resource: ConfigResource) -> None:
-    """Raises INVALID_REQUEST, INVALID_TOPIC_EXCEPTION."""
+    """Raise INVALID_REQUEST or INVALID_TOPIC_EXCEPTION unless a resource may have this name."""
     name = resource.name
     match resource.kind:
         case ConfigResourceType.TOPIC if name:
@@ -71,7 +71,7 @@ def check_name(resource: ConfigResource) -> None:
 
 
 def check_values(config: BrokerConfig, resource: ConfigResource, overrides: Overrides) -> None:
-    """Raises ConfigError."""
+    """Raise ConfigError unless all overrides of the resource are legal."""
     match resource.kind:
         case ConfigResourceType.TOPIC:
             config.topic_config(overrides)

@@ -1,7 +1,7 @@
-"""Config overrides that the metadata log holds: per topic, per broker, cluster-wide.
+"""Config overrides in the metadata log: per topic, per broker, cluster-wide.
 
-The cluster-wide default of brokers is the broker resource with an empty name. What an override
-means, and whether it is legal, is the config room's affair. Kafka: ConfigurationControlManager.
+The cluster-wide default of brokers is the broker resource with an empty name. The config package
+defines the keys and their legal values. Kafka: ConfigurationControlManager.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from odradek.protocol.records.cluster_metadata import ConfigRecord
 
 
 class ConfigResourceType(IntEnum):
-    """What a config belongs to. On disk and on the wire: never renumber."""
+    """The kind of resource that has overrides. On disk and on the wire: never renumber."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -26,21 +26,21 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Configs:
-    """The overrides of every resource, assigned by replay."""
+    """The overrides of all resources. Only replay changes them."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[str, str]] = {}
 
     def of(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
-        """The overrides of one resource; empty when it has none."""
+        """Return the overrides of one resource; empty if it has none."""
         return self._of.get((resource_type, name), _NOTHING)
 
     def of_topic(self, name: str) -> Mapping[str, str]:
-        """The overrides of one topic."""
+        """Return the overrides of one topic."""
         return self.of(ConfigResourceType.TOPIC, name)
 
     def records(self) -> list[ConfigRecord]:
-        """Every override, as the record that sets it."""
+        """Return for each override the record that sets it."""
         return [
             ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
             for (kind, resource), overrides in self._of.items()
@@ -48,11 +48,11 @@ class Configs:
         ]
 
     def names(self, resource_type: ConfigResourceType) -> list[str]:
-        """The resources of a type that have overrides."""
+        """Return the names of resources of a type that have overrides."""
         return [name for kind, name in self._of if kind == resource_type]
 
     def replay(self, record: ConfigRecord) -> None:
-        """An override is set, or taken back (null)."""
+        """Set an override, or remove it (null)."""
         key = (record.resource_type, record.resource_name)
         if record.value is not None:
             self._of.setdefault(key, {})[record.name] = record.value
@@ -62,5 +62,5 @@ class Configs:
                 del self._of[key]
 
     def replay_topic_removal(self, name: str) -> None:
-        """A topic's overrides die with it."""
+        """Remove the overrides of a deleted topic."""
         self._of.pop((ConfigResourceType.TOPIC, name), None)

@@ -1,8 +1,8 @@
-"""The controller: decides on the cluster's metadata, writes the decision, answers.
+"""The controller: decides on changes of the cluster's metadata and writes them.
 
-Each method is one decision of the modules beside this one, committed to the metadata log. None of
-them waits: what a caller owes besides (the fsync of `log` before the answer leaves, making and
-deleting partition logs) is the caller's. Kafka: QuorumController.
+Each method commits one decision of the other modules to the metadata log. None of them waits. The
+caller must sync `log` before it answers, and creates and deletes the partition logs. Kafka:
+QuorumController.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from .kraft_log import KraftLog
 from .log_directories import directories_cordoned, directories_offline
 from .min_insync_replicas import settle_min_insync_replicas
 from .producer_ids import ProducerIds, take_block
-from .quorum import sole_quorum, sole_voter
+from .quorum import sole_quorum, sole_voter_records
 from .reassignments import assign_directories, assign_directory
 from .topic_creation import (
     CreatedTopic,
@@ -38,7 +38,7 @@ from .topic_deletion import DeletedTopic, TopicRef, delete_topics
 
 
 class Controller:
-    """This node's controller. `rules` tells, at each request, what counts for new topics."""
+    """This node's controller. `rules` returns the current rules for new topics."""
 
     def __init__(self, kraft_log: KraftLog, rules: Callable[[], TopicRules]) -> None:
         self.metadata: ClusterMetadata = kraft_log.metadata
@@ -53,10 +53,10 @@ class Controller:
 
     @property
     def log(self) -> PartitionLog:
-        """The metadata log: sync it before an answer leaves that tells of a change."""
+        """The metadata log. Sync it before a change is answered."""
         return self._journal.log
 
-    # -- the broker's life ----------------------------------------------------------------------
+    # -- the broker's registration --------------------------------------------------------------
 
     def register_broker(
         self,
@@ -68,7 +68,7 @@ class Controller:
         rack: str | None,
         now_ms: int,
     ) -> int:
-        """Register this start of the broker, unfenced. Returns its broker epoch."""
+        """Register the broker at its start, unfenced. Returns its broker epoch."""
         broker_epoch = self.log.log_end_offset
         registration = BrokerRegistration(
             broker_id=self.node_id,
@@ -84,7 +84,7 @@ class Controller:
         return self._journal.commit(Outcome(reply=broker_epoch, records=(record,)), now_ms)
 
     def fence_broker(self, now_ms: int) -> None:
-        """The last word of a clean shutdown: this broker is no longer there."""
+        """Fence this broker: the last record of a clean shutdown."""
         change = BrokerRegistrationChangeRecord(
             broker_id=self.node_id,
             broker_epoch=self.metadata.brokers[self.node_id].broker_epoch,
@@ -101,7 +101,7 @@ class Controller:
         any_offline: bool = False,
         now_ms: int,
     ) -> list[TopicPartition]:
-        """Lead what can be led from this start on; returns the partitions that nobody leads."""
+        """At start: lead the partitions that can be led. Returns those without a leader."""
         outcome = take_over(
             self.metadata,
             self.node_id,
@@ -114,38 +114,38 @@ class Controller:
     def directories_offline(
         self,
         failed: Collection[bytes],
-        lies_in: Mapping[TopicPartition, bytes],
+        directory_of: Mapping[TopicPartition, bytes],
         now_ms: int,
     ) -> list[TopicPartition]:
-        """Log directories have failed; returns the partitions that nobody leads because of it."""
-        outcome = directories_offline(self.metadata, self.node_id, failed, lies_in)
+        """Record that log directories have failed. Returns the partitions without a leader."""
+        outcome = directories_offline(self.metadata, self.node_id, failed, directory_of)
         return self._journal.commit(outcome, now_ms)
 
     def cordon_directories(self, cordoned: Sequence[bytes], now_ms: int) -> None:
-        """These log directories get no new partitions from now on, and no others."""
+        """Set the log directories that get no new partitions; they replace those set before."""
         self._journal.commit(directories_cordoned(self.metadata, self.node_id, cordoned), now_ms)
 
     # -- requests -------------------------------------------------------------------------------
 
     def create_topics(
-        self, wishes: Sequence[NewTopic], now_ms: int, *, validate_only: bool = False
+        self, requests: Sequence[NewTopic], now_ms: int, *, validate_only: bool = False
     ) -> dict[str, CreatedTopic | ApiError]:
-        """By name: what was created, or why not. Raises POLICY_VIOLATION for too many at once."""
-        outcome = create_topics(self.metadata, wishes, self._rules(), validate_only=validate_only)
+        """Return by name what was created, or the error. Raises POLICY_VIOLATION for too many."""
+        outcome = create_topics(self.metadata, requests, self._rules(), validate_only=validate_only)
         return self._journal.commit(outcome, now_ms)
 
     def create_partitions(
-        self, wishes: Sequence[MorePartitions], now_ms: int, *, validate_only: bool = False
+        self, requests: Sequence[MorePartitions], now_ms: int, *, validate_only: bool = False
     ) -> dict[str, ApiError | None]:
-        """By name: None where the partitions were added, else why not."""
+        """Return by name None if the partitions were added, else the error."""
         outcome = create_partitions(
-            self.metadata, wishes, self._rules(), validate_only=validate_only
+            self.metadata, requests, self._rules(), validate_only=validate_only
         )
         return self._journal.commit(outcome, now_ms)
 
-    def delete_topics(self, wishes: Sequence[TopicRef], now_ms: int) -> list[DeletedTopic]:
-        """What was deleted, and what not and why."""
-        return self._journal.commit(delete_topics(self.metadata, wishes), now_ms)
+    def delete_topics(self, requests: Sequence[TopicRef], now_ms: int) -> list[DeletedTopic]:
+        """Return for each request the topic that was deleted, or the error."""
+        return self._journal.commit(delete_topics(self.metadata, requests), now_ms)
 
     def alter_configs(
         self,
@@ -155,30 +155,33 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> dict[ConfigResource, ApiError | None]:
-        """By resource: None where it was changed. Raises POLICY_VIOLATION for too much at once."""
+        """Return by resource None if it was changed, else the error.
+
+        Raises POLICY_VIOLATION for too many records.
+        """
         outcome = alter_configs(self.metadata, alterations, rules, validate_only=validate_only)
         return self._journal.commit(outcome, now_ms)
 
     def elect_leaders(
         self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int
     ) -> dict[TopicPartition, ApiError | None]:
-        """By partition: None where a leader was elected, else why not."""
+        """Return by partition None if a leader was elected, else the error."""
         outcome = elect_leaders(self.metadata, self.node_id, election, wanted)
         return self._journal.commit(outcome, now_ms)
 
     def assign_directory(self, name: str, index: int, directory_id: bytes, now_ms: int) -> None:
-        """This node's replica lies in that directory now. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Record the directory of this node's replica. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         outcome = assign_directory(self.metadata, self.node_id, name, index, directory_id)
         self._journal.commit(outcome, now_ms)
 
-    def assign_directories(self, lies_in: Mapping[TopicPartition, bytes], now_ms: int) -> None:
-        """This node's replicas lie in those directories."""
-        self._journal.commit(assign_directories(self.metadata, self.node_id, lies_in), now_ms)
+    def assign_directories(self, directory_of: Mapping[TopicPartition, bytes], now_ms: int) -> None:
+        """Record the directories of this node's replicas."""
+        self._journal.commit(assign_directories(self.metadata, self.node_id, directory_of), now_ms)
 
     def update_features(
         self, updates: Mapping[str, FeatureUpdate], now_ms: int, *, validate_only: bool
     ) -> None:
-        """Finalise levels, all or none. Raises INVALID_UPDATE_VERSION."""
+        """Finalise feature levels, all or none. Raises INVALID_UPDATE_VERSION."""
         outcome = update_features(self.metadata.features, self.quorum.kraft_version, updates)
         if validate_only:
             return
@@ -188,17 +191,17 @@ class Controller:
             )
             outcome = Outcome(reply=outcome.reply, records=(*settled, *outcome.records))
         if self._journal.commit(outcome, now_ms) > self.quorum.kraft_version:
-            self._name_the_voters(now_ms)
+            self._write_voters(now_ms)
 
-    def _name_the_voters(self, now_ms: int) -> None:
-        """From static voters to ones that the log names. Kafka: LeaderState."""
-        records = [record._replace(timestamp_ms=now_ms) for record in sole_voter(self.me)]
+    def _write_voters(self, now_ms: int) -> None:
+        """Write the records that replace static voters by dynamic ones. Kafka: LeaderState."""
+        records = [record._replace(timestamp_ms=now_ms) for record in sole_voter_records(self.me)]
         batch = build_batch(records, is_control=True)
         self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         self.quorum = replace(sole_quorum(self.me), voters_are_in_log=True)
 
     def unregister_broker(self, broker_id: int) -> None:
-        """Forget a broker: there is none beside this one, which is in use, so it is refused.
+        """Refuse to unregister a broker: this one, which is in use, is the only one.
 
         Raises BROKER_ID_NOT_REGISTERED, INVALID_REQUEST.
         """

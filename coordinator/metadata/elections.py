@@ -1,13 +1,13 @@
-"""Decisions about who leads: at start, and when ElectLeaders asks.
+"""Decisions about leaders: at start, and for ElectLeaders requests.
 
-There is one broker, so a partition is led by it or by nobody. A clean election takes a replica from
-the ISR, or where that is empty one that KIP-966 calls eligible (a stopped Kafka leaves partitions
-so), or the last known leader. Only the last two change the ISR.
+There is one broker, so a partition is led by it or has no leader. A clean election takes a replica
+from the ISR; if that is empty, an eligible leader replica (KIP-966; Kafka leaves partitions in this
+state when it stops), or else the last known leader. Only the last two change the ISR.
 
-At start the broker takes over what it can lead. A partition that it already leads gets a new leader
-epoch only after an unclean shutdown: then the end of its log may be gone, and consumers notice that
-by the epoch (KIP-320). One that lies in a directory that is offline has no leader, and nobody can
-be elected, until the directory is back.
+At start the broker becomes the leader of the partitions that it can lead. One that it already leads
+gets a new leader epoch only after an unclean shutdown: then the end of its log may be lost, and
+consumers detect that by the epoch (KIP-320). A partition in a directory that is offline has no
+leader, and none can be elected until the directory is back.
 
 Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLeader.
 """
@@ -41,21 +41,23 @@ def take_over(
     directory_of: Mapping[TopicPartition, bytes],
     any_offline: bool = False,
 ) -> Outcome[list[TopicPartition]]:
-    """Lead, from this start on, every partition that has a replica here.
+    """Make the broker, at its start, the leader of every partition that has a replica here.
 
-    `directory_of`: the directory.id of the log of each partition that has one on disk; where
-    directories are offline, the others' logs may lie there. The reply names partitions that nobody
-    leads now. The broker has registered with the directories that are online.
+    `directory_of`: the directory.id of each log that was found. `any_offline`: directories are
+    offline, and may contain the logs that were not found. The broker must have registered with the
+    directories that are online. The reply lists the partitions that have no leader.
     """
     records: list[JournalRecord] = []
     leaderless: list[TopicPartition] = []
     for topic in metadata.topics.values():
         for partition in topic.partitions.values():
-            place = directory_of.get((topic.name, partition.index))
-            if _is_out_of_reach(metadata, partition, node_id, place, any_offline):
-                change = _change_out_of_reach(metadata, topic, partition, node_id)
+            directory_id = directory_of.get((topic.name, partition.index))
+            if _is_in_offline_directory(metadata, partition, node_id, directory_id, any_offline):
+                change = _change_while_offline(metadata, topic, partition, node_id)
             else:
-                change = _change_at_start(topic, partition, node_id, place, not clean_shutdown)
+                change = _change_at_start(
+                    topic, partition, node_id, directory_id, not clean_shutdown
+                )
             if change is not None:
                 records.append(metadata.features.versioned(change))
             if (partition if change is None else partition.changed_by(change)).leader != node_id:
@@ -64,43 +66,43 @@ def take_over(
 
 
 def _change_at_start(
-    topic: Topic, partition: Partition, node_id: int, place: bytes | None, bump_epoch: bool
+    topic: Topic, partition: Partition, node_id: int, directory_id: bytes | None, bump_epoch: bool
 ) -> PartitionChangeRecord | None:
     change = None
     if partition.leader != node_id or bump_epoch:
         change = _election(topic, partition, node_id, unclean=False)
         if change is None and partition.leader not in (node_id, NO_LEADER):
-            # Another broker led it, and there is none beside us.
+            # It was led by another broker, which does not exist any more.
             change = PartitionChangeRecord(
                 partition_id=partition.index, topic_id=topic.id, leader=NO_LEADER
             )
-    if place is None or partition.directory_of(node_id) in (place, None):
+    if directory_id is None or partition.directory_of(node_id) in (directory_id, None):
         return change
     if change is None:
         change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
-    return placed_in(change, partition, node_id, place)
+    return placed_in(change, partition, node_id, directory_id)
 
 
-def _change_out_of_reach(
+def _change_while_offline(
     metadata: ClusterMetadata, topic: Topic, partition: Partition, node_id: int
 ) -> PartitionChangeRecord | None:
-    """Its log lies in a directory that is offline."""
+    """Return the change of a partition whose log is in an offline directory."""
     if partition.leader != node_id:
         return None
     return leader_lost(metadata, topic, partition, node_id)
 
 
-def _is_out_of_reach(
+def _is_in_offline_directory(
     metadata: ClusterMetadata,
     partition: Partition,
     node_id: int,
-    place: bytes | None,
+    directory_id: bytes | None,
     any_offline: bool,
 ) -> bool:
-    """Whether the log lies in a directory that is offline, as far as one can know."""
-    if place is None:
+    """Whether the log is, or must be assumed to be, in a directory that is offline."""
+    if directory_id is None:
         return any_offline and not _is_online(metadata, node_id, partition.directory_of(node_id))
-    return not _is_online(metadata, node_id, place)
+    return not _is_online(metadata, node_id, directory_id)
 
 
 def _is_online(metadata: ClusterMetadata, node_id: int, directory_id: bytes | None) -> bool:
@@ -114,9 +116,9 @@ def elect_leaders(
     election: ElectionType,
     wanted: Sequence[TopicPartition] | None,
 ) -> Outcome[dict[TopicPartition, ApiError | None]]:
-    """Elect leaders of the partitions `wanted`, or say why not.
+    """Elect the leaders of the partitions `wanted`. The reply has the error of each refusal.
 
-    None stands for all partitions; then the reply leaves out those that need no election.
+    None: all partitions; then the reply leaves out those that need no election.
     """
     everything = wanted is None
     if wanted is None:
@@ -170,7 +172,7 @@ def _elect(
 def _election(
     topic: Topic, partition: Partition, node_id: int, *, unclean: bool
 ) -> PartitionChangeRecord | None:
-    """The change that makes `node_id` the leader; None where it must not be."""
+    """Return the change that makes `node_id` the leader; None if it must not lead."""
     if node_id not in partition.replicas:
         return None
     eligible = partition.isr or partition.eligible_leader_replicas or partition.last_known_elr
@@ -185,6 +187,6 @@ def _election(
         isr=None if partition.isr == (node_id,) else [node_id],
         eligible_leader_replicas=remaining if partition.eligible_leader_replicas else None,
         last_known_elr=[] if partition.last_known_elr else None,
-        # There is no other replica to learn from: who is elected has nothing left to recover.
+        # There is no other replica to recover from, so the elected leader has recovered.
         leader_recovery_state=NO_RECOVERY_CHANGE if recovered else LeaderRecoveryState.RECOVERED,
     )

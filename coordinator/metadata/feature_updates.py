@@ -1,12 +1,12 @@
-"""The decision that finalises other levels of features. Kafka: FeatureControlManager.
+"""The decision that changes finalised feature levels. Kafka: FeatureControlManager.
 
-A request is taken whole or not at all. A level rises by an upgrade and falls by a downgrade, within
-what this version of odradek serves (features.SERVED); what Apache Kafka has finalised beyond that
-can only be taken back to 0. `metadata.version` falls only over versions in which no record has
-changed, for records that the older version cannot read would stay in the log. `kraft.version` rises
-from static voters to voters that the log names, and never falls; it is a control record, which the
-controller writes. Where eligible leader replicas are turned on, the controller also settles
-min.insync.replicas (min_insync_replicas.py).
+A request is accepted whole or refused. An upgrade raises a level and a downgrade lowers it, within
+the levels that this version of odradek serves (features.SERVED). A feature that only Apache Kafka
+serves can only be set to 0. `metadata.version` can be lowered only if no version in between changed
+a record, because records that the older version cannot read stay in the log. `kraft.version` rises
+from static to dynamic voters and never falls; the controller writes it as a control record. When
+eligible leader replicas are enabled, the controller also sets min.insync.replicas
+(min_insync_replicas.py).
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Feat
 
 # metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-# Features of Apache Kafka 4.3: they need not be served to be set to 0.
-_KAFKAS = frozenset(
+# Features of Apache Kafka 4.3 that are not served: they can be set to 0.
+_KAFKA_ONLY = frozenset(
     {
         "share.version",
         "streams.version",
         "transaction.version",
     }
 )
-# From which metadata.version on records can name eligible leader replicas: 4.0-IV1.
+# The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23
 _NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)
 
@@ -43,7 +43,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """The level that is wanted; `upgrade_type` as it came."""
+    """A requested level; `upgrade_type` is the number in the request, which may be unknown."""
 
     level: int
     upgrade_type: int = UpgradeType.UPGRADE
@@ -52,7 +52,7 @@ class FeatureUpdate(NamedTuple):
 def update_features(
     features: Features, kraft_version: int, updates: Mapping[str, FeatureUpdate]
 ) -> Outcome[int]:
-    """Finalise levels; the reply is the kraft.version there is to be.
+    """Finalise levels. The reply is the new kraft.version.
 
     Raises INVALID_UPDATE_VERSION: then nothing is finalised.
     """
@@ -71,7 +71,7 @@ def update_features(
 
 
 def _check(name: str, update: FeatureUpdate, current: int) -> None:
-    """What holds for every feature."""
+    """Check the rules that all features share."""
     level, is_upgrade = update.level, update.upgrade_type == UpgradeType.UPGRADE
     if update.upgrade_type not in list(UpgradeType):
         raise _invalid(name, level, "The controller does not support the given upgrade type.")
@@ -82,7 +82,7 @@ def _check(name: str, update: FeatureUpdate, current: int) -> None:
         text = f"This broker only supports versions {served.lowest}-{served.highest}"
         unserved = "This broker does not support this feature."
         raise _invalid(name, level, text if served.highest else unserved)
-    if name not in SERVED and name not in _KAFKAS:
+    if name not in SERVED and name not in _KAFKA_ONLY:
         raise _invalid(name, level, f"Feature {name} not found.")
     if level < current and is_upgrade:
         text = (
@@ -105,7 +105,7 @@ def _check_downgrade(name: str, update: FeatureUpdate, features: Features) -> No
         return
     current = features.metadata_version
     if _RECORDS_CHANGED.isdisjoint(range(update.level + 1, current + 1)):
-        return  # so is the range of an upgrade, which is empty
+        return  # also for an upgrade, whose range is empty
     reason = "it might delete metadata information"
     if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
         reason = "unsafe metadata downgrade is not supported in this version"

@@ -1,11 +1,12 @@
-"""Feature levels: what this cluster's metadata and protocols may use.
+"""Feature levels: which metadata records and protocols the cluster may use.
 
 A level is finalised by a FeatureLevelRecord (`kraft.version`, which belongs to the quorum, by a
-control record). odradek announces and finalises only what it serves: `SERVED` is the one table,
-and a level rises in it with the work that serves it. A directory that Apache Kafka wrote may have
-finalised more; those records stay in its log, and clients hear the lower of both levels.
+control record). odradek advertises and finalises only the levels that it serves: the table
+`SERVED`. A directory that Apache Kafka wrote may have higher levels; those records stay in its log,
+and clients get the lower of both levels.
 
-`metadata.version` also says in which version a metadata record is written. Kafka: MetadataVersion.
+`metadata.version` also decides in which version a metadata record is written. Kafka:
+MetadataVersion.
 """
 
 from dataclasses import dataclass
@@ -29,14 +30,14 @@ KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 
-# metadata.version 3.7-IV2 and 4.3-IV0: what brokers tell of their log directories.
+# The first metadata.versions with log directories (3.7-IV2) and cordoned ones (4.3-IV0).
 FIRST_VERSION_WITH_DIRECTORIES = 17
 FIRST_VERSION_WITH_CORDONED = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedFeature:
-    """The levels of a feature that we serve, and the one a new directory is given."""
+    """The levels of a feature that odradek serves, and the level of a new directory."""
 
     lowest: int
     highest: int
@@ -44,29 +45,30 @@ class ServedFeature:
 
 
 SERVED = {
-    # 7 is 3.3-IV3, the first that a production KRaft cluster could have; 30 is 4.3-IV0.
+    # 7 is 3.3-IV3, the first level for production KRaft clusters; 30 is 4.3-IV0.
     METADATA_VERSION: ServedFeature(lowest=7, highest=30, at_format=30),
     # Written as a control record, see kraft_log.py.
     KRAFT_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
-    # 1: a partition that loses its leader keeps a record of who may lead it next (KIP-966).
+    # 1: the eligible leader replicas of a partition without a leader are recorded (KIP-966).
     ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
 }
 
-# From which metadata.version on a record is written in which version, highest first.
+# By message: pairs of the first metadata.version and the record version written from it on,
+# highest first. Version 0 is written before the last of them.
 _RECORD_VERSIONS: dict[type[Message], tuple[tuple[int, int], ...]] = {
     RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
     PartitionRecord: ((23, 2), (17, 1)),
     PartitionChangeRecord: ((23, 2), (17, 1)),
-    # Kafka takes the lowest version that has the fields in use: with others than `fenced`, the
-    # decision names it.
+    # Kafka writes the lowest version that has the fields in use. A decision that sets fields other
+    # than `fenced` chooses the version itself.
     BrokerRegistrationChangeRecord: (),
 }
 
 
 def bootstrap_records() -> tuple[JournalRecord, ...]:
-    """The levels that a new metadata log begins with."""
+    """Return the records of the levels of a new metadata log."""
     return tuple(
         JournalRecord(FeatureLevelRecord(name=name, feature_level=feature.at_format))
         for name, feature in SERVED.items()
@@ -76,20 +78,20 @@ def bootstrap_records() -> tuple[JournalRecord, ...]:
 
 @cache
 def _absent_fields(message: type[Message], version: int) -> dict[str, object]:
-    """The fields that a version has no place for, with their defaults."""
+    """Return the fields that a version does not have, with their defaults."""
     return {
         field.name: field.default for field in fields_of(message) if version not in field.versions
     }
 
 
 class Features:
-    """The finalised levels, assigned by replay."""
+    """The finalised levels. Only replay changes them."""
 
     def __init__(self) -> None:
         self.in_log: dict[str, int] = {}
 
     def replay(self, record: FeatureLevelRecord) -> None:
-        """A level is finalised; 0 takes the feature back."""
+        """Finalise a level; 0 removes the feature."""
         if record.feature_level:
             self.in_log[record.name] = record.feature_level
         else:
@@ -97,7 +99,7 @@ class Features:
 
     @property
     def finalized(self) -> dict[str, int]:
-        """What clients may rely on: levels that the log finalised and we serve, without zeros."""
+        """The levels for clients: those in the log, at most the highest served, without zeros."""
         levels = {
             name: min(level, SERVED[name].highest)
             for name, level in self.in_log.items()
@@ -107,22 +109,22 @@ class Features:
 
     @property
     def supported(self) -> dict[str, tuple[int, int]]:
-        """The lowest and highest level of each feature that we serve."""
+        """The lowest and highest level of each served feature."""
         return {name: (feature.lowest, feature.highest) for name, feature in SERVED.items()}
 
     def level(self, name: str) -> int:
-        """What the log has finalised, served or not; 0 where nothing."""
+        """Return the level in the log, served or not; 0 if there is none."""
         return self.metadata_version if name == METADATA_VERSION else self.in_log.get(name, 0)
 
     @property
     def metadata_version(self) -> int:
-        """The finalised metadata.version; that of a new log where there is none yet."""
+        """The finalised metadata.version; that of a new directory if there is none yet."""
         return self.in_log.get(METADATA_VERSION, SERVED[METADATA_VERSION].at_format)
 
     def versioned(self, message: Message) -> JournalRecord:
-        """The message as a record, in the version that this metadata.version writes.
+        """Make a record of a message, in the version that this metadata.version writes.
 
-        Fields that an older version has no place for are left out, as Kafka leaves them out.
+        Fields that an older version does not have are left out, as in Kafka.
         """
         level = self.metadata_version
         versions = _RECORD_VERSIONS.get(type(message), ())

@@ -1,10 +1,10 @@
-"""What the metadata log says and nothing here serves yet, kept for Apache Kafka and later work.
+"""Metadata records that are not served yet, kept so that snapshots contain them.
 
-Controllers, client quotas, ACLs, SCRAM users, delegation tokens: of each the newest record, under
-what identifies it, until it is removed. So a snapshot of ours says all that the log before it said.
-A record of a type or version that we do not know has no identity that we could know of: all of them
-are kept, as they came. Kafka: ClusterImage, ClientQuotasImage, AclsImage, ScramImage,
-DelegationTokenImage.
+Controllers, client quotas, ACLs, SCRAM users, delegation tokens: the newest record of each is kept
+under its identity until it is removed. So a snapshot that odradek writes has all that the log
+before it had, and Apache Kafka can use it. Records of unknown types and versions have no known
+identity: all of them are kept as they are stored. Kafka: ClusterImage, ClientQuotasImage,
+AclsImage, ScramImage, DelegationTokenImage.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ QuotaId = tuple[frozenset[tuple[str, str | None]], str]
 
 
 class KeptRecords:
-    """The newest record of each thing, assigned by replay."""
+    """The newest record of each thing, by its identity. Only replay changes them."""
 
     def __init__(self) -> None:
         self.controllers: dict[int, RegisterControllerRecord] = {}
@@ -35,13 +35,13 @@ class KeptRecords:
         self.tokens: dict[str, DelegationTokenRecord] = {}
         self.unread: list[bytes] = []
 
-    def behind_the_configs(self) -> Iterator[JournalRecord]:
-        """What a snapshot holds between the configs and the producer ids."""
+    def after_configs(self) -> Iterator[JournalRecord]:
+        """Iterate over the records that a snapshot has between configs and producer ids."""
         for quota in self.quotas.values():
             yield JournalRecord(quota)
 
-    def at_the_end(self) -> Iterator[JournalRecord]:
-        """What a snapshot holds behind the producer ids."""
+    def after_producer_ids(self) -> Iterator[JournalRecord]:
+        """Iterate over the records that a snapshot has after the producer ids."""
         for one in (self.acls, self.scram_users, self.tokens):
             for record in one.values():
                 yield JournalRecord(record)
@@ -49,7 +49,7 @@ class KeptRecords:
             yield JournalRecord(None, unread=value)
 
     def copy(self) -> "KeptRecords":
-        """What is kept now; later changes do not reach it."""
+        """Return a copy that later changes do not affect."""
         copied = KeptRecords()
         copied.controllers = self.controllers.copy()
         copied.quotas = self.quotas.copy()
@@ -62,11 +62,11 @@ class KeptRecords:
     # -- replay ---------------------------------------------------------------------------------
 
     def replay_controller(self, record: RegisterControllerRecord) -> None:
-        """A controller registers at each of its starts."""
+        """Apply the registration of a controller, which it writes at each start."""
         self.controllers[record.controller_id] = record
 
     def replay_quota(self, record: ClientQuotaRecord) -> None:
-        """A limit of some users or clients is set, or taken back."""
+        """Set or remove a quota of users or clients."""
         entity = frozenset((each.entity_type, each.entity_name) for each in record.entity)
         if record.remove:
             self.quotas.pop((entity, record.key), None)
@@ -74,25 +74,25 @@ class KeptRecords:
             self.quotas[entity, record.key] = record
 
     def replay_acl(self, record: AccessControlEntryRecord) -> None:
-        """An ACL is made."""
+        """Add an ACL."""
         self.acls[record.id] = record
 
     def replay_acl_removal(self, record: RemoveAccessControlEntryRecord) -> None:
-        """An ACL is gone."""
+        """Remove an ACL."""
         self.acls.pop(record.id, None)
 
     def replay_scram_user(self, record: UserScramCredentialRecord) -> None:
-        """A user's password is set, for one mechanism."""
+        """Set a user's credential for one mechanism."""
         self.scram_users[record.mechanism, record.name] = record
 
     def replay_scram_removal(self, record: RemoveUserScramCredentialRecord) -> None:
-        """A user's password is gone."""
+        """Remove a user's credential for one mechanism."""
         self.scram_users.pop((record.mechanism, record.name), None)
 
     def replay_token(self, record: DelegationTokenRecord) -> None:
-        """A delegation token is made or renewed."""
+        """Add or renew a delegation token."""
         self.tokens[record.token_id] = record
 
     def replay_token_removal(self, record: RemoveDelegationTokenRecord) -> None:
-        """A delegation token is gone."""
+        """Remove a delegation token."""
         self.tokens.pop(record.token_id, None)

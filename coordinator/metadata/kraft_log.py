@@ -1,9 +1,9 @@
-"""Opening `__cluster_metadata-0` as Kafka's KRaft log.
+"""Opens `__cluster_metadata-0` as Kafka's KRaft log.
 
-A start is an election that this node wins. It opens a new epoch: `quorum-state` names it, and a
-LeaderChange control batch begins it in the log; the batches that follow carry it as their partition
-leader epoch. A log without records is then given its first ones, those of `bootstrap.checkpoint`,
-inside a metadata transaction; a transaction that was left open is aborted. After that the log is a
+At a start this node elects itself and begins a new epoch. The epoch is written to `quorum-state`,
+and a LeaderChange control batch begins it in the log; later batches have it as their partition
+leader epoch. A log without records then gets its first ones, those of `bootstrap.checkpoint`,
+inside a metadata transaction. A transaction that was left open is aborted. After that the log is a
 journal like any other.
 
 Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, ActivationRecordsGenerator.
@@ -44,14 +44,14 @@ from .quorum_state import QuorumState, write_quorum_state
 _logger = logging.getLogger(__name__)
 
 FIRST_VERSION_WITH_TRANSACTIONS = 13  # metadata.version 3.6-IV1
-DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka passes over such a name
+DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka ignores such a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KraftLog:
     """The metadata log, open and led by this node.
 
-    `default_min_insync_replicas` is what the configuration file says, or Kafka's default.
+    `default_min_insync_replicas` is that of the configuration file, or Kafka's default.
     """
 
     journal: Journal
@@ -62,7 +62,7 @@ class KraftLog:
     default_min_insync_replicas: int
 
 
-def open_kraft_log(  # what a start knows
+def open_kraft_log(
     log: PartitionLog,
     files: Files,
     cluster_id: str,
@@ -72,16 +72,16 @@ def open_kraft_log(  # what a start knows
     default_min_insync_replicas: int = 1,
     reading: MetadataReading | None = None,
 ) -> KraftLog:
-    """Replay the metadata and become its leader. `reading`: what was read of it just now.
+    """Replay the metadata and become its leader. `reading`: its content, if it was read already.
 
-    Nothing is written when it raises: NotAloneError, UnservableMetadataError, CorruptJournalError,
-    QuorumStateError. All that was written is on the disk when it returns.
+    Nothing is written when it raises: NotSoleVoterError, UnservableMetadataError,
+    CorruptJournalError, QuorumStateError. All that was written is on the disk when it returns.
     """
     if reading is None or reading.end_offset != log.log_end_offset:
         reading = read_metadata(files, log.directory, cluster_id)
     check_reading(reading, me)
     metadata, quorum = reading.metadata, reading.quorum
-    _put_snapshots_in_order(log, files, reading, now_ms)
+    _align_snapshots_and_log(log, files, reading, now_ms)
     epoch = 1 + max(reading.last_epoch, log.leader_epoch)
     codec = MetadataRecordCodec.of_cluster()
     journal = Journal(log, metadata, codec, start_offset=log.log_end_offset)
@@ -101,27 +101,34 @@ def open_kraft_log(  # what a start knows
     )
 
 
-def _put_snapshots_in_order(
+def _align_snapshots_and_log(
     log: PartitionLog, files: Files, reading: MetadataReading, now_ms: int
 ) -> None:
-    """Leave only snapshots that say something, and a log that reaches the newest of them."""
+    """Rename or delete useless snapshots, and let the log end no earlier than the newest one.
+
+    Damaged snapshots are renamed. Unfinished ones, and those before the log's start, are deleted.
+    """
     for damaged in reading.damaged:
         path = log.directory / metadata_snapshot_file(*damaged)
-        _logger.error("%s is damaged: it is put aside, the log tells what it told", path)
+        _logger.error(
+            "%s is damaged: it is renamed to %s, the log still has its records",
+            path,
+            path.name + DAMAGED_SUFFIX,
+        )
         files.rename(path, path.with_name(path.name + DAMAGED_SUFFIX))
     for file_name in files.list_directory(log.directory):
         name = parse_metadata_snapshot_file(file_name)
         is_old = name is not None and name.end_offset < reading.start_offset
         if is_old or is_unfinished_snapshot(file_name):
             files.remove(log.directory / file_name)
-    if reading.goes_on_at > log.log_end_offset:
+    if reading.next_offset > log.log_end_offset:
         _logger.error(
-            "%s ends at offset %d, its newest snapshot at %d: it goes on there",
+            "%s ends at offset %d, its newest snapshot at %d: the log continues there",
             log.directory,
             log.log_end_offset,
-            reading.goes_on_at,
+            reading.next_offset,
         )
-        log.truncate_fully_and_start_at(reading.goes_on_at, now_ms)
+        log.truncate_fully_and_start_at(reading.next_offset, now_ms)
 
 
 def _begin_epoch(
@@ -139,7 +146,7 @@ def _begin_epoch(
 
 
 def _first_records(files: Files, data_directory: Path) -> tuple[JournalRecord, ...]:
-    """What formatting left for an empty log; our own first records where that is lost."""
+    """Return the records of `bootstrap.checkpoint`; those of a new directory if it is missing."""
     path = data_directory / BOOTSTRAP_CHECKPOINT
     if not files.exists(path):
         return bootstrap_records()
@@ -150,7 +157,7 @@ def _first_records(files: Files, data_directory: Path) -> tuple[JournalRecord, .
 def _activation(
     metadata: ClusterMetadata, first: Sequence[JournalRecord], min_insync_replicas: int
 ) -> Outcome[None]:
-    """What a new leader writes before anything else."""
+    """Return the first records that a new leader writes."""
     abort = AbortTransactionRecord(reason="Controller failover")
     records = [JournalRecord(abort)] if metadata.in_transaction else []
     if not metadata.is_bootstrapped:

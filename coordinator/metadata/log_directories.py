@@ -1,12 +1,12 @@
-"""Decisions about the broker's log directories: which are online, and which get nothing new.
+"""Decisions about the broker's log directories: which are online, and which get no new partitions.
 
-A broker's registration names the directories that are online. One that fails is taken out of it,
-and the partitions that lie there have no leader from then on: with KIP-966 (eligible leader
-replicas) their ISR becomes empty, and who was in it stays eligible; without, the ISR stays as it
-was. At the next start with the directory back the broker registers it again, and leads them.
+A broker's registration lists the directories that are online. One that fails is removed from it,
+and its partitions have no leader from then on. With KIP-966 (eligible leader replicas) their ISR
+becomes empty, and its former members stay eligible. Without it the ISR stays as it was. When the
+directory is back at a later start, the broker registers it again and leads the partitions.
 
-Kafka's brokers tell the controller of both by their heartbeats: ReplicationControlManager's
-handleDirectoriesOffline and handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
+In Kafka brokers report both by heartbeats: ReplicationControlManager's handleDirectoriesOffline and
+handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,13 +34,13 @@ def directories_offline(
     metadata: ClusterMetadata,
     node_id: int,
     failed: Collection[bytes],
-    lies_in: Mapping[TopicPartition, bytes],
+    directory_of: Mapping[TopicPartition, bytes],
 ) -> Outcome[list[TopicPartition]]:
-    """These directories (by directory.id) cannot be used any more; who has no leader because of it.
+    """Record that directories (directory.ids) have failed. The reply: partitions without a leader.
 
-    `lies_in`: where each log is, for the metadata may still name the directory that one has left.
-    Nothing is written for directories that are not registered, or where the metadata is too old to
-    name directories.
+    `directory_of`: where each log is, because the metadata may still name the directory that one
+    has left. Nothing is written for directories that are not registered, or where the metadata is
+    too old to name directories.
     """
     registration = metadata.brokers[node_id]
     lost = [directory for directory in registration.log_dirs if directory in failed]
@@ -50,7 +50,11 @@ def directories_offline(
         change
         for topic in metadata.topics.values()
         for partition in topic.partitions.values()
-        if (change := _change_of(metadata, topic, partition, node_id, lost, lies_in))
+        if (
+            change := _change_on_directory_loss(
+                metadata, topic, partition, node_id, lost, directory_of
+            )
+        )
     ]
     leaderless = [
         (metadata.topics.by_id[change.topic_id].name, change.partition_id)
@@ -67,30 +71,31 @@ def directories_offline(
     return Outcome(reply=leaderless, records=tuple(records), atomic=False)
 
 
-def _change_of(
+def _change_on_directory_loss(
     metadata: ClusterMetadata,
     topic: Topic,
     partition: Partition,
     node_id: int,
     lost: Collection[bytes],
-    lies_in: Mapping[TopicPartition, bytes],
+    directory_of: Mapping[TopicPartition, bytes],
 ) -> PartitionChangeRecord | None:
-    """What becomes of a partition when these directories are lost; None: nothing."""
-    told = partition.directory_of(node_id)
-    is_there = lies_in.get((topic.name, partition.index), told)
-    if is_there in lost and partition.leader == node_id:
+    """Return a partition's change when these directories are lost; None: no change."""
+    recorded = partition.directory_of(node_id)
+    actual = directory_of.get((topic.name, partition.index), recorded)
+    if actual in lost and partition.leader == node_id:
         return leader_lost(metadata, topic, partition, node_id)
-    if told in lost and is_there is not None and is_there not in lost:
+    if recorded in lost and actual is not None and actual not in lost:
         change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
-        return placed_in(change, partition, node_id, is_there)
+        return placed_in(change, partition, node_id, actual)
     return None
 
 
 def directories_cordoned(
     metadata: ClusterMetadata, node_id: int, cordoned: Sequence[bytes]
 ) -> Outcome[None]:
-    """These directories get no new partitions. Nothing is written that the metadata says already,
-    or that it is too old for.
+    """Record the directories that get no new partitions.
+
+    Nothing is written if the metadata has them already, or is too old to name them.
     """
     registration = metadata.brokers[node_id]
     known = registration.cordoned_log_dirs
@@ -109,7 +114,7 @@ def directories_cordoned(
 def leader_lost(
     metadata: ClusterMetadata, topic: Topic, partition: Partition, node_id: int
 ) -> PartitionChangeRecord:
-    """The change by which nobody leads the partition that `node_id` has led."""
+    """Return the change that leaves a partition, which `node_id` led, without a leader."""
     change = PartitionChangeRecord(
         partition_id=partition.index, topic_id=topic.id, leader=NO_LEADER
     )
@@ -131,7 +136,7 @@ def leader_lost(
 def placed_in(
     change: PartitionChangeRecord, partition: Partition, node_id: int, directory_id: bytes
 ) -> PartitionChangeRecord:
-    """The change, and the node's replica lies in that directory from now on."""
+    """Return the change with a new directory of the node's replica."""
     directories = list(partition.directories)
     directories[partition.replicas.index(node_id)] = directory_id
     return msgspec.structs.replace(change, directories=directories)  # type: ignore[type-var] # schema.py hides the base

@@ -1,10 +1,10 @@
-"""What the metadata of an empty data directory begins with: the work of `kafka-storage format`.
+"""Formats the metadata of an empty data directory, as `kafka-storage format` does.
 
-Two snapshots, as `format --standalone` leaves them: `bootstrap.checkpoint` with the feature levels,
-which become the log's first records when it is opened, and the snapshot of offset 0 with this node
-as the only voter. A `bootstrap.checkpoint` that is there already stays: `kafka-storage format` made
-it for a quorum of static voters, and that quorum has not met yet. meta.properties is the log
-manager's. Kafka: Formatter, DynamicVoters.
+It writes two snapshots, as `format --standalone` does: `bootstrap.checkpoint` with the feature
+levels, which become the log's first records when it is opened, and the snapshot of offset 0 with
+this node as the only voter. An existing `bootstrap.checkpoint` is kept: `kafka-storage format`
+wrote it for a quorum of static voters that has not started yet. The log manager writes
+meta.properties. Kafka: Formatter, DynamicVoters.
 """
 
 from pathlib import Path
@@ -23,30 +23,31 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from .broker_registration import Endpoint
 from .features import bootstrap_records
 from .metadata_snapshot import snapshot_bytes
-from .quorum import QuorumMember, sole_voter
+from .quorum import QuorumMember, sole_voter_records
 
-SHIPPED = Endpoint("CONTROLLER", "localhost", 9093)
+DEFAULT_ENDPOINT = Endpoint("CONTROLLER", "localhost", 9093)
 
 
 def controller_endpoint(config: BrokerConfig) -> Endpoint:
-    """What the voter's record names: the controller listener of the file, which is never opened.
+    """Return the endpoint in the voter's record: the configured controller listener.
 
-    Without one, that of the server.properties that Kafka ships; Kafka corrects it at its start.
+    odradek never opens it. If none is configured, it is that of the server.properties that Kafka
+    ships; Kafka corrects the record at its start.
     """
     named = {name.upper() for name in config.controller_listener_names}
     for listener in config.all_listeners:
         if listener.name in named:
-            return Endpoint(listener.name, listener.host or SHIPPED.host, listener.port)
-    return SHIPPED
+            return Endpoint(listener.name, listener.host or DEFAULT_ENDPOINT.host, listener.port)
+    return DEFAULT_ENDPOINT
 
 
 def metadata_log_directory(data_directory: Path) -> Path:
-    """Where the metadata log lies in the data directory that has it."""
+    """Return the directory of the metadata log in a data directory."""
     return data_directory / partition_directory(CLUSTER_METADATA_TOPIC, 0)
 
 
 def is_formatted(files: Files, data_directory: Path) -> bool:
-    """Whether the data directory has a metadata log, or at least the snapshot it begins with."""
+    """Whether the data directory has a metadata log, or at least its first snapshot."""
     directory = metadata_log_directory(data_directory)
     if not files.is_directory(directory):
         return False
@@ -54,7 +55,7 @@ def is_formatted(files: Files, data_directory: Path) -> bool:
 
 
 def format_metadata(files: Files, data_directory: Path, me: QuorumMember, now_ms: int) -> None:
-    """Prepare a data directory that has no metadata log yet. Safe to repeat after a crash."""
+    """Format a data directory that has no metadata log yet. Safe to repeat after a crash."""
     codec = MetadataRecordCodec.of_cluster()
     log_directory = metadata_log_directory(data_directory)
     files.make_directory(log_directory)
@@ -63,5 +64,7 @@ def format_metadata(files: Files, data_directory: Path, me: QuorumMember, now_ms
         levels = bootstrap_records()
         content = snapshot_bytes([], levels, codec, last_contained_ms=0, now_ms=now_ms)
         files.atomic_write(bootstrap, content)
-    voters = snapshot_bytes(sole_voter(me), [], codec, last_contained_ms=now_ms, now_ms=now_ms)
+    voters = snapshot_bytes(
+        sole_voter_records(me), [], codec, last_contained_ms=now_ms, now_ms=now_ms
+    )
     files.atomic_write(log_directory / metadata_snapshot_file(0, 0), voters)

@@ -1,10 +1,10 @@
 """The cluster's metadata at one moment, as the records of a snapshot.
 
-Taking an image is quick, for its parts are values or are copied shallow: the broker may go on
-changing the metadata while the records are made one by one. They come in Kafka's order: features
-(metadata.version first, for it decides how the rest is written), brokers, controllers, topics with
-their partitions, configs, quotas, the next producer id, ACLs, SCRAM users, delegation tokens; and
-at last what we cannot read. Kafka: MetadataImage.write.
+Taking an image is quick, because its parts are immutable or copied shallowly. The broker can change
+the metadata while the records are made one by one. The records have Kafka's order: features
+(metadata.version first, because it decides the versions of the rest), brokers, controllers, topics
+with their partitions, configs, quotas, the next producer id, ACLs, SCRAM users, delegation tokens,
+and last the records of unknown types. Kafka: MetadataImage.write.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ from .features import ELR_VERSION, METADATA_VERSION, Features
 from .kept_records import KeptRecords
 from .topics import Partition
 
-NOBODY = -1
+NO_NODE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
-    """All records before `end_offset`; the last of them is of the time `last_contained_ms`."""
+    """The metadata before `end_offset`; the last record has the timestamp `last_contained_ms`."""
 
     end_offset: int
     last_contained_ms: int
@@ -42,7 +42,7 @@ class MetadataImage:
 
     @classmethod
     def of(cls, metadata: ClusterMetadata, end_offset: int) -> "MetadataImage":
-        """The metadata as it is now; `end_offset` is the end of its log."""
+        """Take an image of the metadata; `end_offset` is the end of its log."""
         assert not metadata.in_transaction, "half of a metadata transaction makes no image"
         features = Features()
         features.in_log = metadata.features.in_log.copy()
@@ -61,7 +61,7 @@ class MetadataImage:
         )
 
     def records(self) -> Iterator[JournalRecord]:
-        """The records that say the same as all those of the log before `end_offset`."""
+        """Iterate over records that give the same metadata as the log before `end_offset`."""
         yield from self._levels()
         for broker in self.brokers:
             yield self.features.versioned(broker.to_record())
@@ -70,14 +70,14 @@ class MetadataImage:
         yield from self._topics()
         for config in self.configs:
             yield JournalRecord(config)
-        yield from self.kept.behind_the_configs()
+        yield from self.kept.after_configs()
         if self.next_producer_id:
             yield JournalRecord(
                 ProducerIdsRecord(
-                    broker_id=NOBODY, broker_epoch=-1, next_producer_id=self.next_producer_id
+                    broker_id=NO_NODE, broker_epoch=-1, next_producer_id=self.next_producer_id
                 )
             )
-        yield from self.kept.at_the_end()
+        yield from self.kept.after_producer_ids()
 
     def _levels(self) -> Iterator[JournalRecord]:
         levels = self.features.in_log
@@ -89,7 +89,7 @@ class MetadataImage:
         for name, topic_id, partitions in self.topics:
             yield JournalRecord(TopicRecord(name=name, topic_id=topic_id))
             for partition in partitions:
-                told = partition
-                if not has_elr and (told.eligible_leader_replicas or told.last_known_elr):
-                    told = replace(told, eligible_leader_replicas=(), last_known_elr=())
-                yield self.features.versioned(told.to_record(topic_id))
+                written = partition
+                if not has_elr and (written.eligible_leader_replicas or written.last_known_elr):
+                    written = replace(written, eligible_leader_replicas=(), last_known_elr=())
+                yield self.features.versioned(written.to_record(topic_id))

@@ -1,10 +1,10 @@
-"""Reading the metadata from its directory: the newest snapshot, and the log behind it.
+"""Reads the metadata from its directory: the newest snapshot, and the log after it.
 
-Nothing is written here, and no log need be open: so a directory that this node must not lead is
-refused before anything in it has changed. A snapshot that is damaged is passed over for the one
-before it, as long as the log still has what lies between; a log that ends before its newest
-snapshot lost what the snapshot says, and goes on behind it. Kafka: KafkaRaftLog.recoverSnapshots,
-truncateToLatestSnapshot, MetadataLoader.
+Nothing is written, and the log need not be open. So a directory that this node must not lead is
+refused before anything in it has changed. Instead of a damaged snapshot the one before it is used,
+if the log still has the records between them. A log that ends before its newest snapshot has lost
+records that the snapshot has; it continues at the snapshot's end. Kafka:
+KafkaRaftLog.recoverSnapshots, truncateToLatestSnapshot, MetadataLoader.
 """
 
 import logging
@@ -25,7 +25,7 @@ from odradek.storage.log_reader import LogReader
 
 from .cluster_metadata import ClusterMetadata
 from .metadata_snapshot import read_snapshot, snapshots_in
-from .quorum import Quorum, QuorumMember, check_alone, find_quorum
+from .quorum import Quorum, QuorumMember, check_sole_voter, find_quorum
 from .quorum_state import QuorumState, read_quorum_state
 from .servability import check_servable
 
@@ -34,9 +34,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataReading:
-    """What a metadata directory says. The log has the offsets from `start_offset` to `end_offset`.
+    """The content of a metadata directory.
 
-    `snapshot` is the one it began with; `damaged` are newer ones that could not be read.
+    The log has the offsets from `start_offset` to `end_offset` (excluded). `snapshot` is the one
+    that was read; `damaged` are newer ones that could not be read.
     """
 
     metadata: ClusterMetadata
@@ -49,33 +50,32 @@ class MetadataReading:
 
     @property
     def last_epoch(self) -> int:
-        """The newest epoch of the quorum that its files name; the log may know a newer one."""
+        """The newest epoch in `quorum-state` and the snapshot's name; the log may have a newer."""
         known = (self.state.leader_epoch if self.state else 0, self.snapshot or (0, 0))
         return max(known[0], known[1][1])
 
     @property
-    def goes_on_at(self) -> int:
+    def next_offset(self) -> int:
         """The offset of the next record."""
         return max(self.end_offset, self.snapshot.end_offset if self.snapshot else 0)
 
 
 def read_metadata(
-    files: Files, directory: Path, cluster_id: str, *, torn_end_is_fine: bool = False
+    files: Files, directory: Path, cluster_id: str, *, allow_torn_end: bool = False
 ) -> MetadataReading:
-    """Read all there is. Raises CorruptJournalError, QuorumStateError, OSError.
+    """Read the metadata. Raises CorruptJournalError, QuorumStateError, OSError.
 
-    With `torn_end_is_fine` the log ends before the first batch that is not sound, as it will once
-    it has been recovered.
+    `allow_torn_end`: let the log end before its first damaged batch, as it will after recovery.
     """
     reader = LogReader(directory, files)
     segments = reader.segments()
     start_offset = segments[0].base_offset if segments else 0
-    name, damaged, snapshot = _best_snapshot(files, directory, start_offset)
+    name, damaged, snapshot = _newest_sound_snapshot(files, directory, start_offset)
     metadata = ClusterMetadata(cluster_id)
     if name is not None:
         _replay_snapshot(metadata, snapshot, name, directory)
     first = max(start_offset, name.end_offset if name else 0)
-    walk = _Walk(reader, first, torn_end_is_fine=torn_end_is_fine)
+    walk = _LogWalk(reader, first, allow_torn_end=allow_torn_end)
     codec = MetadataRecordCodec.of_cluster()
     try:
         stored = stored_records(walk.batches(), codec, directory.name)
@@ -96,32 +96,32 @@ def read_metadata(
 
 
 def check_reading(reading: MetadataReading, me: QuorumMember) -> None:
-    """Raise NotAloneError or UnservableMetadataError unless this node may lead and serve it."""
-    check_alone(reading.quorum, reading.state, me)
+    """Raise NotSoleVoterError or UnservableMetadataError unless this node may lead and serve it."""
+    check_sole_voter(reading.quorum, reading.state, me)
     check_servable(reading.metadata, me.node_id)
 
 
-class _Walk:
-    """One walk through the log from an offset on; then it knows the end, and control batches."""
+class _LogWalk:
+    """Reads the batches of a log from an offset on, and collects control batches and the end."""
 
-    def __init__(self, reader: LogReader, start_offset: int, *, torn_end_is_fine: bool) -> None:
+    def __init__(self, reader: LogReader, start_offset: int, *, allow_torn_end: bool) -> None:
         self.controls: list[memoryview] = []
         self._reader = reader
         self._start_offset = start_offset
-        self._torn_end_is_fine = torn_end_is_fine
+        self._torn_end_is_fine = allow_torn_end
         self._end_offset: int | None = None
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends, once the batches have been walked."""
-        if self._end_offset is None:  # it lies before the start
+        """The end of the log. Call it after `batches` has been read."""
+        if self._end_offset is None:  # the log ends before the start offset
             self._start_offset = 0
             for _ in self.batches():
                 pass
         return self._end_offset or 0
 
     def batches(self) -> Iterator[memoryview]:
-        """Every batch that ends behind the start."""
+        """Iterate over the batches that have offsets from the start offset on."""
         try:
             for header, data in self._reader.batches(self._start_offset):
                 self._end_offset = header.next_offset
@@ -134,10 +134,10 @@ class _Walk:
             _logger.warning("the metadata log ends early: %s", error)
 
 
-def _best_snapshot(
+def _newest_sound_snapshot(
     files: Files, directory: Path, start_offset: int
 ) -> tuple[MetadataSnapshotName | None, tuple[MetadataSnapshotName, ...], list[memoryview]]:
-    """The newest snapshot that is sound, those newer, and its batches."""
+    """Return the newest sound snapshot, the damaged newer ones, and its batches."""
     names = snapshots_in(files, directory)
     damaged: list[MetadataSnapshotName] = []
     first_error: CorruptJournalError | None = None
@@ -151,14 +151,15 @@ def _best_snapshot(
             damaged.append(name)
         else:
             return name, tuple(damaged), batches
-    # Without any the log must have it all. That of offset 0 names voters who are not in the log.
+    # Without a snapshot the log must begin at 0. The voters in the snapshot of offset 0 are not in
+    # the log: if that one is damaged, they are lost.
     if start_offset == 0 and not any(name.end_offset == 0 for name in damaged):
         return None, tuple(damaged), []
     if first_error is not None:
         raise first_error
     raise CorruptJournalError(
-        f"{directory}: the log begins at offset {start_offset}, and no snapshot tells what was "
-        f"before (the newest: {names[-1] if names else 'none'})"
+        f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
+        f"before it (the newest: {names[-1] if names else 'none'})"
     )
 
 
@@ -168,12 +169,12 @@ def _replay_snapshot(
     name: MetadataSnapshotName,
     directory: Path,
 ) -> None:
-    place = f"{directory}/{metadata_snapshot_file(*name)}"
+    path = f"{directory}/{metadata_snapshot_file(*name)}"
     stored = (
         (record, replace(context, offset=name.end_offset - 1))
-        for record, context in stored_records(batches, MetadataRecordCodec.of_cluster(), place)
+        for record, context in stored_records(batches, MetadataRecordCodec.of_cluster(), path)
     )
     try:
-        replay_stored(stored, metadata, -1, place)
+        replay_stored(stored, metadata, -1, path)
     except (DecodeError, CorruptRecordError) as error:
-        raise CorruptJournalError(f"{place}: {error}") from error
+        raise CorruptJournalError(f"{path}: {error}") from error

@@ -1,14 +1,14 @@
-"""Snapshot files of the metadata log: what stands for all records before an offset.
+"""Snapshot files of the metadata log. A snapshot replaces all records before an offset.
 
-`00000000000000000500-0000000003.checkpoint` stands for the records before offset 500, the last of
-them of epoch 3. It is a file of record batches (of that epoch, offsets from 0): a SnapshotHeader
-with the time of the last of them, perhaps KRaftVersion and Voters, then metadata records, at last a
-SnapshotFooter. Two of them come from formatting a directory:
+`00000000000000000500-0000000003.checkpoint` replaces the records before offset 500, the last of
+which has epoch 3. It is a file of record batches (with that epoch, offsets from 0): a
+SnapshotHeader with the timestamp of the last record that it replaces, optionally KRaftVersion and
+Voters, then metadata records, and last a SnapshotFooter. Formatting a directory writes two:
 
-    bootstrap.checkpoint                                 in the log directory: the first records
-    00000000000000000000-0000000000.checkpoint           beside the log: the first voters
+    bootstrap.checkpoint                           in the data directory: the first records
+    00000000000000000000-0000000000.checkpoint     in the metadata log's directory: the first voters
 
-Larger ones are written as the log grows, and then the log before them may go: snapshot_keeping.py.
+Others are written as the log grows; then the log before them may be deleted (snapshot_keeping.py).
 Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
 """
 
@@ -38,13 +38,13 @@ RECORDS_PER_PIECE = 100
 
 
 def snapshots_in(files: Files, directory: Path) -> list[MetadataSnapshotName]:
-    """The finished snapshots in the metadata log's directory; the last one reaches furthest."""
+    """List the finished snapshots in the metadata log's directory, ordered by end offset."""
     names = (parse_metadata_snapshot_file(name) for name in files.list_directory(directory))
     return sorted(name for name in names if name is not None)
 
 
 def read_snapshot(files: Files, path: Path) -> list[memoryview]:
-    """The batches of a snapshot file. Raises CorruptJournalError unless it is whole and sound."""
+    """Read the batches of a snapshot file. Raises CorruptJournalError if it is cut or damaged."""
     data = memoryview(files.read(path))
     batches = []
     position = 0
@@ -67,7 +67,7 @@ def read_snapshot(files: Files, path: Path) -> list[memoryview]:
 def control_records(
     batches: Iterable[memoryview],
 ) -> Iterator[tuple[ControlRecordType | None, Record]]:
-    """The control records in some batches, with what each is about."""
+    """Iterate over the control records of batches, with their types (None: unknown)."""
     for batch in batches:
         header = read_header(batch)
         if header.is_control:
@@ -76,7 +76,7 @@ def control_records(
 
 
 def control_record(kind: ControlRecordType, message: Message) -> Record:
-    """A control record that belongs to the quorum or to a snapshot; it still needs its time."""
+    """Make a control record of the quorum or of a snapshot, without a timestamp."""
     return Record(control_key(kind), message.encode(CONTROL_VERSION), 0)
 
 
@@ -89,7 +89,7 @@ def snapshot_bytes(
     now_ms: int,
     epoch: int = 0,
 ) -> bytes:
-    """A whole snapshot file, see `snapshot_pieces`."""
+    """Make a whole snapshot file, see `snapshot_pieces`."""
     pieces = snapshot_pieces(
         controls, records, codec, last_contained_ms=last_contained_ms, now_ms=now_ms, epoch=epoch
     )
@@ -105,10 +105,10 @@ def snapshot_pieces(
     now_ms: int,
     epoch: int,
 ) -> Iterator[bytes]:
-    """A snapshot file piece by piece, none of which takes long to make; some are empty.
+    """Make a snapshot file in pieces, each of which takes little time; some are empty.
 
     `controls` follow the header in its batch, as Kafka writes them. Kafka puts up to 8 MiB of
-    records into a batch; here it is 1,000 of them, its measure for what one write may hold.
+    records into a batch; here it is 1,000 records, Kafka's limit for one write.
     """
     header = SnapshotHeaderRecord(
         version=CONTROL_VERSION, last_contained_log_timestamp=last_contained_ms
@@ -132,7 +132,7 @@ def snapshot_pieces(
 
 
 class _Batches:
-    """Batches one behind the other, as in a file of its own: offsets count from 0."""
+    """Builds the batches of one file, with offsets from 0."""
 
     def __init__(self, now_ms: int, epoch: int) -> None:
         self._now_ms = now_ms

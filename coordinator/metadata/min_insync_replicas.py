@@ -1,7 +1,7 @@
-"""min.insync.replicas where eligible leader replicas (KIP-966) are on.
+"""min.insync.replicas while eligible leader replicas (KIP-966) are enabled.
 
-The controller must know the value of every broker. So the cluster has one in the metadata log, and
-no broker has its own. A cluster that has none is given that of the leader's configuration file.
+The controller must know the value of every broker. So the metadata log has one for the cluster, and
+no broker has its own. If the cluster has none, that of the leader's configuration file is written.
 Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords, ActivationRecordsGenerator.
 """
 
@@ -15,7 +15,7 @@ ALL_BROKERS = ""
 
 
 def settle_min_insync_replicas(configs: Configs, written: int) -> list[JournalRecord]:
-    """The records that are missing before the feature may be on; `written` is the file's value."""
+    """Return the records needed to enable the feature; `written` is the file's value."""
     records = []
     if MIN_INSYNC_REPLICAS not in configs.of(ConfigResourceType.BROKER, ALL_BROKERS):
         records.append(_record(ALL_BROKERS, str(written)))

@@ -1,7 +1,7 @@
 """Where a new partition goes: on this broker, in the log directory with the fewest partitions.
 
-There is one broker, so each partition has one replica, and whatever asks for more is refused with
-the error that a Kafka cluster of one broker gives. Kafka: StripedReplicaPlacer,
+There is one broker, so each partition has one replica. A request for more gets the error of a Kafka
+cluster with one broker. Kafka: StripedReplicaPlacer,
 ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogDirs.
 """
 
@@ -15,7 +15,7 @@ from .topics import Partition
 
 
 class Placer:
-    """Makes partitions, within one decision: it counts those that it has made itself."""
+    """Places the new partitions of one decision; it counts those that it has placed itself."""
 
     def __init__(
         self,
@@ -26,8 +26,8 @@ class Placer:
     ) -> None:
         """`directories`: the directory.id of each log directory that is online.
 
-        Those that are `cordoned` are left out; where that leaves none, only who names the replicas
-        gets partitions, in any of them.
+        Those that are `cordoned` are left out. If all are, only a manual assignment is accepted,
+        and any of them is used.
         """
         usable = [directory for directory in directories if directory not in cordoned]
         self._metadata = metadata
@@ -44,7 +44,7 @@ class Placer:
                     yield directory
 
     def new_partition(self, index: int) -> Partition:
-        """A partition that has never been, led by this broker."""
+        """Make a new partition, led by this broker."""
         return Partition(
             index=index,
             replicas=(self._node_id,),
@@ -66,7 +66,7 @@ class Placer:
         return chosen
 
     def check_replication_factor(self, replication_factor: int) -> None:
-        """Raise INVALID_REPLICATION_FACTOR unless one broker can fulfil it."""
+        """Raise INVALID_REPLICATION_FACTOR unless it is 1 and a directory is not cordoned."""
         if replication_factor <= 0:
             reason = (
                 f"Invalid replication factor {replication_factor}: "
@@ -87,9 +87,10 @@ class Placer:
         )
 
     def check_assignment(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-        """Raise INVALID_REPLICA_ASSIGNMENT unless these replicas can be had.
+        """Raise INVALID_REPLICA_ASSIGNMENT unless the replicas are this broker alone.
 
-        `replication_factor` is that of the partitions before it, None for the first.
+        `replication_factor` is that of the request's partitions before this one, None for the
+        first.
         """
         if not broker_ids:
             raise _bad_assignment("includes an empty replica list.")

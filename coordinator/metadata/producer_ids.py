@@ -1,8 +1,8 @@
-"""Producer ids: who asks gets one that nobody had before, in this life of the broker or another.
+"""Producer ids: each is given out once, also across restarts of the broker.
 
-They come from blocks of 1,000. The record that takes a block is in the log before its first id
-leaves, so a restart goes on with the next block: what was left of the old one is lost, which costs
-nothing. Kafka: ProducerIdControlManager, RPCProducerIdManager.
+They come from blocks of 1,000. The record that takes a block is in the log before its first id is
+given out. A restart continues with the next block; the unused ids of the old one are skipped.
+Kafka: ProducerIdControlManager, RPCProducerIdManager.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ MAX_PRODUCER_ID = 0x7FFFFFFFFFFFFFFF
 
 
 def take_block(metadata: ClusterMetadata, node_id: int) -> Outcome[range]:
-    """The next block of ids, for this broker alone.
+    """Take the next block of ids.
 
-    Raises UNKNOWN_SERVER_ERROR when no block of an int64 is left.
+    Raises UNKNOWN_SERVER_ERROR when no block is left in an int64.
     """
     first = metadata.next_producer_id
     if first > MAX_PRODUCER_ID - BLOCK_SIZE:
@@ -35,14 +35,14 @@ def take_block(metadata: ClusterMetadata, node_id: int) -> Outcome[range]:
 
 
 class ProducerIds:
-    """Hands out ids. `next_block` commits `take_block` and returns the range."""
+    """Gives out ids. `next_block` commits `take_block` and returns the range."""
 
     def __init__(self, next_block: Callable[[int], range]) -> None:
         self._next_block = next_block
         self._block = iter(range(0))
 
     def take(self, now_ms: int) -> int:
-        """An id that nobody had before. Raises the ApiError of a journal that cannot be written."""
+        """Return a new id. Raises ApiError if the next block could not be written."""
         for producer_id in self._block:
             return producer_id
         self._block = iter(self._next_block(now_ms))

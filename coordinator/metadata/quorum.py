@@ -1,9 +1,9 @@
-"""Who votes on the metadata log: with odradek this broker, alone.
+"""The voters of the metadata log. With odradek this node is the only one.
 
 Static voters (kraft.version 0) come from configuration and are repeated in `quorum-state`. Dynamic
-ones (kraft.version 1, what `format --standalone` makes, and so do we) are a VotersRecord, first in
-the snapshot of offset 0, then in the log, where the first LeaderChange batch repeats it. The form
-found is the form kept. Kafka: VoterSet, KRaftControlRecordStateMachine.
+voters (kraft.version 1, which `format --standalone` and odradek write) are in a VotersRecord: first
+in the snapshot of offset 0, then in the log, where the first LeaderChange batch repeats it. The
+form of an existing directory is kept. Kafka: VoterSet, KRaftControlRecordStateMachine.
 """
 
 from collections.abc import Iterable
@@ -29,13 +29,13 @@ from .metadata_snapshot import CONTROL_VERSION, control_record, control_records
 from .quorum_state import QuorumState
 
 
-class NotAloneError(Exception):
-    """Others vote on this metadata log, or another node does: it cannot be led by this one."""
+class NotSoleVoterError(Exception):
+    """This node is not the only voter of the metadata log, so it cannot lead it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumMember:
-    """This node, as the quorum knows it. `endpoint` is where its controller would listen."""
+    """This node in the quorum. `endpoint` is its controller's listener, which is never opened."""
 
     node_id: int
     directory_id: bytes
@@ -44,7 +44,7 @@ class QuorumMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quorum:
-    """What a directory says of its voters. `voters` is None in the static form."""
+    """The voters in a metadata directory. `voters` is None in the static form."""
 
     kraft_version: int = 0
     voters: VotersRecord | None = None
@@ -54,9 +54,10 @@ class Quorum:
 def find_quorum(
     snapshot: Iterable[memoryview], snapshot_end_offset: int, log: Iterable[memoryview]
 ) -> Quorum:
-    """The voters that the newest snapshot and then the log name.
+    """Find the voters in the newest snapshot and then in the log.
 
-    What a snapshot of offset 0 names was never in the log; any other stands for a part of it.
+    Voters in a snapshot of offset 0 were never in the log; any other snapshot replaces a part of
+    it.
     """
     quorum = Quorum()
     for in_log, batches in ((snapshot_end_offset > 0, snapshot), (True, log)):
@@ -72,29 +73,29 @@ def find_quorum(
     return quorum
 
 
-def check_alone(quorum: Quorum, state: QuorumState | None, me: QuorumMember) -> None:
-    """Raise NotAloneError unless this node is the one voter there is."""
+def check_sole_voter(quorum: Quorum, state: QuorumState | None, me: QuorumMember) -> None:
+    """Raise NotSoleVoterError unless this node is the only voter."""
     if quorum.voters is None:
         voters = (state.voters if state else None) or (me.node_id,)
         if voters != (me.node_id,):
-            raise NotAloneError(f"the quorum's voters are {list(voters)}, not [{me.node_id}]")
+            raise NotSoleVoterError(f"the quorum's voters are {list(voters)}, not [{me.node_id}]")
         return
     named = [(voter.voter_id, voter.voter_directory_id) for voter in quorum.voters.voters]
     if named != [(me.node_id, me.directory_id)]:
-        texts = [f"{voter_id} in directory {uuid_text(place)}" for voter_id, place in named]
-        raise NotAloneError(
+        texts = [f"{voter_id} in directory {uuid_text(home)}" for voter_id, home in named]
+        raise NotSoleVoterError(
             f"the quorum's voters are {', '.join(texts)}; "
             f"this is {me.node_id} in directory {uuid_text(me.directory_id)}"
         )
 
 
-def sole_voter(me: QuorumMember) -> list[Record]:
-    """A new dynamic quorum: the control records KRaftVersion and Voters, without timestamps."""
+def sole_voter_records(me: QuorumMember) -> list[Record]:
+    """Return the control records of a new dynamic quorum of this node, without timestamps."""
     return voter_records(sole_quorum(me))
 
 
 def sole_quorum(me: QuorumMember) -> Quorum:
-    """The dynamic quorum of this node alone."""
+    """Return the dynamic quorum of this node alone."""
     supported = SERVED[KRAFT_VERSION]
     voter = Voter(
         voter_id=me.node_id,
@@ -113,7 +114,7 @@ def sole_quorum(me: QuorumMember) -> Quorum:
 
 
 def voter_records(quorum: Quorum) -> list[Record]:
-    """What logs and snapshots say of a dynamic quorum, without timestamps; of a static: nothing."""
+    """Return the control records of a dynamic quorum, without timestamps; none for a static one."""
     if quorum.voters is None:
         return []
     version = KRaftVersionRecord(version=CONTROL_VERSION, kraft_version=quorum.kraft_version)
@@ -124,7 +125,7 @@ def voter_records(quorum: Quorum) -> list[Record]:
 
 
 def epoch_start(quorum: Quorum, me: QuorumMember) -> list[Record]:
-    """The control records that begin an epoch of this node's, without timestamps."""
+    """Return the control records that begin an epoch led by this node, without timestamps."""
     voter = LeaderChangeVoter(voter_id=me.node_id)
     change = LeaderChangeMessage(
         version=CONTROL_VERSION, leader_id=me.node_id, voters=[voter], granting_voters=[voter]

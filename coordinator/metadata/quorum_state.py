@@ -1,8 +1,8 @@
-"""The file `quorum-state` beside the metadata log: the last epoch of the quorum, and who led it.
+"""The file `quorum-state` in the metadata log's directory: the quorum's last epoch and its leader.
 
-One line of JSON, in two forms: data_version 0 where the voters are fixed by configuration
-(kraft.version 0), data_version 1 where they are records of the log (kraft.version 1). The form
-found is the form kept. On disk: never rename a field. Kafka: FileQuorumStateStore, QuorumStateData.
+It is one line of JSON in two forms: data_version 0 if the voters are configured (kraft.version 0),
+data_version 1 if they are records of the log (kraft.version 1). The form of an existing file is
+kept. On disk: never rename a field. Kafka: FileQuorumStateStore, QuorumStateData.
 """
 
 import json
@@ -13,25 +13,25 @@ from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 from odradek.storage.filenames import QUORUM_STATE
 from odradek.storage.files import Files
 
-NOBODY = -1
+NO_NODE = -1
 
 
 class QuorumStateError(Exception):
-    """The file cannot be read; names it and says why."""
+    """The file cannot be read. The message has its path and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """`voters` are the node ids of the fixed quorum; None where the log holds them."""
+    """The content of the file. `voters`: node ids of a static quorum; None: they are in the log."""
 
     leader_id: int
     leader_epoch: int
-    voted_id: int = NOBODY
+    voted_id: int = NO_NODE
     voted_directory_id: bytes = ZERO_UUID
     voters: tuple[int, ...] | None = None
 
     def to_json(self) -> str:
-        """As Kafka writes it, field by field."""
+        """Return the file's text, as Kafka writes it."""
         if self.voters is None:
             fields: dict[str, object] = {
                 "leaderId": self.leader_id,
@@ -54,7 +54,7 @@ class QuorumState:
 
     @classmethod
     def from_json(cls, text: str) -> "QuorumState":
-        """The inverse of `to_json`. Raises ValueError."""
+        """Parse the file's text: the inverse of `to_json`. Raises ValueError."""
         try:
             fields = json.loads(text)
             version = fields["data_version"]
@@ -80,7 +80,7 @@ def _voters(listed: list[dict[str, int]] | None) -> tuple[int, ...]:
 
 
 def read_quorum_state(files: Files, directory: Path) -> QuorumState | None:
-    """What the metadata log's directory says; None when it has no such file.
+    """Read the file in the metadata log's directory; None if there is none.
 
     Raises QuorumStateError.
     """
@@ -94,5 +94,5 @@ def read_quorum_state(files: Files, directory: Path) -> QuorumState | None:
 
 
 def write_quorum_state(files: Files, directory: Path, state: QuorumState) -> None:
-    """Replace the file; it has survived a power cut when this returns."""
+    """Replace the file and sync it."""
     files.atomic_write(directory / QUORUM_STATE, state.to_json().encode("utf-8"))

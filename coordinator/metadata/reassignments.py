@@ -1,9 +1,9 @@
-"""Decisions about where replicas lie: on which brokers, and in which of their directories.
+"""Decisions about the placement of replicas: on which brokers, and in which directories.
 
-There is one broker, and every replica lies on it (a directory that says otherwise is refused at
-start). So the only list of replicas that may be asked for is the one there is: a reassignment is
-over before it began, none is ever under way, and none can be cancelled. What does move is a replica
-between the broker's directories; when its log has been copied, the metadata names the new one.
+There is one broker, and it has every replica (a directory with others is refused at start). So a
+reassignment can only ask for the replicas that exist already: it changes nothing, none is ever in
+progress, and none can be cancelled. A replica can move between the broker's directories. When its
+log has been copied, the new directory is recorded in the metadata.
 
 Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplicasToDirs.
 """
@@ -28,8 +28,7 @@ def check_reassignment(
     *,
     allow_replication_factor_change: bool,
 ) -> None:
-    """Refuse a reassignment that cannot be; one that passes changes nothing. None cancels.
-
+    """Refuse an impossible reassignment; any other changes nothing. `replicas` None: cancel it.
     Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS,
     INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
     """
@@ -59,7 +58,7 @@ def check_replicas(brokers: Collection[int], replicas: Sequence[int]) -> None:
 
 
 def find_partition(metadata: ClusterMetadata, name: str, index: int) -> tuple[Topic, Partition]:
-    """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+    """Return a topic and its partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
     topic = metadata.topics.get(name)
     if topic is None:
         text = f"Unable to find a topic named {name}."
@@ -74,9 +73,9 @@ def find_partition(metadata: ClusterMetadata, name: str, index: int) -> tuple[To
 def assign_directory(
     metadata: ClusterMetadata, node_id: int, name: str, index: int, directory_id: bytes
 ) -> Outcome[None]:
-    """The node's replica of a partition lies in that directory from now on.
+    """Record the directory of the node's replica of a partition.
 
-    Nothing is written where the metadata says so already, or is too old to name directories.
+    Nothing is written if the metadata has it already, or is too old to name directories.
     Raises UNKNOWN_TOPIC_OR_PARTITION.
     """
     topic, partition = find_partition(metadata, name, index)
@@ -85,12 +84,12 @@ def assign_directory(
 
 
 def assign_directories(
-    metadata: ClusterMetadata, node_id: int, lies_in: Mapping[tuple[str, int], bytes]
+    metadata: ClusterMetadata, node_id: int, directory_of: Mapping[tuple[str, int], bytes]
 ) -> Outcome[None]:
-    """The node's replicas lie where `lies_in` says, by topic and index; others stay as they are."""
+    """Record the directories of the node's replicas, by topic name and partition index."""
     changes = [
         _assignment(metadata, node_id, topic, topic.partitions[index], directory_id)
-        for (name, index), directory_id in lies_in.items()
+        for (name, index), directory_id in directory_of.items()
         if (topic := metadata.topics.get(name)) and index in topic.partitions
     ]
     records = tuple(change for change in changes if change is not None)

@@ -1,13 +1,13 @@
-"""Whether odradek may serve what a directory holds: it must be all ours, and of a kind we know.
+"""Checks that odradek can serve the metadata of a directory: only this node, only known features.
 
-A single node cannot stand in for replicas, voters or brokers that are elsewhere, and it cannot read
-records that lie in a tier. Such a directory is refused before anything in it is written to. A
-broker that is only registered, fenced or not, counts: Kafka would place replicas on it, and its own
-data may hold what ours lacks.
+A single node cannot replace replicas, voters or brokers on other nodes, and it cannot read records
+in tiered storage. Such a directory is refused before anything in it is written. Another broker that
+is registered, fenced or not, is a reason to refuse: Kafka would place replicas on it, and it may
+have data that this node lacks.
 
-What is kept but not served (ACLs, SCRAM users, quotas) refuses nobody: what Kafka enforces is
-decided by its configuration, and a configuration that asks for protection is refused by itself
-(config/protection.py).
+Metadata that is kept but not served (ACLs, SCRAM users, quotas) is no reason to refuse. What Kafka
+enforces depends on its configuration, and a configuration that asks for protection is refused by
+itself (config/protection.py).
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ REMOTE_STORAGE = "remote.storage.enable"
 
 
 class UnservableMetadataError(Exception):
-    """The metadata asks for what odradek does not do; says what."""
+    """The metadata needs a feature that odradek does not have. The message names it."""
 
 
 def check_servable(metadata: ClusterMetadata, node_id: int) -> None:
@@ -41,15 +41,15 @@ def _obstacles(metadata: ClusterMetadata, node_id: int) -> Iterator[str]:
     others = sorted(metadata.brokers.keys() - {node_id})
     if others:
         yield (
-            f"broker {others[0]} is registered beside this node ({node_id}); where it is gone for "
-            "good, unregister it with Apache Kafka (kafka-cluster.sh unregister)"
+            f"broker {others[0]} is registered besides this node ({node_id}); if it was removed, "
+            "unregister it with Apache Kafka (kafka-cluster.sh unregister)"
         )
     for topic in metadata.topics.values():
         yield from _obstacles_of(topic, node_id)
         if metadata.configs.of_topic(topic.name).get(REMOTE_STORAGE, "").lower() == "true":
             yield f"topic {topic.name} has {REMOTE_STORAGE}=true: tiered storage is not served"
     if REMOTE_LOG_METADATA_TOPIC in metadata.topics:
-        yield f"topic {REMOTE_LOG_METADATA_TOPIC} is there: tiered storage is not served"
+        yield f"topic {REMOTE_LOG_METADATA_TOPIC} exists: tiered storage is not served"
 
 
 def _obstacles_of(topic: Topic, node_id: int) -> Iterator[str]:

@@ -1,13 +1,13 @@
-"""When a snapshot of the metadata log is due, how it gets onto the disk, and when old ones go.
+"""When a snapshot of the metadata log is due, how it is written, and when old ones are deleted.
 
-A snapshot is written once so many bytes of log lie behind the last one, or so much time has passed
-and there is anything new. It comes into being under another name (`.checkpoint.part`), is synced,
-made read-only and renamed: whoever finds a snapshot finds a whole one.
+A snapshot is due when the log has grown by a number of bytes since the last one, or when an
+interval has passed and there are new records. It is written to another name (`.checkpoint.part`),
+synced, made read-only and renamed, so a file with the name of a snapshot is complete.
 
-Snapshots and log together stay under a size and an age. While there are two snapshots, the older
-one may go, and the log before the newer one with it: the log start offset moves there, and whole
-segments before it are deleted. What goes is renamed to `.deleted` first, as all that the store
-deletes.
+Snapshots and log together have a size limit and an age limit. While there are two snapshots, the
+older one may be deleted, and the log before the newer one with it: the log start offset moves
+there, and whole segments before it are deleted. As all files that the store deletes, a snapshot is
+renamed to `.deleted` first.
 
 Kafka: SnapshotGenerator, FileRawSnapshotWriter, KafkaRaftLog.maybeClean.
 """
@@ -39,7 +39,7 @@ DELETED_SUFFIX = ".deleted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRules:
-    """When to write (an interval of 0: not by time) and how much to keep (-1: without limit)."""
+    """When to write (interval 0: not by time) and how much to keep (-1: no limit)."""
 
     max_new_bytes: int = 20 << 20
     max_interval_ms: int = 3_600_000
@@ -49,7 +49,7 @@ class SnapshotRules:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> "SnapshotRules":
-        """As the broker's configuration says."""
+        """Make the rules of a broker's configuration."""
         return cls(
             max_new_bytes=config.metadata_log_max_record_bytes_between_snapshots,
             max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
@@ -60,7 +60,7 @@ class SnapshotRules:
 
 
 class SnapshotKeeper:
-    """The snapshots beside one metadata log."""
+    """The snapshots of one metadata log."""
 
     def __init__(
         self,
@@ -84,18 +84,18 @@ class SnapshotKeeper:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def why_due(self, now_ms: int) -> str | None:
-        """Why a snapshot is to be written now; None where it is not."""
+    def due_reason(self, now_ms: int) -> str | None:
+        """Return why a snapshot is due now; None if it is not."""
         if self._log.log_end_offset <= self._last_end_offset:
             return None
-        if self._bytes_behind_last() >= self._rules.max_new_bytes:
+        if self._bytes_since_last() >= self._rules.max_new_bytes:
             return f"{self._new_bytes} bytes were logged since the last one"
         interval_ms = self._rules.max_interval_ms
         if interval_ms and now_ms - self._last_ms >= interval_ms:
             return f"{(now_ms - self._last_ms) // 60_000} minutes passed since the last one"
         return None
 
-    def _bytes_behind_last(self) -> int:
+    def _bytes_since_last(self) -> int:
         log = self._log
         if log.log_end_offset != self._seen_end_offset:
             first, *rest = log.segments.between(self._last_end_offset)
@@ -106,12 +106,12 @@ class SnapshotKeeper:
             self._seen_end_offset = log.log_end_offset
         return self._new_bytes
 
-    def begin(self, end_offset: int, now_ms: int) -> None:
-        """A snapshot up to that offset is being written: the next one is due from here on."""
+    def note_started(self, end_offset: int, now_ms: int) -> None:
+        """Note that a snapshot up to `end_offset` is being written: the next is counted from it."""
         self._last_end_offset, self._last_ms, self._seen_end_offset = end_offset, now_ms, -1
 
     def store(self, name: MetadataSnapshotName, pieces: Iterable[bytes]) -> Path:
-        """Put a snapshot onto the disk, on any thread. Raises OSError: then there is none."""
+        """Write a snapshot, on any thread. Raises OSError: then there is no file."""
         directory = self._log.directory
         path = directory / metadata_snapshot_file(*name)
         part = path.with_name(path.stem + PART_SUFFIX)
@@ -127,14 +127,17 @@ class SnapshotKeeper:
 
     # -- cleaning -------------------------------------------------------------------------------
 
-    def look(self, now_ms: int) -> None:
-        """Read all that `clean` will ask for, and change nothing. Raises OSError."""
+    def load_headers(self, now_ms: int) -> None:
+        """Read the file sizes and headers that `clean` needs; change nothing. Raises OSError.
+
+        The headers are cached, so that `clean` does not wait for a cold disk.
+        """
         for name in self._names():
             self._files.size(self._path(name))
             self._last_contained_ms(name, now_ms)
 
     def clean(self, now_ms: int) -> int:
-        """Drop what is over the limits; how many snapshots went. Raises OSError, ApiError."""
+        """Delete old snapshots over the limits. Returns their number. Raises OSError, ApiError."""
         return self._clean_size(now_ms) + self._clean_age(now_ms)
 
     def _clean_size(self, now_ms: int) -> int:
@@ -166,12 +169,12 @@ class SnapshotKeeper:
         self, may_go: Callable[[MetadataSnapshotName], bool], reason: str, now_ms: int
     ) -> int:
         names = self._names()
-        gone = 0
-        while gone < len(names) - 1 and may_go(names[gone]):
-            if not self._drop_before(names[gone + 1], names[gone], reason, now_ms):
+        deleted = 0
+        while deleted < len(names) - 1 and may_go(names[deleted]):
+            if not self._drop_before(names[deleted + 1], names[deleted], reason, now_ms):
                 break
-            gone += 1
-        return gone
+            deleted += 1
+        return deleted
 
     def _drop_before(
         self, kept: MetadataSnapshotName, old: MetadataSnapshotName, reason: str, now_ms: int
@@ -180,10 +183,10 @@ class SnapshotKeeper:
             return False
         delete_old_segments(self._log, now_ms)
         path = self._path(old)
-        doomed = path.with_name(path.name + DELETED_SUFFIX)
-        _logger.info("%s goes: %s", path, reason)
-        self._files.rename(path, doomed)
-        self._deletions.add([doomed], now_ms + self._rules.delete_delay_ms)
+        deleted_path = path.with_name(path.name + DELETED_SUFFIX)
+        _logger.info("%s is deleted: %s", path, reason)
+        self._files.rename(path, deleted_path)
+        self._deletions.add([deleted_path], now_ms + self._rules.delete_delay_ms)
         self._written_at.pop(old, None)
         return True
 
@@ -194,16 +197,16 @@ class SnapshotKeeper:
         return self._log.directory / metadata_snapshot_file(*name)
 
     def _last_contained_ms(self, name: MetadataSnapshotName, default_ms: int) -> int:
-        """The time in its header; `default_ms` where it cannot be read."""
+        """Return the time in a snapshot's header; `default_ms` if it cannot be read."""
         if name not in self._written_at:
             file = self._files.open(self._path(name), read_only=True)
             data = memoryview(self._files.pread(file, FIRST_BATCH_BYTES, 0))
             try:
                 header = read_header(data)
                 first = next(read_records(data[: header.size_bytes], header=header))
-                told = SnapshotHeaderRecord.decode(first.value or b"", CONTROL_VERSION)
+                header_record = SnapshotHeaderRecord.decode(first.value or b"", CONTROL_VERSION)
             except (CorruptRecordError, DecodeError) as error:
                 _logger.warning("%s has no readable header: %s", self._path(name), error)
                 return default_ms
-            self._written_at[name] = told.last_contained_log_timestamp
+            self._written_at[name] = header_record.last_contained_log_timestamp
         return self._written_at[name]

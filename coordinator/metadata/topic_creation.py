@@ -1,8 +1,8 @@
-"""Decisions that bring topics and partitions into being.
+"""Decisions that create topics and partitions.
 
-Checks come in Kafka's order, so that a request with several faults gets Kafka's error: name,
-collision, existence, configs, then assignment or counts. The refusal of one topic does not touch
-the others of the request. Kafka: ReplicationControlManager.createTopics and createPartitions.
+The checks have Kafka's order, so that a request with several faults gets Kafka's error: name,
+collision, existence, configs, then assignment or counts. When one topic of a request is refused,
+the others are still created. Kafka: ReplicationControlManager.createTopics and createPartitions.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from .configs import ConfigResourceType
 from .placement import Placer
 from .topics import Partition, Topic
 
-# Kafka: QuorumController.MAX_RECORDS_PER_USER_OP. So a user's operation always fits one batch.
+# Kafka: QuorumController.MAX_RECORDS_PER_USER_OP. With this limit an operation fits one batch.
 MAX_RECORDS = 10_000
 MAX_CONFIG_VALUE_LENGTH = 32767
 DEFAULT = -1
@@ -31,11 +31,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRules:
-    """What counts where a request leaves it open, and what is legal.
+    """The defaults and checks of new topics, from the broker's configuration and directories.
 
     `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
-    get no new partitions, but where all are and somebody wants it so. `check_configs` gets a new
-    topic's overrides and raises INVALID_CONFIG where one is illegal.
+    get no new partitions; if all are, only a request with a manual assignment gets them.
+    `check_configs` gets a new topic's overrides and raises INVALID_CONFIG if one is illegal.
     """
 
     node_id: int
@@ -48,7 +48,7 @@ class TopicRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A wish: -1 stands for the default; `assignments` pairs an index with its replicas."""
+    """A topic to create. -1: the default. `assignments` pairs an index with its replicas."""
 
     name: str
     partition_count: int = DEFAULT
@@ -59,7 +59,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic:
-    """A wish come true."""
+    """A topic that was created."""
 
     name: str
     topic_id: bytes
@@ -69,7 +69,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MorePartitions:
-    """A wish: the topic shall have `count` partitions; `assignments`: replicas of those added."""
+    """A topic to give `count` partitions; `assignments`: the replicas of the added ones."""
 
     name: str
     count: int
@@ -78,32 +78,32 @@ class MorePartitions:
 
 def create_topics(
     metadata: ClusterMetadata,
-    wishes: Sequence[NewTopic],
+    requests: Sequence[NewTopic],
     rules: TopicRules,
     *,
     validate_only: bool = False,
     new_id: Callable[[], bytes] = random_uuid,
 ) -> Outcome[dict[str, CreatedTopic | ApiError]]:
-    """Create each topic, or say why not. A name that occurs twice is refused.
+    """Create topics. The reply has an error for each that is refused, as are repeated names.
 
-    Raises POLICY_VIOLATION when the whole is too large for one operation.
+    Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    _check_total(wishes, rules)
+    _check_total(requests, rules)
     placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
-    repeated = _repeated(wish.name for wish in wishes)
+    repeated = _repeated(request.name for request in requests)
     reply: dict[str, CreatedTopic | ApiError] = {}
     records: list[JournalRecord] = []
-    for wish in wishes:
+    for request in requests:
         try:
-            _check_name(metadata, wish.name, repeated)
-            configs = _checked_configs(wish, rules)
-            partitions = _checked_partitions(wish, rules, placer)
+            _check_name(metadata, request.name, repeated)
+            configs = _checked_configs(request, rules)
+            partitions = _checked_partitions(request, rules, placer)
         except ApiError as refusal:
-            reply[wish.name] = refusal
+            reply[request.name] = refusal
             continue
-        topic = Topic(wish.name, new_id(), partitions)
-        records += _birth_records(metadata, topic, configs)
-        reply[wish.name] = CreatedTopic(
+        topic = Topic(request.name, new_id(), partitions)
+        records += _new_topic_records(metadata, topic, configs)
+        reply[request.name] = CreatedTopic(
             name=topic.name,
             topic_id=topic.id,
             partition_count=len(partitions),
@@ -114,34 +114,37 @@ def create_topics(
 
 def create_partitions(
     metadata: ClusterMetadata,
-    wishes: Sequence[MorePartitions],
+    requests: Sequence[MorePartitions],
     rules: TopicRules,
     *,
     validate_only: bool = False,
 ) -> Outcome[dict[str, ApiError | None]]:
-    """Give each topic more partitions, or say why not. Raises POLICY_VIOLATION, as above."""
+    """Add partitions to topics. The reply has an error for each topic that is refused.
+
+    Raises POLICY_VIOLATION when the request is too large for one operation.
+    """
     placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
-    repeated = _repeated(wish.name for wish in wishes)
+    repeated = _repeated(request.name for request in requests)
     reply: dict[str, ApiError | None] = {}
     records: list[JournalRecord] = []
-    for wish in wishes:
+    for request in requests:
         try:
-            if wish.name in repeated:
+            if request.name in repeated:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = metadata.topics.get(wish.name)
+            topic = metadata.topics.get(request.name)
             if topic is None:
                 raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {wish.name}."
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {request.name}."
                 )
-            _check_growth(topic, wish)
-            _check_added_assignments(topic, wish, placer)
+            _check_growth(topic, request)
+            _check_added_assignments(topic, request, placer)
         except ApiError as refusal:
-            reply[wish.name] = refusal
+            reply[request.name] = refusal
             continue
-        reply[wish.name] = None
+        reply[request.name] = None
         records += [
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
-            for index in range(len(topic.partitions), wish.count)
+            for index in range(len(topic.partitions), request.count)
         ]
     return bounded(reply, records, validate_only)
 
@@ -149,13 +152,15 @@ def create_partitions(
 # -- topics ---------------------------------------------------------------------------------------
 
 
-def _check_total(wishes: Sequence[NewTopic], rules: TopicRules) -> None:
+def _check_total(requests: Sequence[NewTopic], rules: TopicRules) -> None:
     total = 0
-    for wish in wishes:
+    for request in requests:
         count = (
-            rules.default_partitions if wish.partition_count == DEFAULT else wish.partition_count
+            rules.default_partitions
+            if request.partition_count == DEFAULT
+            else request.partition_count
         )
-        total += len(wish.assignments) or max(0, count)
+        total += len(request.assignments) or max(0, count)
     if total > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
@@ -182,10 +187,10 @@ def _check_name(metadata: ClusterMetadata, name: str, repeated: set[str]) -> Non
         )
 
 
-def _checked_configs(wish: NewTopic, rules: TopicRules) -> dict[str, str]:
-    configs = {key: value for key, value in wish.configs.items() if value is not None}
-    if len(configs) < len(wish.configs):
-        nulls = ",".join(key for key, value in wish.configs.items() if value is None)
+def _checked_configs(request: NewTopic, rules: TopicRules) -> dict[str, str]:
+    configs = {key: value for key, value in request.configs.items() if value is not None}
+    if len(configs) < len(request.configs):
+        nulls = ",".join(key for key, value in request.configs.items() if value is None)
         raise ApiError(
             ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}"
         )
@@ -200,41 +205,43 @@ def _checked_configs(wish: NewTopic, rules: TopicRules) -> dict[str, str]:
     return configs
 
 
-def _checked_partitions(wish: NewTopic, rules: TopicRules, placer: Placer) -> list[Partition]:
-    if wish.assignments:
-        _check_assignments(wish, placer)
-        return [placer.new_partition(index) for index in range(len(wish.assignments))]
-    if wish.replication_factor < DEFAULT or wish.replication_factor == 0:
+def _checked_partitions(request: NewTopic, rules: TopicRules, placer: Placer) -> list[Partition]:
+    if request.assignments:
+        _check_assignments(request, placer)
+        return [placer.new_partition(index) for index in range(len(request.assignments))]
+    if request.replication_factor < DEFAULT or request.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value: "
-            f"the replication factor given is {wish.replication_factor}.",
+            f"the replication factor given is {request.replication_factor}.",
         )
-    if wish.partition_count < DEFAULT or wish.partition_count == 0:
+    if request.partition_count < DEFAULT or request.partition_count == 0:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"Number of partitions was set to an invalid non-positive value: "
-            f"{wish.partition_count}.",
+            f"{request.partition_count}.",
         )
     placer.check_replication_factor(
         rules.default_replication_factor
-        if wish.replication_factor == DEFAULT
-        else wish.replication_factor
+        if request.replication_factor == DEFAULT
+        else request.replication_factor
     )
-    count = rules.default_partitions if wish.partition_count == DEFAULT else wish.partition_count
+    count = (
+        rules.default_partitions if request.partition_count == DEFAULT else request.partition_count
+    )
     return [placer.new_partition(index) for index in range(count)]
 
 
-def _check_assignments(wish: NewTopic, placer: Placer) -> None:
-    if wish.replication_factor != DEFAULT or wish.partition_count != DEFAULT:
-        what = "replication factor" if wish.replication_factor != DEFAULT else "numPartitions"
+def _check_assignments(request: NewTopic, placer: Placer) -> None:
+    if request.replication_factor != DEFAULT or request.partition_count != DEFAULT:
+        what = "replication factor" if request.replication_factor != DEFAULT else "numPartitions"
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"A manual partition assignment was specified, but {what} was not set to -1.",
         )
     replication_factor = None
     seen: set[int] = set()
-    for index, broker_ids in wish.assignments:
+    for index, broker_ids in request.assignments:
         if index in seen:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -250,10 +257,10 @@ def _check_assignments(wish: NewTopic, placer: Placer) -> None:
         )
 
 
-def _birth_records(
+def _new_topic_records(
     metadata: ClusterMetadata, topic: Topic, configs: Mapping[str, str]
 ) -> list[JournalRecord]:
-    """The topic, its configs, its partitions: Kafka's order."""
+    """Return the records of a topic, its configs and its partitions, in Kafka's order."""
     messages = [
         TopicRecord(name=topic.name, topic_id=topic.id),
         *(
@@ -273,34 +280,34 @@ def _birth_records(
 # -- partitions -----------------------------------------------------------------------------------
 
 
-def _check_growth(topic: Topic, wish: MorePartitions) -> None:
+def _check_growth(topic: Topic, request: MorePartitions) -> None:
     now = len(topic.partitions)
-    if wish.count == now:
+    if request.count == now:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
-    if wish.count < now:
+    if request.count < now:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {now} partition(s); "
-            f"{wish.count} would not be an increase.",
+            f"{request.count} would not be an increase.",
         )
-    added = wish.count - now
+    added = request.count - now
     if added > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
         )
-    if wish.assignments is not None and len(wish.assignments) != added:
+    if request.assignments is not None and len(request.assignments) != added:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {added} additional partition(s), but only "
-            f"{len(wish.assignments)} assignment(s) were specified.",
+            f"{len(request.assignments)} assignment(s) were specified.",
         )
 
 
-def _check_added_assignments(topic: Topic, wish: MorePartitions, placer: Placer) -> None:
-    if wish.assignments is None:
+def _check_added_assignments(topic: Topic, request: MorePartitions, placer: Placer) -> None:
+    if request.assignments is None:
         placer.check_replication_factor(topic.replication_factor)
         return
-    for broker_ids in wish.assignments:
+    for broker_ids in request.assignments:
         placer.check_assignment(broker_ids, topic.replication_factor)
 
 
@@ -312,7 +319,7 @@ def _repeated(names: Iterable[str]) -> set[str]:
 
 
 def bounded(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
-    """The outcome of a user's operation. Raises POLICY_VIOLATION when it is too large for one."""
+    """Make the outcome of a user's operation. Raises POLICY_VIOLATION for too many records."""
     if len(records) > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,

@@ -1,8 +1,8 @@
-"""The decision that ends topics.
+"""The decision that deletes topics.
 
-One RemoveTopicRecord ends a topic, its partitions and its configs. The logs are deleted by the
-broker afterwards, or at the next start: what spans two journals is reconciled then. Topics are
-named by name or by id, and Kafka is strict about naming one twice.
+One RemoveTopicRecord deletes a topic, its partitions and its configs. The broker deletes the logs
+afterwards, or at its next start after a crash. A request names topics by name or by id; as in
+Kafka, a topic that is named twice is refused.
 
 Kafka: ControllerApis.deleteTopics, ReplicationControlManager.deleteTopics.
 """
@@ -22,7 +22,7 @@ from .topics import Topic
 
 
 class TopicRef(NamedTuple):
-    """A topic by name, or (name None) by id."""
+    """A topic by name, or by id if the name is None."""
 
     name: str | None
     topic_id: bytes = ZERO_UUID
@@ -30,7 +30,7 @@ class TopicRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedTopic:
-    """What became of one wish; `topic` is the topic as it was, None when `error` says why not."""
+    """The result of one deletion: the topic that was deleted, or the error."""
 
     name: str | None
     topic_id: bytes
@@ -39,44 +39,47 @@ class DeletedTopic:
 
 
 def delete_topics(
-    metadata: ClusterMetadata, wishes: Sequence[TopicRef]
+    metadata: ClusterMetadata, requests: Sequence[TopicRef]
 ) -> Outcome[list[DeletedTopic]]:
-    """Delete each topic, or say why not. A wish that is repeated is refused, and answered once."""
+    """Delete topics. One that is named more than once is refused, with one result."""
     refused: list[DeletedTopic] = []
-    doomed: dict[bytes, Topic] = {}
-    occurrences = Counter(wishes)
-    for wish in sorted(occurrences, key=lambda wish: wish.name is not None):  # ids come first
+    to_delete: dict[bytes, Topic] = {}
+    occurrences = Counter(requests)
+    for request in sorted(
+        occurrences, key=lambda request: request.name is not None
+    ):  # ids come first
         try:
-            topic = _resolve(metadata, wish, occurrences[wish])
-            if doomed.pop(topic.id, None) is not None:  # by id and by name: neither counts
-                wish = TopicRef(topic.name, topic.id)
+            topic = _resolve(metadata, request, occurrences[request])
+            if to_delete.pop(topic.id, None) is not None:  # by id and by name: neither counts
+                request = TopicRef(topic.name, topic.id)
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
-            doomed[topic.id] = topic
+            to_delete[topic.id] = topic
         except ApiError as error:
-            refused.append(DeletedTopic(name=wish.name, topic_id=wish.topic_id, error=error))
+            refused.append(DeletedTopic(name=request.name, topic_id=request.topic_id, error=error))
     deleted = [
-        DeletedTopic(name=topic.name, topic_id=topic.id, topic=topic) for topic in doomed.values()
+        DeletedTopic(name=topic.name, topic_id=topic.id, topic=topic)
+        for topic in to_delete.values()
     ]
-    records = tuple(JournalRecord(RemoveTopicRecord(topic_id=topic_id)) for topic_id in doomed)
+    records = tuple(JournalRecord(RemoveTopicRecord(topic_id=topic_id)) for topic_id in to_delete)
     return Outcome(reply=refused + deleted, records=records)
 
 
-def _resolve(metadata: ClusterMetadata, wish: TopicRef, times: int) -> Topic:
-    if wish.name is None and wish.topic_id == ZERO_UUID:
+def _resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
+    if request.name is None and request.topic_id == ZERO_UUID:
         raise _invalid("Neither topic name nor id were specified.")
-    if wish.name is not None and wish.topic_id != ZERO_UUID:
+    if request.name is not None and request.topic_id != ZERO_UUID:
         raise _invalid("You may not specify both topic name and topic id.")
     if times > 1:
-        raise _invalid(f"Duplicate topic {'id' if wish.name is None else 'name'}.")
-    if wish.name is None:
-        topic = metadata.topics.by_id.get(wish.topic_id)
+        raise _invalid(f"Duplicate topic {'id' if request.name is None else 'name'}.")
+    if request.name is None:
+        topic = metadata.topics.by_id.get(request.topic_id)
         if topic is None:
-            text = f"There is no topic with id {uuid_text(wish.topic_id)}."
+            text = f"There is no topic with id {uuid_text(request.topic_id)}."
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, text)
         return topic
-    topic = metadata.topics.get(wish.name)
+    topic = metadata.topics.get(request.name)
     if topic is None:
-        text = f"There is no topic {wish.name}."
+        text = f"There is no topic {request.name}."
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     return topic
 

@@ -1,4 +1,4 @@
-"""What the broker's configuration says about topics, in the terms of the decisions on them."""
+"""The rules for new topics, and the topics created automatically, by the broker's configuration."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,7 +16,7 @@ def topic_rules(
     directories: Sequence[bytes],
     cordoned: Collection[bytes] = (),
 ) -> TopicRules:
-    """The rules for new topics; `directories` are the directory.ids of those online."""
+    """Make the rules for new topics; `directories`: the directory.ids of those online."""
 
     def check_configs(overrides: Mapping[str, str]) -> None:
         try:
@@ -35,10 +35,10 @@ def topic_rules(
 
 
 def automatic_topic(config: BrokerConfig, name: str) -> NewTopic:
-    """The topic that is created because somebody named it.
+    """Return the topic to create when a request names a missing one.
 
-    An internal topic has a shape of its own, except that it never gets more replicas than there are
-    brokers: one. Kafka: AutoTopicCreationManager.creatableTopic, groupMetadataTopicConfigs.
+    `__consumer_offsets` has its own settings, but one replica, because there is one broker. Kafka:
+    AutoTopicCreationManager.creatableTopic, groupMetadataTopicConfigs.
     """
     if name == CONSUMER_OFFSETS_TOPIC:
         return NewTopic(

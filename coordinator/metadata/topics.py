@@ -1,10 +1,10 @@
 """The topics of the cluster, by name and by id: the largest part of the metadata.
 
-`Topics` is assigned to by replay alone (cluster_metadata.py). Partitions are values: a change puts
-a new one in the old one's place, so whoever holds one holds a consistent view.
+Only replay changes `Topics` (cluster_metadata.py). Partitions are immutable: a change replaces the
+object, so a reference to one is a consistent view.
 
-A leader epoch rises with every PartitionChangeRecord that names a leader, even the same one; a
-partition epoch with every change. Kafka: PartitionRegistration.merge, TopicsImage.
+A leader epoch rises with every PartitionChangeRecord that has a leader, even the same one; a
+partition epoch rises with every change. Kafka: PartitionRegistration.merge, TopicsImage.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,26 +26,26 @@ NO_RECOVERY_CHANGE = -1
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader was elected from outside the in-sync replicas, and must recover."""
+    """Whether the leader was not in the ISR when it was elected, and must recover."""
 
     RECOVERED = 0
     RECOVERING = 1
 
 
 class TopicEvent(IntEnum):
-    """What happens to a topic, as far as others than its replicas care."""
+    """A change of a topic that the subscribers of Topics.on_change get."""
 
     CREATED = 1
     DELETED = 2
     REPLICAS_CHANGED = 3
-    """It has a partition more, or one has other replicas."""
+    """A partition was added, or has other replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition as the metadata log describes it; replicas are node ids, preferred first.
+    """One partition in the metadata log. Replicas are node ids, the preferred leader first.
 
-    `directories` holds, in the order of `replicas`, the directory.id where each replica lies.
+    `directories` has the directory.id of each replica, in the order of `replicas`.
     """
 
     index: int
@@ -63,7 +63,7 @@ class Partition:
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> "Partition":
-        """The partition that a PartitionRecord describes whole."""
+        """Make the partition of its record."""
         return cls(
             index=record.partition_id,
             replicas=tuple(record.replicas),
@@ -80,7 +80,7 @@ class Partition:
         )
 
     def to_record(self, topic_id: bytes) -> PartitionRecord:
-        """The inverse of `from_record`; empty ELR fields are left out, as Kafka does."""
+        """Return the record, the inverse of `from_record`; empty ELR fields are null."""
         return PartitionRecord(
             partition_id=self.index,
             topic_id=topic_id,
@@ -98,7 +98,7 @@ class Partition:
         )
 
     def changed_by(self, change: PartitionChangeRecord) -> "Partition":
-        """The partition after the change; what the record does not name stays."""
+        """Return the partition after a change. Fields that the record leaves out stay."""
         elects = change.leader != NO_LEADER_CHANGE
         recovers = change.leader_recovery_state != NO_RECOVERY_CHANGE
         return replace(
@@ -121,7 +121,7 @@ class Partition:
         )
 
     def directory_of(self, node_id: int) -> bytes | None:
-        """The directory.id of the node's replica; None when it has none or the log names none."""
+        """Return the directory.id of the node's replica; None: no replica, or not recorded."""
         if node_id in self.replicas and len(self.directories) == len(self.replicas):
             return self.directories[self.replicas.index(node_id)]
         return None
@@ -144,7 +144,7 @@ class Topic:
 
     @property
     def partitions(self) -> Mapping[int, Partition]:
-        """By index, in order. (A snapshot may name them in any order.)"""
+        """The partitions by index, in order. (A snapshot may have them in any order.)"""
         if not self._sorted:
             self._partitions = dict(sorted(self._partitions.items()))
             self._sorted = True
@@ -157,7 +157,7 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas the first partition has, as Kafka reports it."""
+        """The number of replicas of the first partition, as Kafka reports it."""
         return len(self.partitions[0].replicas)
 
     def replay_put(self, partition: Partition) -> None:
@@ -179,10 +179,10 @@ class Topic:
 
 
 class Topics(Mapping[str, Topic]):
-    """All topics, by name; `by_id` the same by topic id.
+    """All topics, by name; `by_id` has the same by topic id.
 
-    Who is in `on_change` is told at each record, in the midst of replay: what hangs together with
-    the event may still be to come, so look at the topic later.
+    The functions in `on_change` are called during replay, after each record. Related records may
+    follow, so a function should note the event and read the topic later.
     """
 
     def __init__(self) -> None:
@@ -201,45 +201,45 @@ class Topics(Mapping[str, Topic]):
         return len(self._by_name)
 
     def colliding_with(self, name: str) -> str | None:
-        """A topic whose name differs from `name` at most in dots and underscores."""
+        """Return a topic whose name differs from `name` only in dots and underscores, or None."""
         return min(self._by_collision_key.get(collision_key(name), ()), default=None)
 
     # -- replay ---------------------------------------------------------------------------------
 
     def replay_topic(self, record: TopicRecord) -> None:
-        """A topic is born, still without partitions."""
+        """Add a topic, without partitions yet."""
         topic = Topic(record.name, record.topic_id)
         self._by_name[record.name] = topic
         self.by_id[record.topic_id] = topic
         self._by_collision_key.setdefault(collision_key(record.name), set()).add(record.name)
-        self._tell(topic, TopicEvent.CREATED)
+        self._notify(topic, TopicEvent.CREATED)
 
     def replay_partition(self, record: PartitionRecord) -> None:
-        """A partition is born."""
+        """Add a partition."""
         topic = self.by_id[record.topic_id]
         topic.replay_put(Partition.from_record(record))
-        self._tell(topic, TopicEvent.REPLICAS_CHANGED)
+        self._notify(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """A partition's leader, replicas or directories change."""
+        """Change a partition's leader, replicas or directories."""
         topic = self.by_id[record.topic_id]
         topic.replay_put(topic.partitions[record.partition_id].changed_by(record))
         if record.replicas is not None:
-            self._tell(topic, TopicEvent.REPLICAS_CHANGED)
+            self._notify(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_removal(self, record: RemoveTopicRecord) -> Topic:
-        """A topic dies with its partitions; returns it."""
+        """Remove a topic with its partitions, and return it."""
         topic = self.by_id.pop(record.topic_id)
         del self._by_name[topic.name]
         key = collision_key(topic.name)
         self._by_collision_key[key].discard(topic.name)
         if not self._by_collision_key[key]:
             del self._by_collision_key[key]
-        self._tell(topic, TopicEvent.DELETED)
+        self._notify(topic, TopicEvent.DELETED)
         return topic
 
     def replay_elr_removal(self, record: ClearElrRecord) -> None:
-        """Eligible leader replicas are forgotten, of one topic or (no name) of all."""
+        """Clear the eligible leader replicas of one topic, or of all if the name is empty."""
         named = self._by_name.values() if not record.topic_name else [self[record.topic_name]]
         for topic in named:
             for partition in list(topic.partitions.values()):
@@ -252,6 +252,6 @@ class Topics(Mapping[str, Topic]):
                     )
                     self.replay_partition_change(change)
 
-    def _tell(self, topic: Topic, event: TopicEvent) -> None:
-        for tell in self.on_change:
-            tell(topic, event)
+    def _notify(self, topic: Topic, event: TopicEvent) -> None:
+        for callback in self.on_change:
+            callback(topic, event)

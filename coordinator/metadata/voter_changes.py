@@ -1,8 +1,8 @@
-"""Wishes to change who votes on the metadata log (KIP-853): heard, judged as Kafka does, refused.
+"""Requests to change the voters of the metadata log (KIP-853): all get one of Kafka's errors.
 
-odradek votes alone. With static voters nobody can be added or removed by a request; with dynamic
-ones the sole voter is in the set already and cannot leave it, and there is nobody else to remove.
-What is left, another node that would join, is what a cluster without that feature answers.
+This node is the only voter. Static voters cannot be added or removed by a request. The only dynamic
+voter is already in the set and cannot leave it, and there is no other to remove. The addition of
+another node is refused as in a cluster without this feature.
 
 Kafka: KafkaRaftClient.handleAddVoterRequest, AddVoterHandler, RemoveVoterHandler, VoterSet.
 """
@@ -22,9 +22,9 @@ def refuse_to_add(
     directory_id: bytes,
     listeners: Collection[str],
 ) -> ApiError:
-    """Why this voter, that listens on these, is not added.
+    """Return why this voter with these listener names is not added.
 
-    INVALID_REQUEST, UNSUPPORTED_VERSION, DUPLICATE_VOTER.
+    INVALID_REQUEST, UNSUPPORTED_VERSION or DUPLICATE_VOTER.
     """
     if not _is_voter_key(voter_id, directory_id):
         return _invalid("The request names no voter that could be added.")
@@ -43,7 +43,10 @@ def refuse_to_add(
 def refuse_to_remove(
     quorum: Quorum, me: QuorumMember, voter_id: int, directory_id: bytes
 ) -> ApiError:
-    """Why this voter is not removed: INVALID_REQUEST, UNSUPPORTED_VERSION, VOTER_NOT_FOUND."""
+    """Return why this voter is not removed.
+
+    INVALID_REQUEST, UNSUPPORTED_VERSION or VOTER_NOT_FOUND.
+    """
     if not _is_voter_key(voter_id, directory_id):
         return _invalid("The request names no voter that could be removed.")
     if quorum.voters is None:
@@ -56,7 +59,7 @@ def refuse_to_remove(
 
 
 def check_cluster(asked: str | None, cluster_id: str) -> None:
-    """Raise INCONSISTENT_CLUSTER_ID where the request means another cluster."""
+    """Raise INCONSISTENT_CLUSTER_ID if the request names another cluster."""
     if asked not in (None, cluster_id):
         text = f"The request is for cluster {asked}, and this is cluster {cluster_id}."
         raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, text)

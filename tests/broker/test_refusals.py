@@ -142,11 +142,11 @@ def broken_snapshot(data: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "another broker": (other_broker, r"broker 4 is registered beside this node \(3\)"),
+    "another broker": (other_broker, r"broker 4 is registered besides this node \(3\)"),
     "a replica elsewhere": (other_replica, r"spread-0 has replicas on \[3, 4\]"),
     "a newer metadata.version": (newer_metadata, r"metadata\.version 31 is outside 7 to 30"),
     "a tiered topic": (tiered_topic, r"topic orders has remote\.storage\.enable=true"),
-    "tiered metadata": (tiered_metadata, "__remote_log_metadata is there: tiered storage"),
+    "tiered metadata": (tiered_metadata, "__remote_log_metadata exists: tiered storage"),
     "other voters": (other_voters, r"the quorum's voters are \[3, 4, 5\], not \[3\]"),
     "another directory": (another_directory, "this is 3 in directory AAAAAAAAAAAAAAAAAAAAdw"),
     "a broken quorum-state": (broken_quorum_state, "quorum-state: "),

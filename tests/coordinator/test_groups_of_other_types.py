@@ -83,7 +83,7 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
     carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE))
-    assert f"carried along {carried} records" in caplog.text
+    assert f"kept {carried} records" in caplog.text
 
 
 @pytest.mark.parametrize("types", OTHER_TYPES, ids=["share", "streams"])
@@ -92,7 +92,7 @@ def test_a_group_of_another_type_is_known_from_its_first_record_to_its_tombstone
 ) -> None:
     groups = Groups()
     append(groups, records_of(*types))
-    [(name, group)] = state_of(groups.restarted()).of_other_types.items()
+    [(name, group)] = state_of(groups.restarted()).other_groups.items()
     assert state_of(groups.restarted()).find(name).group_type is group.group_type
     append(groups, records_of(*types, dead=True))
     assert state_of(groups.restarted()).find(name) is None
@@ -119,7 +119,7 @@ def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
     groups.advance(YEAR_MS)
     [answer] = groups.coordinator.delete_groups([OTHER])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert OTHER in state_of(groups.restarted()).of_other_types
+    assert OTHER in state_of(groups.restarted()).other_groups
 
 
 def test_a_share_group_that_has_not_read_is_deleted() -> None:
@@ -127,7 +127,7 @@ def test_a_share_group_that_has_not_read_is_deleted() -> None:
     groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
     [answer] = groups.coordinator.delete_groups([OTHER])
     assert answer.error_code == ErrorCode.NONE
-    assert not state_of(groups.restarted()).of_other_types
+    assert not state_of(groups.restarted()).other_groups
 
 
 def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:
@@ -162,7 +162,7 @@ def test_all_records_of_a_streams_group_go_with_it(way: str) -> None:
         groups.coordinator.delete_groups([OTHER])
     after = groups.restarted()
     assert after.committed(group_id=OTHER) == (5 if way == "join" else None)
-    assert not state_of(after).of_other_types
+    assert not state_of(after).other_groups
     live = {key for key, value in stored_pairs(groups) if value is not None}
     live -= {key for key, value in stored_pairs(groups) if value is None}
     assert not live & {key for key, _ in records_as_pairs(STREAMS_GROUP_TYPES)}
@@ -174,7 +174,7 @@ def test_records_of_a_streams_group_do_not_end_a_classic_one() -> None:
     append(groups, records_of(*STREAMS_GROUP_TYPES, group=GROUP))
     after = groups.restarted()
     assert after.heartbeat(leader) is ErrorCode.NONE
-    assert not state_of(after).of_other_types
+    assert not state_of(after).other_groups
 
 
 def of_type(types: dict[int, object], **settings: int) -> Groups:

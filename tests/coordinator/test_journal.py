@@ -232,7 +232,7 @@ def test_records_of_unknown_type_stay_in_the_log_and_are_named_once(
     _, numbers = opened(log)
     assert numbers.of == {"a": 1}
     assert [record.message for record in caplog.records] == [
-        "__cluster_metadata-0: carried along 2 records of unknown type or version"
+        "__cluster_metadata-0: kept 2 records of unknown type or version"
     ]
     assert len(log.stored) == 2
 

@@ -22,12 +22,12 @@ def groups() -> Groups:
         groups.commit(number, group_id=LARGE, partition=number)
     assert sum(map(len, groups.logs[0].stored)) > 3 * BYTES_PER_READ
     after = groups.restarted()
-    after.coordinator.partition_lost(0)
+    after.coordinator.partition_offline(0)
     return after
 
 
 def find(groups: Groups, partition: int = 0) -> None:
-    groups.coordinator.partition_found(groups.logs[partition], {TOPIC[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    groups.coordinator.partition_online(groups.logs[partition], {TOPIC[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
 
 
 def error_of(groups: Groups) -> ErrorCode:
@@ -56,7 +56,7 @@ def test_a_turn_of_the_loop_replays_a_slice_and_others_are_served_between(groups
 
 
 def test_partitions_are_loaded_one_after_another(groups: Groups) -> None:
-    groups.coordinator.partition_lost(1)
+    groups.coordinator.partition_offline(1)
     find(groups, 0)
     find(groups, 1)
     while error_of(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -70,11 +70,11 @@ def test_partitions_are_loaded_one_after_another(groups: Groups) -> None:
 def test_a_partition_that_is_lost_while_it_loads_is_not_served(groups: Groups) -> None:
     find(groups)
     groups.loop.turn()
-    groups.coordinator.partition_lost(0)
+    groups.coordinator.partition_offline(0)
     groups.advance(0)
     assert error_of(groups) is ErrorCode.NOT_COORDINATOR
     find(groups)
-    groups.coordinator.partition_lost(0)
+    groups.coordinator.partition_offline(0)
     find(groups)
     groups.advance(0)
     assert groups.committed(group_id=LARGE) == 0

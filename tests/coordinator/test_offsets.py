@@ -220,7 +220,7 @@ def test_offsets_of_a_topic_whose_deletion_a_crash_cut_short_are_forgotten_at_st
     groups.commit(2, topic=OTHER)
     groups.commit(3, topic=("of an old client", bytes(16)))
     after = groups.restarted()
-    after.coordinator.forget_lost_topics({OTHER[1]})
+    after.coordinator.forget_deleted_topics({OTHER[1]})
     assert (after.committed(), after.committed("other")) == (None, 2)
     assert after.committed("of an old client") == 3
     assert after.restarted().committed() is None
@@ -231,9 +231,9 @@ def test_a_partition_that_is_found_late_forgets_topics_that_went_meanwhile() -> 
     groups.commit(1)
     groups.commit(2, topic=OTHER)
     later = groups.restarted()
-    later.coordinator.partition_lost(0)
+    later.coordinator.partition_offline(0)
     later.coordinator.on_topics_deleted([TOPIC])
-    later.coordinator.partition_found(later.logs[0], {OTHER[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    later.coordinator.partition_online(later.logs[0], {OTHER[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
     later.advance(0)
     assert (later.committed(), later.committed("other")) == (None, 2)
     assert later.restarted().committed() is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.offsets import Offsets, Place
+from odradek.coordinator.offsets import GroupTopicPartition, Offsets
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ErrorCode
@@ -214,4 +214,6 @@ def test_any_history_leaves_what_its_commits_and_ends_say(history: History) -> N
         counted = [at for at, how in ends.items() if how is True]
         found = known[partition].offset if partition in known else None
         assert found == max(counted, default=None)
-        assert offsets.is_pending(Place(GROUP, "t", partition)) == (None in ends.values())
+        assert offsets.is_pending(GroupTopicPartition(GROUP, "t", partition)) == (
+            None in ends.values()
+        )

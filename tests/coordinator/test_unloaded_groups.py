@@ -17,7 +17,7 @@ def delete_topic(groups: Groups) -> None:
 
 
 def lose_partition(groups: Groups) -> None:
-    groups.coordinator.partition_lost(0)
+    groups.coordinator.partition_offline(0)
 
 
 def begin_again(groups: Groups) -> None:
@@ -70,6 +70,6 @@ def test_a_partition_that_is_found_again_gives_its_members_a_whole_session() -> 
     (member_id,) = groups.stable_group(1)
     groups.advance(SESSION_MS - 1)
     lose_partition(groups)
-    groups.coordinator.partition_found(groups.logs[0], {})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    groups.coordinator.partition_online(groups.logs[0], {})  # type: ignore[arg-type] # a MemoryLog serves a journal
     groups.advance(SESSION_MS - 1)
     assert groups.heartbeat(member_id) is ErrorCode.NONE

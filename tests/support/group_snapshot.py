@@ -27,7 +27,7 @@ def state_snapshot(state: GroupState) -> dict[str, Any]:
         },
         "other": {
             name: (group.group_type, group.tombstones())
-            for name, group in state.of_other_types.items()
+            for name, group in state.other_groups.items()
         },
         "committed": state.offsets._by_group,
         "pending": state.offsets._pending,

@@ -107,7 +107,7 @@ class StoredRetention:
             try:
                 properties = read_meta_properties(self._files, root)
                 cluster_id = properties.cluster_id if properties else ""
-                reading = read_metadata(self._files, path, cluster_id, torn_end_is_fine=True)
+                reading = read_metadata(self._files, path, cluster_id, allow_torn_end=True)
             except (CheckpointError, CorruptJournalError, QuorumStateError) as error:
                 self.warnings.append(
                     f"{path} cannot be read, so topics are shown with the defaults: {error}"

@@ -20,7 +20,7 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     read_snapshot,
     snapshot_bytes,
 )
-from odradek.coordinator.metadata.quorum import NotAloneError, QuorumMember, voter_records
+from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember, voter_records
 from odradek.coordinator.metadata.quorum_state import (
     QuorumState,
     read_quorum_state,
@@ -198,7 +198,7 @@ def test_the_broker_epoch_is_the_offset_of_its_registration(data: Path) -> None:
 
 def test_a_log_with_other_voters_is_not_led(data: Path) -> None:
     stranger = QuorumMember(node_id=1, directory_id=bytes(15) + b"\xee", endpoint=ME.endpoint)
-    with pytest.raises(NotAloneError, match=uuid_text(ME.directory_id)):
+    with pytest.raises(NotSoleVoterError, match=uuid_text(ME.directory_id)):
         opened(data, stranger)
     assert metadata_log(data).log_end_offset == 0
 
@@ -207,7 +207,7 @@ def test_a_static_quorum_with_other_voters_is_not_led(tmp_path: Path) -> None:
     log = metadata_log(tmp_path)
     state = QuorumState(leader_id=2, leader_epoch=5, voters=(1, 2, 3))
     write_quorum_state(FILES, log.directory, state)
-    with pytest.raises(NotAloneError, match=r"\[1, 2, 3\], not \[1\]"):
+    with pytest.raises(NotSoleVoterError, match=r"\[1, 2, 3\], not \[1\]"):
         open_kraft_log(log, FILES, "cluster", ME, now_ms=0)
     assert read_quorum_state(FILES, log.directory) == state
 

@@ -42,8 +42,8 @@ def partitions(metadata: Metadata) -> list[Partition]:
     return list(metadata.state.topics["t"].partitions.values())
 
 
-def lose(metadata: Metadata, failed: bytes, **lies_in: bytes) -> list[tuple[str, int]]:
-    places = {("t", int(name[1:])): directory for name, directory in lies_in.items()}
+def lose(metadata: Metadata, failed: bytes, **directory_of: bytes) -> list[tuple[str, int]]:
+    places = {("t", int(name[1:])): directory for name, directory in directory_of.items()}
     return metadata.commit(directories_offline(metadata.state, NODE, [failed], places))
 
 
@@ -51,9 +51,9 @@ def directories(metadata: Metadata) -> tuple[bytes, ...]:
     return metadata.state.brokers[NODE].log_dirs
 
 
-def start(metadata: Metadata, **lies_in: bytes) -> list[tuple[str, int]]:
+def start(metadata: Metadata, **directory_of: bytes) -> list[tuple[str, int]]:
     """A clean start; with a directory offline where one is not registered."""
-    places = {("t", int(name[1:])): directory for name, directory in lies_in.items()}
+    places = {("t", int(name[1:])): directory for name, directory in directory_of.items()}
     outcome = take_over(
         metadata.state,
         NODE,
@@ -182,10 +182,10 @@ def test_a_directory_is_online_when_it_is_registered_or_not_named() -> None:
 
 def test_a_place_is_written_down_once_and_of_partitions_that_there_are() -> None:
     metadata = metadata_of_two()
-    lies_in = {("t", 1): DIRECTORY, ("t", 7): DIRECTORY, ("gone", 0): DIRECTORY}
-    metadata.commit(assign_directories(metadata.state, NODE, lies_in))
+    directory_of = {("t", 1): DIRECTORY, ("t", 7): DIRECTORY, ("gone", 0): DIRECTORY}
+    metadata.commit(assign_directories(metadata.state, NODE, directory_of))
     assert [one.directories for one in partitions(metadata)] == [(DIRECTORY,), (DIRECTORY,)]
-    metadata.commit(assign_directories(metadata.state, NODE, lies_in))
+    metadata.commit(assign_directories(metadata.state, NODE, directory_of))
     assert metadata.last_records == ()
 
 

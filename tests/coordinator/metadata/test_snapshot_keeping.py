@@ -65,7 +65,7 @@ def write(kraft: KraftLog, kept: SnapshotKeeper, now_ms: int = 0) -> MetadataSna
     log = kraft.journal.log
     image = MetadataImage.of(kraft.metadata, log.log_end_offset)
     name = MetadataSnapshotName(image.end_offset, kraft.leader_epoch)
-    kept.begin(image.end_offset, now_ms)
+    kept.note_started(image.end_offset, now_ms)
     pieces = snapshot_pieces(
         voter_records(kraft.quorum),
         image.records(),
@@ -91,39 +91,39 @@ def test_a_snapshot_is_due_when_enough_bytes_were_logged_and_not_again_before_mo
     kraft = opened(data)
     size = kraft.journal.log.size_bytes
     kept = keeper(kraft, SnapshotRules(max_new_bytes=size + 200, max_interval_ms=0))
-    assert kept.why_due(0) is None
+    assert kept.due_reason(0) is None
     create(kraft, "a")
-    assert kept.why_due(0) is None
+    assert kept.due_reason(0) is None
     create(kraft, "b")
-    assert "bytes were logged" in (kept.why_due(0) or "")
+    assert "bytes were logged" in (kept.due_reason(0) or "")
     write(kraft, kept)
-    assert kept.why_due(0) is None
+    assert kept.due_reason(0) is None
     names = [f"c{number}" for number in range(100)]
     for name in names:
         create(kraft, name)
-        if kept.why_due(0):
+        if kept.due_reason(0):
             break
     logged = size + 200
     assert 2 <= names.index(name) <= logged // 100
     # A new life counts on from the same snapshot.
     again = opened(data)
-    assert keeper(again, SnapshotRules(max_new_bytes=logged, max_interval_ms=0)).why_due(0)
+    assert keeper(again, SnapshotRules(max_new_bytes=logged, max_interval_ms=0)).due_reason(0)
 
 
 def test_a_snapshot_is_due_after_a_while_if_anything_is_new(data: Path) -> None:
     kraft = opened(data)
     kept = keeper(kraft, SnapshotRules(max_interval_ms=3_600_000))
-    assert kept.why_due(3_599_999) is None
-    assert "60 minutes" in (kept.why_due(3_600_000) or "")
+    assert kept.due_reason(3_599_999) is None
+    assert "60 minutes" in (kept.due_reason(3_600_000) or "")
     write(kraft, kept, now_ms=3_600_000)
-    assert kept.why_due(1 << 60) is None
+    assert kept.due_reason(1 << 60) is None
     create(kraft, "a")
-    assert kept.why_due(7_199_999) is None
-    assert kept.why_due(7_200_000)
+    assert kept.due_reason(7_199_999) is None
+    assert kept.due_reason(7_200_000)
 
 
 def test_an_interval_of_zero_is_never(data: Path) -> None:
-    assert keeper(opened(data), NO_LIMITS).why_due(1 << 60) is None
+    assert keeper(opened(data), NO_LIMITS).due_reason(1 << 60) is None
 
 
 # -- on the disk
@@ -240,7 +240,7 @@ def test_a_log_whose_beginning_and_snapshot_are_gone_is_refused(data: Path) -> N
     only = snapshot_path(data, write(kraft, kept))
     kept.clean(0)
     only.unlink()
-    with pytest.raises(CorruptJournalError, match="no snapshot tells what was before"):
+    with pytest.raises(CorruptJournalError, match="no snapshot has the records before it"):
         opened(data)
 
 
