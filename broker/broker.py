@@ -201,7 +201,7 @@ class Broker:
         )
         if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
             self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
-            self.groups.forget_deleted_topics(self.metadata.topics.by_id)
+            self.groups.delete_offsets_of_missing_topics(self.metadata.topics.by_id)
         self.log_mover.resume()
         self.config_in_force.on_change.append(self._cordon)
         self.disk_space.on_space = self._space_again

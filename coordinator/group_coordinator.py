@@ -236,22 +236,22 @@ class GroupCoordinator:
                 self._loaded(shard)
                 self._set_alarm(self._clock())
                 group_ids = iter(shard.state.offsets.group_ids)
-                self._loop.call_soon(self._forget_slice, shard, group_ids, topic_ids)
+                self._loop.call_soon(self._delete_offsets_slice, shard, group_ids, topic_ids)
         finally:
             if is_over:
                 self._loads.popleft()
             if self._loads:
                 self._loop.call_soon(self._load_slice)
 
-    def _forget_slice(
+    def _delete_offsets_slice(
         self, shard: GroupShard, group_ids: Iterator[str], topic_ids: Container[bytes]
     ) -> None:
         """Delete the groups' offsets in deleted topics, GROUPS_PER_TURN groups in each turn."""
         some = list(islice(group_ids, GROUPS_PER_TURN))
         if some and shard in self.shards.serving():
-            outcome = shard.state.forget_deleted_topics(some, topic_ids)
+            outcome = shard.state.delete_offsets_of_missing_topics(some, topic_ids)
             self._delete_offsets(shard, outcome, self._clock())
-            self._loop.call_soon(self._forget_slice, shard, group_ids, topic_ids)
+            self._loop.call_soon(self._delete_offsets_slice, shard, group_ids, topic_ids)
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class GroupCoordinator:
 
     def _check_join(self, request: JoinGroupRequest) -> None:
         if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         lowest = self._settings.min_session_timeout_ms
         highest = self._settings.max_session_timeout_ms
         if not lowest <= request.session_timeout_ms <= highest:
@@ -367,7 +367,7 @@ class GroupCoordinator:
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""
         if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         shard = self.shards.of(group_id)
         state = shard.state
         group = state.groups.get(group_id) or state.consumer_groups.get(group_id)
@@ -424,7 +424,7 @@ class GroupCoordinator:
     ) -> list[OffsetDeleteResponseTopic]:
         """Delete offsets in existing topics. Raises ApiError when the whole request is refused."""
         if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group has a name")
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         shard = self.shards.of(group_id)
         outcome = shard.state.delete_offsets(group_id, topics)
         return shard.journal.commit(outcome, self._clock().wall_ms)
@@ -437,13 +437,13 @@ class GroupCoordinator:
         for shard in self.shards.serving():
             self._delete_offsets(shard, shard.state.on_topics_deleted(deleted), now)
 
-    def forget_deleted_topics(self, topic_ids: Container[bytes]) -> None:
+    def delete_offsets_of_missing_topics(self, topic_ids: Container[bytes]) -> None:
         """At start: delete offsets in topics that no longer exist; `topic_ids`: those that do."""
         now = self._clock()
         for shard in self.shards.serving():
             group_ids = shard.state.offsets.group_ids
             self._delete_offsets(
-                shard, shard.state.forget_deleted_topics(group_ids, topic_ids), now
+                shard, shard.state.delete_offsets_of_missing_topics(group_ids, topic_ids), now
             )
 
     def _expire_offsets(self, shards: Iterator[GroupShard]) -> None:

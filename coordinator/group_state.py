@@ -74,7 +74,7 @@ class GroupState:
         if value is None:
             group = self.groups.pop(key.group, None)
             if group is not None:
-                group.die()
+                group.become_dead()
             return
         self.consumer_groups.pop(key.group, None)
         self.other_groups.pop(key.group, None)
@@ -130,7 +130,7 @@ class GroupState:
         """
         classic = self.groups.pop(group_id, None)
         if classic is not None:
-            classic.die()
+            classic.become_dead()
 
     # By key type: the records whose values are decoded and replayed.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
@@ -295,7 +295,7 @@ class GroupState:
         records = tuple(self.offsets.tombstones_of_topics(deleted))
         return Outcome(reply=None, records=records, atomic=False)
 
-    def forget_deleted_topics(
+    def delete_offsets_of_missing_topics(
         self, group_ids: Iterable[str], topic_ids: Container[bytes]
     ) -> Outcome[None]:
         """Delete the groups' offsets in topics other than `topic_ids`, the ids of those that exist.

@@ -220,7 +220,7 @@ def replay_stored(
             except LookupError as error:
                 raise CorruptJournalError(
                     f"{log_name}, offset {context.offset}: {type(record.value).__name__} "
-                    f"names something that is not there: {error}"
+                    f"names something that does not exist: {error}"
                 ) from error
 
 

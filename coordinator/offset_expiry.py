@@ -28,10 +28,9 @@ def expired_records(
 ) -> list[JournalRecord]:
     """Return tombstones of a group's expired offsets, and of the group if none are left."""
     expired = [
-        partition_key
-        for partition_key, committed in _unsubscribed(group, offsets)
-        if _has_expired(group, committed, now_ms, retention_ms)
-        and not offsets.is_pending(partition_key)
+        key
+        for key, committed in _unsubscribed(group, offsets)
+        if _has_expired(group, committed, now_ms, retention_ms) and not offsets.is_pending(key)
     ]
     records = tombstones_of(expired)
     left = sum(map(len, offsets.of_group(group.group_id).values())) - len(expired)

@@ -193,9 +193,7 @@ def delete_offsets(
                 GroupTopicPartition(group.group_id, topic.name, p.partition_index)
                 for p in topic.partitions
             )
-    records = tombstones_of(
-        partition_key for partition_key in to_delete if offsets.is_known(partition_key)
-    )
+    records = tombstones_of(key for key in to_delete if offsets.is_known(key))
     return Outcome(reply=answers, records=tuple(records))
 
 

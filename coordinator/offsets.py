@@ -67,30 +67,28 @@ class Offsets:
         """Return the group's committed offsets by topic and partition; empty if it has none."""
         return self._by_group.get(group_id, {})
 
-    def is_pending(self, partition_key: GroupTopicPartition) -> bool:
+    def is_pending(self, key: GroupTopicPartition) -> bool:
         """Whether an open transaction has an offset for this partition."""
-        return (partition_key.topic, partition_key.partition) in self._open.get(
-            partition_key.group_id, {}
-        )
+        return (key.topic, key.partition) in self._open.get(key.group_id, {})
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction has any offset for this group."""
         return group_id in self._open
 
-    def is_known(self, partition_key: GroupTopicPartition) -> bool:
+    def is_known(self, key: GroupTopicPartition) -> bool:
         """Whether there is a committed or pending offset for this partition."""
-        committed = self.of_group(partition_key.group_id).get(partition_key.topic, {})
-        return partition_key.partition in committed or self.is_pending(partition_key)
+        committed = self.of_group(key.group_id).get(key.topic, {})
+        return key.partition in committed or self.is_pending(key)
 
     # -- replay ----------------------------------------------------------------------------------
 
     def replay(
-        self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
+        self, stored_key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         """Apply a commit, or a tombstone if `value` is None."""
-        partition_key = GroupTopicPartition(key.group, key.topic, key.partition)
+        key = GroupTopicPartition(stored_key.group, stored_key.topic, stored_key.partition)
         if value is None:
-            self._forget(partition_key)
+            self._remove(key)
             return
         committed = CommittedOffset(
             value.offset,
@@ -102,56 +100,50 @@ class Offsets:
             context.offset,
         )
         if context.producer_id == NO_PRODUCER:
-            self._put(partition_key, committed)
+            self._put(key, committed)
         else:
-            self._put_pending(partition_key, committed, context.producer_id)
+            self._put_pending(key, committed, context.producer_id)
 
-    def _put(self, partition_key: GroupTopicPartition, committed: CommittedOffset) -> None:
-        topics = self._by_group.setdefault(partition_key.group_id, {})
-        topics.setdefault(partition_key.topic, {})[partition_key.partition] = committed
+    def _put(self, key: GroupTopicPartition, committed: CommittedOffset) -> None:
+        topics = self._by_group.setdefault(key.group_id, {})
+        topics.setdefault(key.topic, {})[key.partition] = committed
 
     def _put_pending(
-        self, partition_key: GroupTopicPartition, committed: CommittedOffset, producer_id: int
+        self, key: GroupTopicPartition, committed: CommittedOffset, producer_id: int
     ) -> None:
-        self._pending.setdefault(producer_id, {})[partition_key] = committed
-        partitions = self._open.setdefault(partition_key.group_id, {})
-        partitions.setdefault((partition_key.topic, partition_key.partition), set()).add(
-            producer_id
-        )
+        self._pending.setdefault(producer_id, {})[key] = committed
+        partitions = self._open.setdefault(key.group_id, {})
+        partitions.setdefault((key.topic, key.partition), set()).add(producer_id)
 
-    def _forget(self, partition_key: GroupTopicPartition) -> None:
-        topics = self._by_group.get(partition_key.group_id, {})
-        partitions = topics.get(partition_key.topic, {})
-        partitions.pop(partition_key.partition, None)
+    def _remove(self, key: GroupTopicPartition) -> None:
+        topics = self._by_group.get(key.group_id, {})
+        partitions = topics.get(key.topic, {})
+        partitions.pop(key.partition, None)
         if not partitions:
-            topics.pop(partition_key.topic, None)
+            topics.pop(key.topic, None)
         if not topics:
-            self._by_group.pop(partition_key.group_id, None)
-        open_here = self._open.get(partition_key.group_id, {})
-        for producer_id in tuple(open_here.get((partition_key.topic, partition_key.partition), ())):
-            self._pending[producer_id].pop(partition_key)
-            self._close(partition_key, producer_id)
+            self._by_group.pop(key.group_id, None)
+        open_here = self._open.get(key.group_id, {})
+        for producer_id in tuple(open_here.get((key.topic, key.partition), ())):
+            self._pending[producer_id].pop(key)
+            self._close(key, producer_id)
 
-    def _close(self, partition_key: GroupTopicPartition, producer_id: int) -> None:
-        partitions = self._open[partition_key.group_id]
-        producers = partitions[partition_key.topic, partition_key.partition]
+    def _close(self, key: GroupTopicPartition, producer_id: int) -> None:
+        partitions = self._open[key.group_id]
+        producers = partitions[key.topic, key.partition]
         producers.discard(producer_id)
         if not producers:
-            del partitions[partition_key.topic, partition_key.partition]
+            del partitions[key.topic, key.partition]
         if not partitions:
-            del self._open[partition_key.group_id]
+            del self._open[key.group_id]
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
-        for partition_key, pending in self._pending.pop(producer_id, {}).items():
-            self._close(partition_key, producer_id)
-            known = (
-                self.of_group(partition_key.group_id)
-                .get(partition_key.topic, {})
-                .get(partition_key.partition)
-            )
+        for key, pending in self._pending.pop(producer_id, {}).items():
+            self._close(key, producer_id)
+            known = self.of_group(key.group_id).get(key.topic, {}).get(key.partition)
             if committed and (known is None or pending.record_offset > known.record_offset):
-                self._put(partition_key, pending)
+                self._put(key, pending)
 
     # -- tombstones ------------------------------------------------------------------------------
 
@@ -173,9 +165,9 @@ class Offsets:
         for name, topic_id in deleted:
             ids.setdefault(name, {ZERO_UUID}).add(topic_id)
         return tombstones_of(
-            partition_key
-            for partition_key, committed in self._entries_in_topics(ids)
-            if committed.topic_id in ids[partition_key.topic]
+            key
+            for key, committed in self._entries_in_topics(ids)
+            if committed.topic_id in ids[key.topic]
         )
 
     @property
@@ -205,8 +197,10 @@ class Offsets:
                 yield topic, partition, committed.topic_id
         for (topic, partition), producers in self._open.get(group_id, {}).items():
             for producer_id in producers:
-                at = self._pending[producer_id][GroupTopicPartition(group_id, topic, partition)]
-                yield topic, partition, at.topic_id
+                pending = self._pending[producer_id][
+                    GroupTopicPartition(group_id, topic, partition)
+                ]
+                yield topic, partition, pending.topic_id
 
     def _entries_in_topics(
         self, topics: Collection[str]
@@ -216,16 +210,12 @@ class Offsets:
                 for partition, committed in known[topic].items():
                     yield GroupTopicPartition(group_id, topic, partition), committed
         for pending in self._pending.values():
-            yield from (
-                (partition_key, at)
-                for partition_key, at in pending.items()
-                if partition_key.topic in topics
-            )
+            yield from ((key, offset) for key, offset in pending.items() if key.topic in topics)
 
 
-def tombstones_of(partition_keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:
+def tombstones_of(keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:
     """Return the records that delete these offsets, one for each distinct key."""
     return [
         JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-        for group_id, topic, partition in dict.fromkeys(partition_keys)
+        for group_id, topic, partition in dict.fromkeys(keys)
     ]

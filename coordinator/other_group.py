@@ -73,7 +73,7 @@ class OtherGroup:
         if committer.generation_id >= 0:
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{committer.member_id!r} is no member of group {self.group_id}",
+                f"{committer.member_id!r} is not a member of group {self.group_id}",
             )
         return None
 
@@ -81,7 +81,8 @@ class OtherGroup:
         """Refuse members of a streams group. A share group has no offsets; the answer is empty."""
         if not self._is_share and (member_id is not None or member_epoch >= 0):
             raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} is no member of group {self.group_id}"
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"{member_id!r} is not a member of group {self.group_id}",
             )
 
     def check_offset_deletion(self) -> None:

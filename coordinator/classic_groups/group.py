@@ -137,7 +137,7 @@ class ClassicGroup:
         self._become(joined, now_ms)
         self.pending_syncs = set(self.members)
 
-    def die(self) -> None:
+    def become_dead(self) -> None:
         """Become Dead, because the group was deleted or replaced, and cancel all deadlines."""
         if self.state is not ClassicState.DEAD:
             self._become(ClassicState.DEAD, self.state_since_ms)
@@ -278,7 +278,7 @@ class ClassicGroup:
         """
         if self.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id} is dead")
-        unknown = f"{member_id!r} is no member of group {self.group_id}"
+        unknown = f"{member_id!r} is not a member of group {self.group_id}"
         if group_instance_id is not None:
             current = self.static_member_ids.get(group_instance_id)
             if current is None:
@@ -318,7 +318,8 @@ class ClassicGroup:
             self.check_generation(generation_id)
         elif not transactional:
             raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has members: who commits?"
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"group {self.group_id} has members, and the commit names none",
             )
         if self.state is ClassicState.COMPLETING_REBALANCE and not transactional:
             raise ApiError(

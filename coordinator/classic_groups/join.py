@@ -144,7 +144,7 @@ class ClassicJoin:
         if call.request.group_instance_id is not None:
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"{member_id} was promised to a dynamic member of group {group.group_id}, "
+                f"{member_id} is reserved for a dynamic member of group {group.group_id}, "
                 f"not to {call.request.group_instance_id}",
             )
         return self._admit(group, member_id, call, now)

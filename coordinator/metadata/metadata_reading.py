@@ -108,7 +108,7 @@ class _LogWalk:
         self.controls: list[memoryview] = []
         self._reader = reader
         self._start_offset = start_offset
-        self._torn_end_is_fine = allow_torn_end
+        self._allow_torn_end = allow_torn_end
         self._end_offset: int | None = None
 
     @property
@@ -129,7 +129,7 @@ class _LogWalk:
                     self.controls.append(memoryview(bytes(data)))
                 yield data
         except CorruptBatchError as error:
-            if not self._torn_end_is_fine:
+            if not self._allow_torn_end:
                 raise
             _logger.warning("the metadata log ends early: %s", error)
 

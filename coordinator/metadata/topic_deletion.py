@@ -45,9 +45,8 @@ def delete_topics(
     refused: list[DeletedTopic] = []
     to_delete: dict[bytes, Topic] = {}
     occurrences = Counter(requests)
-    for request in sorted(
-        occurrences, key=lambda request: request.name is not None
-    ):  # ids come first
+    ids_first = sorted(occurrences, key=lambda request: request.name is not None)
+    for request in ids_first:
         try:
             topic = _resolve(metadata, request, occurrences[request])
             if to_delete.pop(topic.id, None) is not None:  # by id and by name: neither counts

@@ -220,7 +220,7 @@ def test_offsets_of_a_topic_whose_deletion_a_crash_cut_short_are_forgotten_at_st
     groups.commit(2, topic=OTHER)
     groups.commit(3, topic=("of an old client", bytes(16)))
     after = groups.restarted()
-    after.coordinator.forget_deleted_topics({OTHER[1]})
+    after.coordinator.delete_offsets_of_missing_topics({OTHER[1]})
     assert (after.committed(), after.committed("other")) == (None, 2)
     assert after.committed("of an old client") == 3
     assert after.restarted().committed() is None

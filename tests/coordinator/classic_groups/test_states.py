@@ -102,7 +102,7 @@ def test_a_dead_group_sends_everybody_to_look_for_another_coordinator(call: str)
     """A group dies when it is removed, so nobody meets it; Kafka is as careful."""
     stage = MemoryStage()
     cast = stable(stage)
-    stage.groups.group().die()
+    stage.groups.group().become_dead()
     expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if call == "delete":
         expected = ErrorCode.GROUP_ID_NOT_FOUND
