@@ -105,7 +105,7 @@ class ClassicRebalance:
         return self.complete(group, now)
 
     def complete(self, group: ClassicGroup, now: Now) -> Outcome[None]:
-        """Begin the next generation with those who have joined, and with static members."""
+        """Begin the next generation with the members that have joined and the static ones."""
         group.stop_awaiting_joins()
         group.initial_delay_ms = None
         absent = [m for m in group.members.values() if not (m.awaits_join or m.is_static)]
