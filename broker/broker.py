@@ -216,7 +216,7 @@ class Broker:
             lambda: topic_rules(
                 self.config,
                 self.node_id,
-                [directory.directory_id for directory in self.log_manager.homes],
+                [directory.directory_id for directory in self.log_manager.data_directories],
                 self._cordoned(),
             ),
         )
@@ -243,7 +243,7 @@ class Broker:
             self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
         )
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
-        registered = self.log_manager.homes
+        registered = self.log_manager.data_directories
         self.broker_epoch = self.controller.register_broker(
             incarnation_id=random_uuid(),
             endpoints=self._endpoints(),
@@ -348,7 +348,9 @@ class Broker:
     def _cordoned(self) -> list[bytes]:
         """Of the directories that are online, those that get no new partitions."""
         cordoned = self.config.cordoned_directories
-        return [one.directory_id for one in self.log_manager.homes if one.path in cordoned]
+        return [
+            one.directory_id for one in self.log_manager.data_directories if one.path in cordoned
+        ]
 
     def _cordon(self, _config: BrokerConfig) -> None:
         try:

@@ -45,8 +45,8 @@ from .record_walk import (
     STAMPED_BY_PRODUCER,
     WalkedRecords,
     WalkTooLongError,
+    changes_codec,
     invalid,
-    other_compression,
     too_large,
     walk_records,
 )
@@ -96,12 +96,12 @@ def check_client_batch(
     if crc32c.crc32c(view[CHECKED_POSITION:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its CRC {header.crc}")
     _check_header(header, rules)
-    if walked is None and (rules.read_records or _must_be_read(header, rules, now_ms)):
+    if walked is None and (rules.read_records or _needs_walk(header, rules, now_ms)):
         walked = _walk_now(view, rules, now_ms)
     if walked is not None:
         return _after_walk(view, header, rules, now_ms, walked)
     if rules.log_append_time:
-        return _stamped(view, header, now_ms)
+        return _with_append_time(view, header, now_ms)
     return CheckedBatch(header, (view[PREFIX_BYTES:],), -1)
 
 
@@ -171,9 +171,9 @@ def _check_attributes(header: BatchHeader, rules: AppendRules) -> None:
         raise ApiError(ErrorCode.INVALID_TIMESTAMP, STAMPED_BY_PRODUCER)
 
 
-def _must_be_read(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
+def _needs_walk(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
     """Whether the header asks for a walk of the records: a refusal names those at fault."""
-    if other_compression(header, rules):
+    if changes_codec(header, rules):
         return True
     if rules.log_append_time:
         return header.attributes & LOG_APPEND_TIME_BIT != 0
@@ -195,16 +195,16 @@ def _after_walk(
         view = memoryview(walked.rebuilt)
         rebuilt = read_header(view)
         if rules.log_append_time:
-            return _stamped(view, rebuilt, now_ms)
+            return _with_append_time(view, rebuilt, now_ms)
         return CheckedBatch(rebuilt, (view[PREFIX_BYTES:],), -1)
     if rules.log_append_time:
-        return _stamped(data, header, now_ms)
+        return _with_append_time(data, header, now_ms)
     if walked.newest_ms != header.max_timestamp:
         return _with_max_timestamp(data, header, header.attributes, walked.newest_ms)
     return CheckedBatch(header, (data[PREFIX_BYTES:],), -1)
 
 
-def _stamped(data: memoryview, header: BatchHeader, now_ms: int) -> CheckedBatch:
+def _with_append_time(data: memoryview, header: BatchHeader, now_ms: int) -> CheckedBatch:
     """The client's records under a header that carries the broker's time."""
     attributes = header.attributes | LOG_APPEND_TIME_BIT
     return _with_max_timestamp(data, header, attributes, now_ms)._replace(log_append_time_ms=now_ms)

@@ -24,7 +24,7 @@ class CommittedRead(NamedTuple):
     aborted: list[AbortedTransaction]
 
 
-def committed_part(
+def cut_to_committed(
     segments: SegmentList,
     records: RecordsSlice,
     offset: int,
@@ -33,7 +33,7 @@ def committed_part(
 ) -> CommittedRead:
     """Cut a slice that was read from `offset` on. Raises OSError, CorruptRecordError."""
     if last_stable_offset < log_end_offset:
-        records = part_before(segments, records, offset, last_stable_offset)
+        records = cut_before(segments, records, offset, last_stable_offset)
     if not records.size_bytes:
         return CommittedRead(records, [])
     index = _index_of(segments, records, offset)
@@ -48,7 +48,7 @@ def committed_part(
     return CommittedRead(records, aborted_between(segments, index, offset, end_offset))
 
 
-def part_before(
+def cut_before(
     segments: SegmentList, records: RecordsSlice, offset: int, end_offset: int
 ) -> RecordsSlice:
     """What of a slice, read from `offset` on, lies before the batch that begins with `end_offset`.

@@ -1,22 +1,22 @@
-"""The only door to the operating system: every read, write, sync and rename of the store.
+"""File access for the store: every read, write, sync and rename goes through a `Files` object.
 
-A `Files` object is passed in wherever files are touched, so that tests can subclass it: drop what
-was not synced, cut a write short, fail on the n-th call.
+The `Files` object is passed to all code that uses files. Tests pass a subclass that drops unsynced
+data, cuts a write short, or fails at the n-th call.
 
-An open file closes when the last reference goes: a Fetch that is being sent keeps the file of a
-segment that retention has deleted meanwhile, and nobody has to count. There is no close method, for
-it would close the file under that Fetch.
+An open file is closed when its last reference is dropped. A Fetch response that is being sent keeps
+the file of a segment open that retention has deleted in the meantime. There is no close method,
+because it would close the file while that response is being sent.
 
-Appends go to `append_position`, by pwritev, and only a whole write moves it. So a write that failed
-half way leaves bytes behind the end which the next append overwrites; recovery cuts them after a
-crash. Writes and truncations of one file come from one thread at a time; reads from any.
+Appends write at `append_position` with pwritev, and only a complete write moves that position. A
+write that failed half way leaves bytes after the end of the log. The next append overwrites them;
+after a crash, recovery truncates them. Only one thread at a time may write to or truncate a file;
+any thread may read.
 
-Work on the event loop that only looks something up runs inside `Attempt`: there a read never
-waits for a disk. What is not in the page cache raises WouldWaitError instead; a disk thread then
-makes the same call, and the whole look-up runs again. So a look-up must change nothing that a
-second run would not change in the same way.
+Lookups on the event loop run inside a `NonBlockingReads` context, where a read never waits for the
+disk. A read of data that is not in the page cache raises WouldWaitError. A disk thread then makes
+the same call, and the whole lookup is run again. A lookup must therefore be idempotent.
 
-Errors are the operating system's OSError, with the path in it.
+Errors are OSError, as the operating system reports them, with the path.
 """
 
 import errno
@@ -47,7 +47,7 @@ class LockHeldError(Exception):
 class OpenFile:
     """A file descriptor with its path, closed when the last reference goes.
 
-    `append_position` is where the next append lands; it starts at the file's length.
+    `append_position` is where the next append writes; initially the length of the file.
     """
 
     __slots__ = ("append_position", "fd", "path")
@@ -66,71 +66,76 @@ class OpenFile:
 
 
 class WouldWaitError(Exception):
-    """Reads would wait for a disk: `calls`, which any thread may make, by what they ask for."""
+    """Reads would wait for the disk.
+
+    `calls` are those reads, by a key of what they read. Any thread may make them.
+    """
 
     def __init__(self, calls: Mapping[Hashable, Callable[[], object]]) -> None:
         super().__init__(f"these reads would wait for a disk: {list(calls)}")
         self.calls = calls
 
 
-class Attempt:
-    """A context in which reads of the thread that made it raise WouldWaitError instead of waiting.
+class NonBlockingReads:
+    """A context in which reads raise WouldWaitError instead of waiting for the disk.
 
-    `made`: the calls that a disk thread has made for it already. They may be made again: what they
-    ask for was in memory a moment ago.
+    It applies to the thread that created it. `made` are the keys of calls that a disk thread has
+    already made for it. They are allowed, because what they read was in memory a moment ago.
     """
 
-    __slots__ = ("_files", "_thread", "made", "waits")
+    __slots__ = ("_files", "_thread", "made", "may_block")
 
     def __init__(self, files: "Files") -> None:
         self.made: set[Hashable] = set()
-        self.waits = False  # see Files.patient
+        self.may_block = False  # see Files.allow_waiting
         self._files = files
         self._thread = get_ident()
 
     def __enter__(self) -> None:
-        self._files.attempt = self
+        self._files.nonblocking = self
 
     def __exit__(self, *_: object) -> None:
-        self._files.attempt = None
+        self._files.nonblocking = None
 
     def may_wait(self, key: Hashable) -> bool:
-        """Whether that call may be made here and now."""
-        return self.waits or key in self.made or get_ident() != self._thread
+        """Whether the call with that key may be made now, on this thread."""
+        return self.may_block or key in self.made or get_ident() != self._thread
 
 
 class FileLock:
     """A lock held until `release`, or until the process ends."""
 
-    __slots__ = ("_file", "_was_there")
+    __slots__ = ("_existed", "_file")
 
-    def __init__(self, file: OpenFile, *, was_there: bool = False) -> None:
+    def __init__(self, file: OpenFile, *, existed: bool = False) -> None:
         self._file: OpenFile | None = file
-        self._was_there = was_there
+        self._existed = existed
 
     def release(self, *, as_found: bool = False) -> None:
-        """Delete the lock file, as Kafka does at shutdown, and let go. Twice is harmless.
+        """Delete the lock file, as Kafka does at shutdown, and unlock. May be called twice.
 
-        `as_found`: nothing came of it; a file that a killed process has left stays.
+        `as_found`: keep the lock file if it existed before, because startup failed and a killed
+        process may have left it.
         """
         if self._file is not None:
-            # Deleted while it is still locked: whoever waits for it must notice (see Files.lock).
-            if not (as_found and self._was_there):
+            # Deleted while still locked: a process that waits for the lock then notices that the
+            # file is gone (see Files.lock).
+            if not (as_found and self._existed):
                 self._file.path.unlink(missing_ok=True)
             self._file = None
 
 
 class Files:
-    """The file system, as the store uses it. Subclass it to inject faults."""
+    """The file system operations of the store. Tests subclass it to inject faults."""
 
-    attempt: Attempt | None = None  # the look-up that is under way on the event loop
+    nonblocking: NonBlockingReads | None = None  # of the lookup that is running on the event loop
 
     # --- open files
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open an existing file, or with `create` one that may be new."""
-        if self.attempt is not None and not create:
-            self._must_not_wait("open", path, lambda: self.open(path, read_only=read_only))
+        """Open an existing file; with `create`, create it if it does not exist."""
+        if self.nonblocking is not None and not create:
+            self._check_may_wait("open", path, lambda: self.open(path, read_only=read_only))
         flags = os.O_RDONLY if read_only else os.O_RDWR
         fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
         file = OpenFile(fd, path, 0)
@@ -138,9 +143,9 @@ class Files:
         return file
 
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
-        """`size` bytes from `position`; fewer only at the end of the file."""
-        attempt = self.attempt  # another thread's may end at any time
-        if attempt is not None and not attempt.may_wait((file, size, position)):
+        """Read `size` bytes from `position`; fewer only at the end of the file."""
+        reads = self.nonblocking  # read once: another thread may reset it
+        if reads is not None and not reads.may_wait((file, size, position)):
             data = self.pread_cached(file, size, position)
             if data is None:
                 call = partial(self.pread, file, size, position)
@@ -157,17 +162,17 @@ class Files:
         return b"".join(parts)
 
     def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
-        """As `pread`; None where a part of it is not in the page cache, if the system can tell."""
+        """As `pread`, but None if a part is not in the page cache and the system can tell."""
         if RWF_NOWAIT is None:
             return os.pread(file.fd, size, position)
-        buffer, have = bytearray(size), 0
+        buffer, read = bytearray(size), 0
         try:
-            while have < size:
-                rest = memoryview(buffer)[have:] if have else buffer
-                count = os.preadv(file.fd, (rest,), position + have, RWF_NOWAIT)
+            while read < size:
+                rest = memoryview(buffer)[read:] if read else buffer
+                count = os.preadv(file.fd, (rest,), position + read, RWF_NOWAIT)
                 if not count:
-                    return bytes(buffer[:have])
-                have += count
+                    return bytes(buffer[:read])
+                read += count
         except OSError as error:
             if error.errno == errno.EAGAIN:
                 return None
@@ -176,36 +181,36 @@ class Files:
             return os.pread(file.fd, size, position)
         return bytes(buffer)
 
-    def _must_not_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
-        """Raises WouldWaitError inside an attempt for which that call was not made yet."""
-        attempt = self.attempt
-        if attempt is not None and not attempt.may_wait((name, path)):
+    def _check_may_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
+        """Raise WouldWaitError inside NonBlockingReads if a disk thread has not made the call yet."""
+        reads = self.nonblocking
+        if reads is not None and not reads.may_wait((name, path)):
             raise WouldWaitError({(name, path): call})
 
     @contextmanager
-    def patient(self) -> Iterator[None]:
-        """Reads wait after all: for work inside an attempt that must not be broken off."""
-        attempt = self.attempt
-        if attempt is None or attempt.may_wait(None):
+    def allow_waiting(self) -> Iterator[None]:
+        """Let reads inside NonBlockingReads wait for the disk, for work that must not be interrupted."""
+        reads = self.nonblocking
+        if reads is None or reads.may_wait(None):
             yield
             return
-        attempt.waits = True
+        reads.may_block = True
         try:
             yield
         finally:
-            attempt.waits = False
+            reads.may_block = False
 
     def pread_exact(self, file: OpenFile, size: int, position: int) -> bytes:
-        """`size` bytes from `position`. Raises EOFError where the file ends before."""
+        """Read `size` bytes from `position`. Raises EOFError if the file ends before."""
         data = self.pread(file, size, position)
         if len(data) != size:
             raise EOFError(f"{file.path} ends at {position + len(data)}, wanted {position + size}")
         return data
 
     def is_cached(self, file: OpenFile, size: int, position: int) -> bool:
-        """Whether the first and the last page of that range can be read without waiting for a disk.
+        """Whether the first and the last page of that range are in the page cache.
 
-        True as well where the system cannot tell.
+        True as well if the system cannot tell.
         """
         if RWF_NOWAIT is None:
             return True
@@ -214,19 +219,19 @@ class Files:
             os.preadv(file.fd, byte, position, RWF_NOWAIT)
             os.preadv(file.fd, byte, position + max(size - 1, 0), RWF_NOWAIT)
         except OSError as error:
-            # EAGAIN: not in the page cache. A file system without NOWAIT says EOPNOTSUPP.
+            # EAGAIN: not in the page cache. A file system without NOWAIT returns EOPNOTSUPP.
             return error.errno != errno.EAGAIN
         return True
 
     def read_ahead(self, file: OpenFile, size: int, position: int) -> None:
-        """Bring that range into the page cache. Waits for the disk: not on the event loop."""
+        """Read that range into the page cache. Waits for the disk: not for the event loop."""
         while size > 0 and (data := os.pread(file.fd, min(size, READ_AHEAD_BYTES), position)):
             size, position = size - len(data), position + len(data)
 
     def append(self, file: OpenFile, buffers: Sequence[Buffer]) -> int:
-        """Write all buffers behind each other at the append position; returns the number of bytes.
+        """Write all buffers one after the other at the append position; return the number of bytes.
 
-        On an error the append position stays: the file may have grown, the log has not.
+        On an error the append position does not move, although the file may have grown.
         """
         position = file.append_position
         size = sum(map(len, buffers))
@@ -248,34 +253,34 @@ class Files:
             written += count
 
     def pwrite(self, file: OpenFile, data: Buffer, position: int) -> None:
-        """Write `data` at `position`; the append position stays where it is."""
+        """Write `data` at `position`; the append position does not move."""
         view = memoryview(data)
         while view:
             count = os.pwrite(file.fd, view, position)
             view, position = view[count:], position + count
 
     def truncate(self, file: OpenFile, size: int) -> None:
-        """Cut the file to `size` bytes (or grow it by a hole), and append from there."""
+        """Truncate the file to `size` bytes (or extend it by a hole); appends continue there."""
         os.ftruncate(file.fd, size)
         file.append_position = size
 
     def preallocate(self, file: OpenFile, size: int) -> None:
-        """Give the file this length, a hole where it grows; the append position stays."""
+        """Set the length of the file, with a hole where it grows; the append position does not move."""
         os.ftruncate(file.fd, size)
 
     def copy_range(self, source: OpenFile, target: OpenFile, size: int, position: int) -> None:
-        """Put `size` bytes of `source` at the same position of `target`, inside the kernel.
+        """Copy `size` bytes of `source` to the same position of `target`, inside the kernel.
 
-        Where that cannot be (two kinds of file systems), in pieces through memory: no Python runs
-        while bytes are on their way. Raises OSError, also where `source` ends before; its filename
-        says which of the two has failed.
+        Falls back to copying pieces through memory where the kernel cannot do it, for example
+        between different file systems. Raises OSError, also if `source` is too short; its filename
+        says which of the two files failed.
         """
         while size:
             count = _copy_in_kernel(source.fd, target.fd, size, position)
             if not count:
-                with _naming(source.path):
+                with _with_path_in_errors(source.path):
                     piece = self.pread_exact(source, min(size, READ_AHEAD_BYTES), position)
-                with _naming(target.path):
+                with _with_path_in_errors(target.path):
                     self.pwrite(target, piece, position)
                 count = len(piece)
             size, position = size - count, position + count
@@ -286,16 +291,16 @@ class Files:
     # --- whole files
 
     def read(self, path: Path) -> bytes:
-        """The content. Raises FileNotFoundError."""
-        if self.attempt is not None:
-            self._must_not_wait("read", path, partial(self.read, path))
+        """Read the whole file. Raises FileNotFoundError."""
+        if self.nonblocking is not None:
+            self._check_may_wait("read", path, partial(self.read, path))
         return path.read_bytes()
 
     def atomic_write(self, path: Path, data: Buffer, *, sync: bool = True) -> None:
-        """Replace `path` by a file with this content: whoever looks sees the old one or the new.
+        """Replace the content of `path`: readers see the old content or the new, nothing between.
 
-        As Kafka does it: path.tmp, fsync, rename, fsync of the directory. Without `sync` a power
-        cut may bring back the old content, or an empty file.
+        The steps are Kafka's: write path.tmp, fsync, rename, fsync of the directory. Without `sync`
+        a power cut may bring back the old content, or leave an empty file.
         """
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         self.write(temporary, data, sync=sync)
@@ -304,7 +309,7 @@ class Files:
             self.fsync_directory(path.parent)
 
     def write(self, path: Path, data: Buffer, *, sync: bool = True) -> None:
-        """Make (or overwrite) a file with this content; a crash may leave half of it."""
+        """Create or overwrite a file; a crash may leave a part of the content."""
         file = self.open(path, create=True)
         self.truncate(file, 0)
         self.append(file, [data])
@@ -314,74 +319,74 @@ class Files:
     # --- names
 
     def rename(self, source: Path, target: Path) -> None:
-        """Atomically, over an existing target. Does not sync the directory."""
+        """Rename atomically, replacing an existing target. Does not sync the directory."""
         source.replace(target)
 
     def link(self, source: Path, target: Path) -> None:
-        """Give a file a second name, atomically. Raises FileExistsError for one that is taken."""
+        """Create a hard link atomically. Raises FileExistsError if `target` exists."""
         target.hardlink_to(source)
 
     def remove(self, path: Path) -> None:
-        """Delete a file; one that is not there is fine."""
+        """Delete a file if it exists."""
         path.unlink(missing_ok=True)
 
     def remove_tree(self, directory: Path) -> None:
-        """Delete a directory with all it holds; one that is not there is fine."""
+        """Delete a directory and its content if it exists."""
         with suppress(FileNotFoundError):
             shutil.rmtree(directory)
 
     def make_directory(self, path: Path) -> None:
-        """Also its parents; an existing one is fine."""
+        """Create a directory and its parents if they do not exist."""
         path.mkdir(parents=True, exist_ok=True)
 
     def make_read_only(self, path: Path) -> None:
-        """Nobody may write to the file from now on."""
+        """Remove write permission from the file."""
         path.chmod(0o444)
 
     def set_modified_ms(self, path: Path, modified_ms: int) -> None:
-        """Pretend that the file was last written then."""
+        """Set the modification time of the file."""
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def fsync_directory(self, path: Path) -> None:
-        """Make what was created, renamed or deleted in it survive a power cut."""
+        """Sync the names in it, so that creations, renames and deletions survive a power cut."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
-    # --- questions
+    # --- metadata
 
     def list_directory(self, directory: Path) -> list[str]:
-        """The names in it, sorted."""
-        if self.attempt is not None:
-            self._must_not_wait(
+        """The names in the directory, sorted."""
+        if self.nonblocking is not None:
+            self._check_may_wait(
                 "list_directory", directory, partial(self.list_directory, directory)
             )
         return sorted(path.name for path in directory.iterdir())
 
     def exists(self, path: Path) -> bool:
-        if self.attempt is not None:
-            self._must_not_wait("exists", path, partial(self.exists, path))
+        if self.nonblocking is not None:
+            self._check_may_wait("exists", path, partial(self.exists, path))
         return path.exists()
 
     def is_directory(self, path: Path) -> bool:
         return path.is_dir()
 
     def size(self, path: Path) -> int:
-        """In bytes. Raises FileNotFoundError."""
-        if self.attempt is not None:
-            self._must_not_wait("size", path, partial(self.size, path))
+        """The size of a file in bytes. Raises FileNotFoundError."""
+        if self.nonblocking is not None:
+            self._check_may_wait("size", path, partial(self.size, path))
         return path.stat().st_size
 
     def modified_ms(self, path: Path) -> int:
-        """When it was last written. Raises FileNotFoundError."""
-        if self.attempt is not None:
-            self._must_not_wait("modified_ms", path, partial(self.modified_ms, path))
+        """The modification time. Raises FileNotFoundError."""
+        if self.nonblocking is not None:
+            self._check_may_wait("modified_ms", path, partial(self.modified_ms, path))
         return path.stat().st_mtime_ns // 1_000_000
 
     def free_bytes(self, directory: Path) -> int:
-        """What an unprivileged process may still write to that file system."""
+        """The free space of that file system for an unprivileged process."""
         status = os.statvfs(directory)
         return status.f_bavail * status.f_frsize
 
@@ -393,25 +398,26 @@ class Files:
     # --- lock
 
     def lock(self, path: Path) -> FileLock:
-        """Lock `path` (made if missing) against other processes and other holders in this one.
+        """Lock `path`, created if missing, against other processes and other locks of this one.
 
-        Apache Kafka (Java's FileChannel.tryLock) takes a POSIX record lock; ours conflicts with it.
-        Raises LockHeldError.
+        Apache Kafka (Java's FileChannel.tryLock) takes a POSIX record lock, which conflicts with
+        this lock. Raises LockHeldError.
         """
         while True:
-            was_there = self.exists(path)
+            existed = self.exists(path)
             file = self.open(path, create=True)
             _lock_whole_file(file)
-            # The holder before us may have deleted the file between our open and our lock; then
-            # this lock is on a file without a name, and the next one would lock a new file.
+            # The previous holder may have deleted the file after it was opened here and before it
+            # was locked. Then this lock is on a file without a name, and another process could lock
+            # a new file of that name. So try again.
             with suppress(FileNotFoundError):
                 if path.stat().st_ino == os.fstat(file.fd).st_ino:
-                    return FileLock(file, was_there=was_there)
+                    return FileLock(file, existed=existed)
 
     def is_locked(self, path: Path) -> bool:
-        """Whether somebody holds that lock; asks without taking it. A missing file is not locked.
+        """Whether the lock is held, tested without taking it. A missing file is not locked.
 
-        Where the system can tell of nobody but by taking it, False.
+        False on systems other than Linux, which can test a lock only by taking it.
         """
         if sys.platform != "linux" or not self.exists(path):
             return False
@@ -422,7 +428,7 @@ class Files:
 
 
 def buffers_after(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
-    """What is left of `buffers` once their first `written` bytes have gone."""
+    """The part of `buffers` after the first `written` bytes."""
     left: list[Buffer] = []
     for buffer in buffers:
         if written >= len(buffer):
@@ -434,7 +440,7 @@ def buffers_after(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
 
 
 def _copy_in_kernel(source: int, target: int, size: int, position: int) -> int:
-    """How many bytes were copied; 0 where it did not work, for whatever reason."""
+    """Copy a range; return the number of bytes copied, 0 if the kernel could not."""
     if sys.platform == "linux":
         with suppress(OSError):
             return os.copy_file_range(source, target, size, position, position)
@@ -442,8 +448,8 @@ def _copy_in_kernel(source: int, target: int, size: int, position: int) -> int:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of file descriptors get the path of the file."""
+def _with_path_in_errors(path: Path) -> Iterator[None]:
+    """Add the path of the file to errors of calls that use its descriptor."""
     try:
         yield
     except OSError as error:
@@ -455,9 +461,9 @@ def _naming(path: Path) -> Iterator[None]:
 def _lock_whole_file(file: OpenFile) -> None:
     try:
         if sys.platform == "linux":
-            # A plain POSIX lock belongs to the process: two brokers in one process would not see
-            # each other, and closing any descriptor of the file would drop it. One that belongs to
-            # the open file description has neither flaw, and conflicts with Java's all the same.
+            # A plain POSIX lock belongs to the process: two brokers in one process could both take
+            # it, and closing any descriptor of the file would release it. A lock of the open file
+            # description avoids both, and it still conflicts with Java's lock.
             whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
             fcntl.fcntl(file.fd, fcntl.F_OFD_SETLK, whole_file)
         else:

@@ -19,7 +19,7 @@ class FlushPlan:
 
     files: Files
     up_to_offset: int
-    cuts: int  # the log's count of truncations when the plan was drawn
+    truncations: int  # the log's count of truncations when the plan was drawn
     open_files: list[OpenFile] = field(default_factory=list)
     small_files: dict[Path, int] = field(default_factory=dict)  # and which write of each it is
     directory: Path | None = None  # where segments were made since the last flush

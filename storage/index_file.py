@@ -116,7 +116,7 @@ class IndexFile:
         """Let go of memory and descriptor; the file stays as it is."""
         self._loaded = self._file = self._length = self._tail = None
 
-    def settle_in(self, directory: Path) -> None:
+    def use_copies_in(self, directory: Path) -> None:
         """The file was copied there, to be used there from now on."""
         self.path = directory / self.path.name
         self._file = None

@@ -45,8 +45,8 @@ class LeaderEpochs:
         self.path = path
         self._files = files
         self._entries: list[EpochEntry] = []
-        self._is_behind = False  # the file differs from the entries
-        self._lacks_epoch = False  # it does not have the latest one
+        self._is_changed = False  # the file differs from the entries
+        self._lacks_latest_epoch = False  # it does not have the latest one
         for epoch, start_offset in read_epochs(files, path):
             self._insert(EpochEntry(epoch, start_offset))
 
@@ -71,8 +71,8 @@ class LeaderEpochs:
         latest = self.latest
         if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
             self._insert(EpochEntry(epoch, start_offset))
-            self._is_behind = self._lacks_epoch = True
-        return self._lacks_epoch and self.flush(sync=sync)
+            self._is_changed = self._lacks_latest_epoch = True
+        return self._lacks_latest_epoch and self.flush(sync=sync)
 
     def _insert(self, new: EpochEntry) -> None:
         if new.epoch < 0 or new.start_offset < 0:
@@ -106,7 +106,7 @@ class LeaderEpochs:
         keep = bisect_left(self._entries, end_offset, key=_START)
         if end_offset >= 0 and keep < len(self._entries):
             del self._entries[keep:]
-            self._is_behind = True
+            self._is_changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log begins at `start_offset` now, in the epoch that holds it. `flush` writes it."""
@@ -115,18 +115,18 @@ class LeaderEpochs:
             first = EpochEntry(self._entries[dropped - 1].epoch, start_offset)
             if [first] != self._entries[:dropped]:
                 self._entries[:dropped] = [first]
-                self._is_behind = True
+                self._is_changed = True
 
     def clear(self) -> None:
         """Forget all epochs. `flush` writes it."""
-        self._is_behind = self._is_behind or bool(self._entries)
+        self._is_changed = self._is_changed or bool(self._entries)
         self._entries.clear()
 
     def flush(self, *, sync: bool = True) -> bool:
         """Write the file if it is behind; whether it was."""
-        if self._is_behind:
+        if self._is_changed:
             write_epochs(self._files, self.path, self._entries, sync=sync)
-            self._is_behind = self._lacks_epoch = False
+            self._is_changed = self._lacks_latest_epoch = False
             return True
         return False
 

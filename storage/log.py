@@ -34,10 +34,9 @@ from .batch_validator import check_client_batch, split_batches
 from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
-from .committed_reads import CommittedRead, committed_part, part_before
+from .committed_reads import CommittedRead, cut_before, cut_to_committed
 from .directories.disk_errors import passes
 from .filenames import PARTITION_METADATA, FileKind
-from .flush_books import FlushBooks
 from .flush_plan import FlushPlan
 from .offset_lookup import (
     OffsetAtTime,
@@ -54,9 +53,10 @@ from .recovering.producer_recovery import (
 )
 from .recovering.recovery import load_log
 from .segment import RollLimits, Segment
-from .segment_disposal import SegmentDisposal, SegmentRemoval
+from .segment_removal import SegmentRemoval, SegmentRemover
 from .segment_shape import shape_of
 from .slices import RecordsSlice, Slicer
+from .unsynced_files import UnsyncedFiles
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "RecordsSlice"]
 
@@ -99,9 +99,9 @@ class PartitionLog:
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
         self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self._files = source.files
-        self._disposal = SegmentDisposal(loaded.segments, loaded.producers, source.deletions)
+        self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)
         self._removal: SegmentRemoval | None = None
-        self._books = FlushBooks(source.files, is_named_on_disk=loaded.is_named_on_disk)
+        self._unsynced = UnsyncedFiles(source.files, is_named_on_disk=loaded.is_named_on_disk)
         self._validate_records = validate_records
         self._offline_reason: str | None = None
         self._slicer = Slicer(loaded.segments)
@@ -172,7 +172,7 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("write its leader epochs", error) from error
         self.leader_epoch = leader_epoch
-        self._books.note(self.epochs.path)
+        self._unsynced.add(self.epochs.path)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Write down to which topic the log belongs. Raises ApiError: another is written there."""
@@ -189,7 +189,7 @@ class PartitionLog:
             except OSError as error:
                 raise self.failed("write its topic id", error) from error
             self.topic_id = topic_id
-            self._books.note(path)
+            self._unsynced.add(path)
 
     # --- append
 
@@ -250,7 +250,7 @@ class PartitionLog:
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
                 if duplicate.last_offset >= self.recovery_point and self._is_flush_due():
-                    self._have_flushed()  # to be acknowledged only when the first one may be
+                    self._request_flush()  # to be acknowledged only when the first one may be
                 return AppendResult(
                     duplicate.first_offset,
                     duplicate.last_offset,
@@ -292,19 +292,19 @@ class PartitionLog:
             self._write_entries(segment, entries)
         except OSError as error:
             raise self.failed("append", error) from error
-        self._keep_books(segment, entries)
+        self._update_state(segment, entries)
         if self.log_end_offset - self.recovery_point < self._flush_messages:
             self.high_watermark = self.log_end_offset
-            self.tell_waiting()
+            self.notify_waiters()
         else:
-            self._have_flushed()
+            self._request_flush()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
 
     def _advance_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
-        self.tell_waiting()
+        self.notify_waiters()
 
-    def tell_waiting(self) -> None:
+    def notify_waiters(self) -> None:
         """Whoever waits for records looks again: there are more, or the log is gone."""
         for callback in tuple(self.on_append):
             callback(self)
@@ -313,7 +313,7 @@ class PartitionLog:
         buffers: list[Buffer] = []
         for base_offset, leader_epoch, header, parts in entries:
             if leader_epoch >= 0 and self.epochs.assign(leader_epoch, base_offset, sync=False):
-                self._books.note(self.epochs.path)
+                self._unsynced.add(self.epochs.path)
             buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
             buffers.extend(parts)
         file = segment.file
@@ -325,7 +325,7 @@ class PartitionLog:
                 self._files.truncate(file, segment.size_bytes)
             raise
 
-    def _keep_books(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
+    def _update_state(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
         self._slicer.remember(self.log_end_offset, segment, segment.size_bytes)
         for entry in entries:
             base_offset, _, header, _ = entry
@@ -345,7 +345,7 @@ class PartitionLog:
         aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
         if aborted is not None:
             segment.txn_index.append(aborted)
-            self._books.note(segment.path(FileKind.TXN_INDEX))
+            self._unsynced.add(segment.path(FileKind.TXN_INDEX))
 
     # --- roll
 
@@ -366,7 +366,7 @@ class PartitionLog:
         self.producers.update_map_end_offset(base_offset)
         snapshot = self.producers.take_snapshot(sync=False)
         if snapshot is not None:
-            self._books.note(snapshot)
+            self._unsynced.add(snapshot)
         # Last, for it cannot be undone: an empty segment that nobody knows of would be taken for
         # the log's end at the next start.
         new = Segment.create(
@@ -387,14 +387,14 @@ class PartitionLog:
         if self.recovery_point >= self.log_end_offset:
             # Its records are synced, and no flush would look at it again; its length is not.
             for path in segment.paths():
-                self._books.note(path)
+                self._unsynced.add(path)
 
     # --- flush
 
     def _is_flush_due(self) -> bool:
         return self.unflushed_records >= self._flush_messages
 
-    def _have_flushed(self) -> None:
+    def _request_flush(self) -> None:
         """Have a sync begun: readers, and who is to be answered, wait for it."""
         if self.on_flush_due is None:  # nobody syncs but by `flush`
             self._advance_high_watermark(self.log_end_offset)
@@ -408,7 +408,9 @@ class PartitionLog:
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
         try:
-            return self._books.plan(self.segments, self.directory, self.recovery_point, end_offset)
+            return self._unsynced.plan(
+                self.segments, self.directory, self.recovery_point, end_offset
+            )
         except OSError as error:
             raise self.failed("write its indexes", error) from error
 
@@ -418,7 +420,7 @@ class PartitionLog:
         Ignored if the log was cut since.
         """
         self.last_flush_ms = now_ms
-        if self._books.settle(plan):
+        if self._unsynced.mark_synced(plan):
             self.recovery_point = max(self.recovery_point, plan.up_to_offset)
             if self.recovery_point > self.high_watermark:
                 self._advance_high_watermark(self.recovery_point)
@@ -454,7 +456,7 @@ class PartitionLog:
                 offset, self.log_end_offset, max_bytes, at_least_one_batch=at_least_one_batch
             )
             if self.high_watermark < self.log_end_offset:
-                records = part_before(self.segments, records, offset, self.high_watermark)
+                records = cut_before(self.segments, records, offset, self.high_watermark)
             return records
         except OSError as error:
             raise self.failed("read", error) from error
@@ -466,8 +468,8 @@ class PartitionLog:
     ) -> CommittedRead:
         """As `read`, but nothing that may still be aborted, and with what was. Errors as `read`."""
         records = self.read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
-        return self._look_up(
-            lambda: committed_part(
+        return self._query(
+            lambda: cut_to_committed(
                 self.segments, records, offset, self.last_stable_offset, self.log_end_offset
             )
         )
@@ -502,23 +504,23 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> OffsetAtTime | None:
         """The first record that is not older; None: all are. Errors as `read`."""
-        return self._look_up(
+        return self._query(
             lambda: find_timestamp(self.segments, timestamp_ms, self.log_start_offset)
         )
 
     def offset_of_max_timestamp(self) -> OffsetAtTime | None:
         """The first record that has the largest timestamp; None in an empty log."""
-        return self._look_up(lambda: newest_record(self.segments))
+        return self._query(lambda: newest_record(self.segments))
 
     def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
         """Where segments begin, by when they were written: see the function. Errors as `read`."""
-        return self._look_up(
+        return self._query(
             lambda: offsets_written_before(
                 self.segments, timestamp_ms, self.log_start_offset, self.high_watermark, now_ms
             )
         )
 
-    def _look_up(self, search: Callable[[], T]) -> T:
+    def _query(self, search: Callable[[], T]) -> T:
         self.check_online()
         try:
             return search()
@@ -572,11 +574,11 @@ class PartitionLog:
         """
         if count == len(self.segments):
             self.roll(now_ms)
-        doomed = [self.segments[index] for index in range(min(count, len(self.segments) - 1))]
-        if doomed:
-            self.increment_log_start_offset(self.segments[len(doomed)].base_offset)
+        old = [self.segments[index] for index in range(min(count, len(self.segments) - 1))]
+        if old:
+            self.increment_log_start_offset(self.segments[len(old)].base_offset)
             self._slicer.forget()
-        removal = self._disposal.removal(doomed, self._due_ms(now_ms))
+        removal = self._remover.begin(old, self._due_ms(now_ms))
         self._removal = removal  # before the segments go: checkpoints are written by other threads
         removal.detach()
         return removal
@@ -588,9 +590,9 @@ class PartitionLog:
             return self._removal.base_offset
         return self.segments[0].base_offset
 
-    def _delete(self, doomed: Sequence[Segment], now_ms: int) -> None:
+    def _delete(self, old: Sequence[Segment], now_ms: int) -> None:
         self._slicer.forget()
-        self._disposal.delete(doomed, self._due_ms(now_ms))
+        self._remover.delete(old, self._due_ms(now_ms))
 
     def _due_ms(self, now_ms: int) -> int:
         """When to remove what is deleted now."""
@@ -633,7 +635,7 @@ class PartitionLog:
             raise self.failed("swap in cleaned segments", error) from error
         self._slicer.forget()
         try:
-            self._disposal.replace(old, swap.new, self._due_ms(now_ms))
+            self._remover.replace(old, swap.new, self._due_ms(now_ms))
         except OSError as error:
             raise self.failed("delete snapshots of replaced segments", error) from error
         return True
@@ -659,15 +661,15 @@ class PartitionLog:
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:
         if offset < self.segments[0].base_offset:
-            self._start_over_at(offset, now_ms)
+            self._restart_at(offset, now_ms)
             return
-        self._books.note_cut()
+        self._unsynced.note_truncation()
         self._slicer.forget()
-        doomed = [segment for segment in self.segments if segment.base_offset > offset]
-        self._delete(doomed, now_ms)
+        old = [segment for segment in self.segments if segment.base_offset > offset]
+        self._delete(old, now_ms)
         # And with it the directory, before anything new counts as synced: a power cut must not
         # bring these segments back behind it.
-        self._books.note(self.epochs.path)
+        self._unsynced.add(self.epochs.path)
         self.segments.active.truncate_to(offset)
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
@@ -682,12 +684,12 @@ class PartitionLog:
         """Drop all records; the next one gets `offset`."""
         self.check_online()
         try:
-            self._start_over_at(offset, now_ms)
+            self._restart_at(offset, now_ms)
         except OSError as error:
             raise self.failed("truncate", error) from error
 
-    def _start_over_at(self, offset: int, now_ms: int) -> None:
-        self._books.note_cut()
+    def _restart_at(self, offset: int, now_ms: int) -> None:
+        self._unsynced.note_truncation()
         self._delete(list(self.segments), now_ms)
         shape = shape_of(self.config, self.directory, offset)
         self.segments.add(Segment.create(self._files, self.directory, offset, shape, now_ms=now_ms))
@@ -711,7 +713,7 @@ class PartitionLog:
         except OSError as error:
             raise self.failed("close", error) from error
         if snapshot is not None:
-            self._books.note(snapshot)
+            self._unsynced.add(snapshot)
         self.flush(now_ms)
         self.take_offline("it is closed")
 
@@ -729,13 +731,13 @@ class PartitionLog:
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
-        self._books.note_rename()
+        self._unsynced.note_rename()
         self.producers.directory = directory
         self.epochs.path = directory / self.epochs.path.name
         for segment in self.segments:
             segment.move_to(directory)
 
-    def settle_in(self, directory: Path, small_files: Sequence[Path]) -> None:
+    def use_copies_in(self, directory: Path, small_files: Sequence[Path]) -> None:
         """Its files were copied there (FutureLog): go on there.
 
         `small_files`, by their new paths, are still to be synced. A flush that is under way is of
@@ -745,8 +747,8 @@ class PartitionLog:
         self.producers.directory = directory
         self.epochs.path = directory / self.epochs.path.name
         for segment in self.segments:
-            segment.settle_in(directory)
-        self._books.move_to(directory, small_files)
+            segment.use_copies_in(directory)
+        self._unsynced.move_to(directory, small_files)
 
     def check_online(self) -> None:
         """Raises KAFKA_STORAGE_ERROR where its directory failed, or it was closed or deleted."""

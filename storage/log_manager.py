@@ -132,7 +132,7 @@ class LogManager:
         return self._table.open.get((topic, partition))
 
     @property
-    def homes(self) -> list[DataDirectory]:
+    def data_directories(self) -> list[DataDirectory]:
         """The directories online where partitions lie: those of log.dirs, and not one that was
         configured for the metadata log alone. (One that holds partitions all the same counts.)
         """
@@ -190,7 +190,7 @@ class LogManager:
         lies in two directories, or none is left online.
         """
         found = self._find_logs(now_ms)
-        _refuse_twins(found)
+        _check_no_duplicates(found)
         at_once, waiting = divide(found, may_wait)
         self._table.not_open.update({log.key: log for log in waiting})
         unclean = [log for log in at_once if not log.directory.had_clean_shutdown]
@@ -339,14 +339,14 @@ class LogManager:
             if new.key in self._table.open or new.key in self._table.not_open:
                 continue
             try:
-                home = self._home_of_new(new.key, new.directory_id, may_lie_offline=not are_new)
+                home = self._choose_directory(new.key, new.directory_id, may_be_offline=not are_new)
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
             else:
                 placed.append((new, home))
-        return LogCreation(self._opening, placed, now_ms, self._settle)
+        return LogCreation(self._opening, placed, now_ms, self._finish_creation)
 
-    def _settle(self, made: MadeLog) -> None:
+    def _finish_creation(self, made: MadeLog) -> None:
         key, home, log = made.new.key, made.home, made.log
         if isinstance(log, PartitionLog) and home.is_online:
             self.adopt(log, home)
@@ -357,19 +357,19 @@ class LogManager:
             self.on_directory_error(home, log)
         self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be made: {why}"
 
-    def _home_of_new(
-        self, key: TopicPartition, directory_id: bytes | None, *, may_lie_offline: bool
+    def _choose_directory(
+        self, key: TopicPartition, directory_id: bytes | None, *, may_be_offline: bool
     ) -> DataDirectory:
-        homes = self.homes
-        wanted = next((one for one in homes if one.directory_id == directory_id), None)
+        data_directories = self.data_directories
+        wanted = next((one for one in data_directories if one.directory_id == directory_id), None)
         if wanted is not None:
             return wanted
-        if self.offline and may_lie_offline:
+        if self.offline and may_be_offline:
             text = f"{key[0]}-{key[1]} may lie in an offline directory: {self.offline}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
-        if not homes:
+        if not data_directories:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-        return min(homes, key=self._table.count_in)
+        return min(data_directories, key=self._table.count_in)
 
     def delete(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Rename their directories away; the records go after file.delete.delay.ms.
@@ -530,9 +530,9 @@ class LogManager:
         return all_closed
 
 
-def _refuse_twins(found: list[FoundLog]) -> None:
-    twins = {log.key: log for log in found}
+def _check_no_duplicates(found: list[FoundLog]) -> None:
+    by_key = {log.key: log for log in found}
     for log in found:
-        if twins[log.key] is not log:
-            other = twins[log.key].path
+        if by_key[log.key] is not log:
+            other = by_key[log.key].path
             raise DirectoryError(f"{log.name} lies in {other} and in {log.path}: remove one")

@@ -47,7 +47,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> OffsetAt
         if header.max_timestamp >= timestamp_ms:
             for record in _records(segment, position, header):
                 if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                    return _place_of(record, header)
+                    return _offset_at_time(record, header)
     return None
 
 
@@ -61,7 +61,7 @@ def newest_record(segments: SegmentList) -> OffsetAtTime | None:
                 return None
             for record in _records(segment, position, header):
                 if record.timestamp_ms == newest.timestamp_ms:
-                    return _place_of(record, header)
+                    return _offset_at_time(record, header)
     return None
 
 
@@ -70,7 +70,7 @@ def _records(segment: Segment, position: int, header: BatchHeader) -> Iterator[R
     return read_any_records(data, header)
 
 
-def _place_of(record: Record, header: BatchHeader) -> OffsetAtTime:
+def _offset_at_time(record: Record, header: BatchHeader) -> OffsetAtTime:
     return OffsetAtTime(record.timestamp_ms, record.offset, header.partition_leader_epoch)
 
 

@@ -174,13 +174,13 @@ class ProducerStates:
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
         else:
-            self._forget()
+            self._clear()
             self.map_end_offset = self._load_newest(log_start_offset, now_ms)
             self._last_snapshot_offset = self.map_end_offset
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """The log is empty and begins at `offset`."""
-        self._forget()
+        self._clear()
         for snapshot in list(self._snapshots):
             self.delete_snapshot(snapshot)
         self._last_snapshot_offset = 0
@@ -192,7 +192,7 @@ class ProducerStates:
         latest = self.latest_snapshot_offset
         self._last_snapshot_offset = log_start_offset if latest is None else latest
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self.producers.clear()
         self._open_transactions.clear()
 
@@ -205,11 +205,13 @@ class ProducerStates:
                 logger.warning("%s is deleted, an older one must serve: %s", path, error)
                 self.delete_snapshot(offset)
                 continue
-            self._adopt([entry for entry in entries if not self._is_expired(entry, now_ms)])
+            self._replace_producers(
+                [entry for entry in entries if not self._is_expired(entry, now_ms)]
+            )
             return offset
         return log_start_offset
 
-    def _adopt(self, entries: list[ProducerEntry]) -> None:
+    def _replace_producers(self, entries: list[ProducerEntry]) -> None:
         self.producers = {entry.producer_id: entry for entry in entries}
         open_transactions = sorted(
             (entry.txn_first_offset, entry.producer_id)
@@ -258,7 +260,7 @@ class ProducerStates:
             self._snapshots.remove(offset)
             self._files.remove(self._snapshot_path(offset))
 
-    def forget_snapshot(self, offset: int) -> SnapshotRename | None:
+    def release_snapshot(self, offset: int) -> SnapshotRename | None:
         """It is no longer used: how to mark its file as deleted; None: there is none."""
         if offset not in self._snapshots:
             return None

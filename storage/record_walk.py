@@ -94,7 +94,7 @@ class WalkedRecords(NamedTuple):
     rebuilt: bytes | None = None
 
 
-def other_compression(header: BatchHeader, rules: AppendRules) -> bool:
+def changes_codec(header: BatchHeader, rules: AppendRules) -> bool:
     """Whether the topic wants another codec than the producer chose."""
     return (
         rules.compression is not None and header.attributes & COMPRESSION_MASK != rules.compression
@@ -110,9 +110,9 @@ def walk_records(
     TooManyRecordsError when it comes to a limit.
     """
     try:
-        return _walked(batch, rules, now_ms, limits)
+        return _walk(batch, rules, now_ms, limits)
     except TooManyRecordsError as error:
-        raise _or_refused(error, limits) from None
+        raise _final_error(error, limits) from None
     except CorruptRecordError as error:
         raise invalid(str(error)) from error
 
@@ -130,7 +130,7 @@ def convert_messages(
             max_messages=limits.steps // _STEPS_OF_A_MESSAGE,
         )
     except TooManyRecordsError as error:
-        raise _or_refused(error, limits) from None
+        raise _final_error(error, limits) from None
     except CorruptRecordError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
@@ -169,7 +169,7 @@ def too_large(size_bytes: int, rules: AppendRules) -> ApiError:
     )
 
 
-def _or_refused(error: TooManyRecordsError, limits: WalkLimits) -> Exception:
+def _final_error(error: TooManyRecordsError, limits: WalkLimits) -> Exception:
     """At the highest limits there is nowhere to go on."""
     return ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) if limits == LONG else error
 
@@ -178,7 +178,7 @@ def _unpacked_bytes(limits: WalkLimits, max_message_bytes: int) -> int:
     return max(limits.unpacked_bytes, max_message_bytes if limits == LONG else 0)
 
 
-def _walked(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) -> WalkedRecords:
+def _walk(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) -> WalkedRecords:
     header = read_header(batch)
     if header.record_count > limits.steps:
         raise TooManyRecordsError(f"{header.record_count} records")
@@ -187,8 +187,8 @@ def _walked(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) 
     inside = payload(batch, header, max_bytes, limits.steps // _STEPS_OF_A_PART)
     newest_ms, consecutive = _check_each(inside, header, rules, now_ms, limits)
     rebuilt = None
-    if other_compression(header, rules) or (compressed and not consecutive):
-        rebuilt = _rebuilt(inside, header, rules)
+    if changes_codec(header, rules) or (compressed and not consecutive):
+        rebuilt = _rebuild(inside, header, rules)
     return WalkedRecords(newest_ms, rebuilt)
 
 
@@ -196,7 +196,7 @@ def _check_each(
     inside: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, limits: WalkLimits
 ) -> tuple[int, bool]:
     """The newest timestamp, and whether the offsets are consecutive."""
-    wants_keys, is_stamped = rules.compacted, header.is_log_append_time
+    wants_keys, is_append_time = rules.compacted, header.is_log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
     refused, code = [], ErrorCode.INVALID_RECORD
@@ -210,7 +210,7 @@ def _check_each(
             consecutive = False
         if wants_keys and not has_key:
             why = "a compacted topic takes no record without a key"
-        elif is_stamped:
+        elif is_append_time:
             code = ErrorCode.INVALID_TIMESTAMP
             why = STAMPED_BY_PRODUCER
         elif not oldest_ms <= timestamp_ms <= latest_ms and timestamp_ms != NO_TIMESTAMP:
@@ -235,7 +235,7 @@ def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:
     return now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
 
 
-def _rebuilt(inside: bytes, header: BatchHeader, rules: AppendRules) -> bytes:
+def _rebuild(inside: bytes, header: BatchHeader, rules: AppendRules) -> bytes:
     """The same records in a new batch, as the topic wants them compressed."""
     compression = header.compression if rules.compression is None else rules.compression
     batch = build_batch(

@@ -1,11 +1,18 @@
-"""Deleting old segments. Kafka: UnifiedLog.deleteOldSegments.
+"""Deletes old segments. Kafka: UnifiedLog.deleteOldSegments.
 
-Only whole segments go, from the oldest on, each for one of three reasons: it lies before the log
-start offset; the log is larger than `retention.bytes` even without it; its newest record is older
-than `retention.ms` (a segment whose records have no timestamps counts by when its file was last
-written). The last two need `delete` in cleanup.policy. The active segment goes only by age, and
-after a new one was begun. `why_not_deleted` tells of a segment what keeps it, or what deletes it:
-see retention_rules.py.
+Only whole segments are deleted, from the oldest on. A segment is deleted for one of three reasons:
+
+- All its offsets are before the log start offset.
+- The log is larger than `retention.bytes` even without it.
+- Its newest record is older than `retention.ms`. If its records have no timestamps, the
+  modification time of its file is used.
+
+The last two apply only if cleanup.policy contains `delete`. The active segment is deleted by age
+only, after a new segment was created.
+
+retention_explanation.py evaluates the same rules for every segment and says what keeps it. It reads
+the newest timestamp of each segment for that. The check here runs often, so it stops at the first
+segment that stays and reads no later one.
 """
 
 import logging
@@ -13,42 +20,37 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import NO_TIMESTAMP
-
 from .log import PartitionLog
-from .retention_rules import LogFacts, SegmentFacts, WhyNotDeleted, explain
 from .segment import Segment
 
 _logger = logging.getLogger(__name__)
 
-# May this segment go, given the one behind it?
+# Whether this segment may be deleted, given the segment after it (None: it is the active one).
 _Condition = Callable[[Segment, Segment | None], bool]
-
-
-# The condition under one rule, for these segments of the log.
+# Makes the condition of one rule, for these segments of the log, at a time in ms.
 _Rule = Callable[[PartitionLog, Sequence[Segment], int], _Condition]
 
 
 class OldSegments(NamedTuple):
-    """The log's next `segments` go, the oldest first, and why."""
+    """How many of the log's oldest remaining segments are to be deleted, and the reason."""
 
     segments: int
     reason: str
 
 
 def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
-    """Delete what retention no longer keeps; returns how many segments went.
+    """Delete the segments that retention no longer keeps; return how many.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
     """
     found = find_old_segments(log, now_ms)
     if found:
-        log.delete_first_segments(announce(log, found), now_ms)
+        log.delete_first_segments(log_deletion(log, found), now_ms)
     return sum(old.segments for old in found)
 
 
 def find_old_segments(log: PartitionLog, now_ms: int) -> list[OldSegments]:
-    """What retention no longer keeps, the oldest first. Raises ApiError KAFKA_STORAGE_ERROR."""
+    """Find the segments to delete, the oldest first. Raises ApiError KAFKA_STORAGE_ERROR."""
     segments = list(log.segments)
     rules: list[tuple[str, _Rule]] = [("before the log start offset", _before_log_start)]
     if log.config.delete:
@@ -61,12 +63,12 @@ def find_old_segments(log: PartitionLog, now_ms: int) -> list[OldSegments]:
             if count:
                 found.append(OldSegments(count, reason))
     except OSError as error:
-        raise log.failed("look for old segments", error) from error
+        raise log.failed("find old segments", error) from error
     return found
 
 
-def announce(log: PartitionLog, found: Sequence[OldSegments]) -> int:
-    """Say what goes and why; how many segments that are."""
+def log_deletion(log: PartitionLog, found: Sequence[OldSegments]) -> int:
+    """Log which segments are deleted and why; return how many."""
     for old in found:
         _logger.info("%s: deleting %d segments, %s", log.name, old.segments, old.reason)
     return sum(old.segments for old in found)
@@ -98,7 +100,7 @@ def _over_age(log: PartitionLog, _segments: Sequence[Segment], now_ms: int) -> _
             return False
         if segment.largest_timestamp_ms() > now_ms:
             _logger.warning(
-                "%s: a record of %r is from the future, and keeps it", log.name, segment
+                "%s: %r is kept because a record of it is from the future", log.name, segment
             )
         return now_ms - segment.largest_timestamp_ms() > retention_ms
 
@@ -116,31 +118,3 @@ def _count_while(log: PartitionLog, segments: Sequence[Segment], condition: _Con
             break
         count += 1
     return count
-
-
-def why_not_deleted(log: PartitionLog, segment: Segment, now_ms: int) -> WhyNotDeleted:
-    """What keeps one of its segments, and until when; or which rule has the next check delete it.
-
-    Raises OSError, CorruptRecordError; KeyError for a segment that is no longer there.
-    """
-    for found in explain(retention_facts(log), now_ms):
-        if found.segment.base_offset == segment.base_offset:
-            return found
-    raise KeyError(f"{log.name} has no segment {segment.base_offset}")
-
-
-def retention_facts(log: PartitionLog) -> LogFacts:
-    """What the rules of retention ask of a log. Raises OSError, CorruptRecordError."""
-    segments = list(log.segments)
-    ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
-    facts = [
-        SegmentFacts(
-            segment.base_offset,
-            end_offset,
-            segment.size_bytes,
-            segment.largest_timestamp_ms(),
-            segment.newest.timestamp_ms == NO_TIMESTAMP,
-        )
-        for segment, end_offset in zip(segments, ends, strict=True)
-    ]
-    return LogFacts(log.config, log.log_start_offset, facts)

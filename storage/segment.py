@@ -68,8 +68,8 @@ class Segment:
         "_bytes_since_index_entry",
         "_file",
         "_first_timestamp_ms",
-        "_grown",
         "_index_room",
+        "_is_appendable",
         "_newest",
         "_offset_index",
         "_shape",
@@ -108,7 +108,7 @@ class Segment:
         self._newest: TimestampOffset | None = None
         self._first_timestamp_ms: int | None = None
         self._bytes_since_index_entry = 0
-        self._grown = False  # whether the indexes have room for entries
+        self._is_appendable = False  # whether the indexes have room for entries
         self._index_room = 0
 
     @classmethod
@@ -219,12 +219,12 @@ class Segment:
     @property
     def is_appendable(self) -> bool:
         """Whether it was made for appending to since it was opened, or closed."""
-        return self._grown
+        return self._is_appendable
 
     def release_files(self) -> None:
         """Let go of a closed segment's files: the next read opens them again."""
         self._file = self._offset_index = self._time_index = None
-        self._grown = False
+        self._is_appendable = False
 
     def rename(self, state: FileState) -> None:
         """Give its files another suffix. An open file stays open.
@@ -247,26 +247,26 @@ class Segment:
                     self.files.rename(self.path(kind, state), self.path(kind))
             raise
         self.state = state
-        self._txn_index_moved()
+        self._update_txn_index_path()
 
     def move_to(self, directory: Path) -> None:
         """Its directory was renamed."""
         self.directory = directory
         self._offset_index = self._time_index = None
-        self._txn_index_moved()
+        self._update_txn_index_path()
 
-    def _txn_index_moved(self) -> None:
+    def _update_txn_index_path(self) -> None:
         if self._txn_index is not None:
             self._txn_index.path = self.path(FileKind.TXN_INDEX)
 
-    def settle_in(self, directory: Path) -> None:
+    def use_copies_in(self, directory: Path) -> None:
         """Its files were copied there, to be read and appended to there from now on."""
         self.directory = directory
         self._file = None
         for index in (self._offset_index, self._time_index):
             if index is not None:
-                index.settle_in(directory)
-        self._txn_index_moved()
+                index.use_copies_in(directory)
+        self._update_txn_index_path()
 
     def remove(self) -> None:
         """Delete its files."""
@@ -287,21 +287,21 @@ class Segment:
             return True
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        waited_ms = self.waited_ms(now_ms, max_timestamp)
-        if self.size_bytes and waited_ms > limits.segment_ms - self._shape.jitter_ms:
+        age_ms = self.age_ms(now_ms, max_timestamp)
+        if self.size_bytes and age_ms > limits.segment_ms - self._shape.jitter_ms:
             return True
-        if not self._grown:
-            self._grow_indexes()
+        if not self._is_appendable:
+            self._open_indexes_for_append()
         return self._index_room <= 0
 
     def prepare_append(self) -> None:
         """Read what the first append after an open needs, and make room in the indexes."""
         self._file = self.file
         self._first_timestamp_ms = self.first_timestamp_ms if self.size_bytes else None
-        if not self._grown:
-            self._grow_indexes()
+        if not self._is_appendable:
+            self._open_indexes_for_append()
 
-    def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
+    def age_ms(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment would be with a record of that timestamp, by its first batch."""
         first_ms = self.first_timestamp_ms
         return now_ms - self.created_ms if first_ms < 0 else max_timestamp - first_ms
@@ -347,14 +347,14 @@ class Segment:
                     self.offset_index.write_out()
                     self.time_index.write_out()
 
-    def _grow_indexes(self) -> None:
+    def _open_indexes_for_append(self) -> None:
         """Make room for entries: an index is as long as it may become while it is appended to."""
         self.offset_index.become_active()
         self.time_index.become_active()
         # Nothing may be left to read once a batch is written.
         self._newest = self.newest
         self.aborted()
-        self._note_growth()
+        self._update_index_room()
 
     def seal(self) -> None:
         """End the segment's life as the active one: the last time entry, files cut to size."""
@@ -371,7 +371,7 @@ class Segment:
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
         self.offset_index.trim()
         self.time_index.trim()
-        self._grown = False
+        self._is_appendable = False
 
     def sync_targets(self) -> list[OpenFile]:
         """The open files to sync, once the entries that are in memory are in the files."""
@@ -384,7 +384,7 @@ class Segment:
 
     # --- repair
 
-    def start_over(self) -> None:
+    def reset(self) -> None:
         """Forget all batches (the file keeps its bytes): each is noted again by `note_append`."""
         self._file = self.file  # opened while the size is known, behind which the next append goes
         self.size_bytes = self._bytes_since_index_entry = 0
@@ -397,29 +397,29 @@ class Segment:
         offsets, times = self.path(FileKind.OFFSET_INDEX), self.path(FileKind.TIME_INDEX)
         self._offset_index = OffsetIndex.create(files, offsets, base, size)
         self._time_index = TimeIndex.create(files, times, base, size)
-        self._note_growth()
+        self._update_index_room()
 
-    def _note_growth(self) -> None:
+    def _update_index_room(self) -> None:
         # An entry of the time index is added at most when one of the offset index is; its last slot
         # is for closing the segment.
         offsets, times = self.offset_index, self.time_index
         self._index_room = min(
             offsets.max_entries - offsets.entries, times.max_entries - times.entries - 1
         )
-        self._grown = True
+        self._is_appendable = True
 
     def rebuild_indexes(self) -> None:
         """Make both indexes anew from the batch headers. What is corrupt stays, without entries.
 
         Waits for the disk wherever it runs: half an index would be worse.
         """
-        with self.files.patient():
+        with self.files.allow_waiting():
             self._rebuild_indexes()
 
     def _rebuild_indexes(self) -> None:
-        size, grown = self.size_bytes, self._grown
+        size, was_appendable = self.size_bytes, self._is_appendable
         try:
-            self.start_over()
+            self.reset()
             for position, header in scan_headers(self.files, self.file, 0, size):
                 if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
                     reason = f"offset {header.last_offset} is too far from {self.base_offset}"
@@ -430,11 +430,11 @@ class Segment:
         except OSError:
             # Half made, they are looked at as any that are found.
             self._offset_index = self._time_index = self._newest = self._first_timestamp_ms = None
-            self._grown = False
+            self._is_appendable = False
             raise
         finally:
             self.size_bytes = size
-        if not grown:
+        if not was_appendable:
             self.close_indexes()
 
     def truncate_to(self, offset: int) -> int:
@@ -483,7 +483,7 @@ class Segment:
     def headers_near(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers, from a batch that begins at or before `position` on."""
         entry = self.offset_index.before_position(position)
-        if not self._is_sound(entry):
+        if not self._is_valid_offset_entry(entry):
             self._rebuild_for(entry)
             entry = self.offset_index.before_position(position)
         return scan_headers(self.files, self.file, entry.position, self.size_bytes)
@@ -491,7 +491,7 @@ class Segment:
     def _start_of_scan(self, offset: int) -> int:
         """Where the index says to begin, if the batch there is the one it means."""
         entry = self.offset_index.lookup(offset)
-        if self._is_sound(entry):
+        if self._is_valid_offset_entry(entry):
             return entry.position
         self._rebuild_for(entry)
         return self.offset_index.lookup(offset).position
@@ -500,7 +500,7 @@ class Segment:
         _logger.warning("rebuilding the indexes of %s: %s is not true", self, entry)
         self.rebuild_indexes()
 
-    def _is_sound(self, entry: OffsetPosition) -> bool:
+    def _is_valid_offset_entry(self, entry: OffsetPosition) -> bool:
         """Whether the batch that an offset entry means is there."""
         return entry.position == 0 or (
             0 < entry.position < self.size_bytes and self._ends_with(entry.position, entry.offset)
@@ -563,14 +563,14 @@ class Segment:
         """The largest timestamp (-1: none) and the last offset of the batch that had it first."""
         if self._newest is None:
             entry = self.time_index.last_entry
-            if not self._is_true(entry):
+            if not self._is_valid_time_entry(entry):
                 self._rebuild_for(entry)
             else:
                 self._newest = entry
             assert self._newest is not None
         return self._newest
 
-    def _is_true(self, entry: TimestampOffset) -> bool:
+    def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that a time entry means has that timestamp."""
         if entry.timestamp_ms < 0:
             # Messages of magic 0 have none; what was appended behind them does.
@@ -604,7 +604,7 @@ class Segment:
         older than `timestamp_ms`.
         """
         entry = self.time_index.lookup(timestamp_ms)
-        if entry.timestamp_ms >= 0 and not self._is_true(entry):
+        if entry.timestamp_ms >= 0 and not self._is_valid_time_entry(entry):
             self._rebuild_for(entry)
             entry = self.time_index.lookup(timestamp_ms)
         # No entry has a negative timestamp but one that is not true.

@@ -241,7 +241,7 @@ class TopicAdmin:
         retirement = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
         for log in logs:
             if log is not None:
-                log.tell_waiting()
+                log.notify_waiters()
         for topic in topics:
             self._on_deleted(topic)
             logger.info("deleted topic %s with %s", topic.name, count(topic))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.storage.files import Attempt, WouldWaitError
+from odradek.storage.files import NonBlockingReads, WouldWaitError
 
 if TYPE_CHECKING:
     from odradek.storage.files import Files
@@ -29,7 +29,7 @@ class ColdReads:
     """To be made on the thread of the loop."""
 
     def __init__(self, files: Files, disk: DiskExecutor) -> None:
-        self.first_attempt = Attempt(files)  # the same for all: nothing was read for it
+        self.first_attempt = NonBlockingReads(files)  # the same for all: nothing was read for it
         self._files = files
         self._disk = disk
 
@@ -38,7 +38,7 @@ class ColdReads:
 
         `lacking`: what its first attempt has raised, where the caller has made that.
         """
-        attempt = Attempt(self._files)
+        attempt = NonBlockingReads(self._files)
         while True:
             if lacking is not None:
                 await self._disk.run(make, lacking.calls)

@@ -41,7 +41,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     broker.log_cleaner.directory_failed(directory)
     for log in manager.logs():
         if manager.directory_of(log) is directory:
-            log.tell_waiting()
+            log.notify_waiters()
             broker.coordinator_lost(log)
     reason = _why_fatal(broker, directory)
     if reason is not None and not broker.failure.done():
@@ -67,6 +67,6 @@ def _why_fatal(broker: Broker, directory: DataDirectory) -> str | None:
     """Why the broker cannot go on without this directory; None if it can."""
     if directory.path == broker.config.metadata_directory.absolute():
         return f"the metadata directory {directory.path} failed: {directory.offline_reason}"
-    if not broker.log_manager.homes:
+    if not broker.log_manager.data_directories:
         return f"all log directories failed, the last was {directory.path}"
     return None

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ApiError
-from odradek.storage.retention import OldSegments, announce, find_old_segments
+from odradek.storage.retention import OldSegments, find_old_segments, log_deletion
 
 if TYPE_CHECKING:
     from odradek.broker.disk.cold_reads import ColdReads
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.storage.checkpoints import TopicPartition
     from odradek.storage.log import PartitionLog
     from odradek.storage.log_manager import LogManager
-    from odradek.storage.segment_disposal import SegmentRemoval
+    from odradek.storage.segment_removal import SegmentRemoval
 
 logger = logging.getLogger("odradek.retention")
 
@@ -71,7 +71,7 @@ class RetentionCheck:
         now_ms = self._now_ms()
         found = await self.cold_reads.look_up(partial(self._find, log, is_wanted, now_ms))
         if found:
-            removal = log.begin_removal(announce(log, found), now_ms)
+            removal = log.begin_removal(log_deletion(log, found), now_ms)
             task = asyncio.ensure_future(self._remove(log, removal))
             self._removals[log.key] = task
             await asyncio.shield(task)  # the files are renamed even if this check is cancelled

@@ -106,7 +106,7 @@ class LogMoves:
                 manager.take_offline(source, f"{retired} could not be renamed back: {error}")
             raise
         del manager.futures[future.key]
-        log.settle_in(live, [live / path.name for path in small_files])
+        log.use_copies_in(live, [live / path.name for path in small_files])
         manager.adopt(log, future.home)
         gone = [live / name for name in future.gone]
         manager.deletions.add(gone, now_ms + log.config.file_delete_delay_ms)

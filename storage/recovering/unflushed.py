@@ -66,7 +66,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     Returns how many bytes were cut. Kafka: LogSegment.recover.
     """
     size = segment.size_bytes
-    segment.start_over()
+    segment.reset()
     next_offset = segment.base_offset
     aborted = []
     try:

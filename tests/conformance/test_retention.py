@@ -19,7 +19,7 @@ from odradek.protocol.record_batch import build_batch
 from odradek.storage.checkpoints import read_offsets, write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
-from odradek.storage.retention_rules import explain
+from odradek.storage.retention_explanation import explain
 from odradek.tools.retention.stored_retention import StoredRetention
 from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import House

@@ -11,9 +11,9 @@ import pytest
 
 from odradek.protocol.compression import Buffer
 from odradek.storage.files import (
-    Attempt,
     Files,
     LockHeldError,
+    NonBlockingReads,
     OpenFile,
     WouldWaitError,
     buffers_after,
@@ -335,7 +335,7 @@ def test_an_attempt_does_not_open_files_until_a_thread_has(tmp_path: Path) -> No
     files = Files()
     path = tmp_path / "f"
     path.write_bytes(b"content")
-    attempt = Attempt(files)
+    attempt = NonBlockingReads(files)
     with pytest.raises(WouldWaitError) as lacking, attempt:
         files.open(path)
     for call in lacking.value.calls.values():
@@ -349,7 +349,7 @@ def test_an_attempt_does_not_open_files_until_a_thread_has(tmp_path: Path) -> No
 def test_other_threads_wait_while_an_attempt_is_made(tmp_path: Path) -> None:
     files = Files()
     (tmp_path / "f").write_bytes(b"content")
-    with Attempt(files), ThreadPoolExecutor(1) as threads:
+    with NonBlockingReads(files), ThreadPoolExecutor(1) as threads:
         assert threads.submit(files.size, tmp_path / "f").result() == 7
 
 
@@ -358,7 +358,7 @@ def test_what_is_in_the_page_cache_is_read_as_ever(tmp_path: Path, size: int) ->
     files = Files()
     (tmp_path / "f").write_bytes(b"content")
     file = files.open(tmp_path / "f")
-    with Attempt(files):
+    with NonBlockingReads(files):
         assert files.pread(file, size, 0) == b"content"[:size]
         assert files.pread(file, size, 7) == b""
 
@@ -366,9 +366,9 @@ def test_what_is_in_the_page_cache_is_read_as_ever(tmp_path: Path, size: int) ->
 def test_what_must_not_be_broken_off_waits(tmp_path: Path) -> None:
     files = Files()
     (tmp_path / "f").write_bytes(b"content")
-    attempt = Attempt(files)
+    attempt = NonBlockingReads(files)
     with attempt:
-        with files.patient():
+        with files.allow_waiting():
             assert files.size(tmp_path / "f") == 7
         with pytest.raises(WouldWaitError):
             files.size(tmp_path / "f")

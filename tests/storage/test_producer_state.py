@@ -482,9 +482,9 @@ def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
     states.delete_snapshot(1)
     states.delete_snapshot(3)
     states.delete_snapshot(3)
-    rename = states.forget_snapshot(4)
+    rename = states.release_snapshot(4)
     assert rename is not None
-    assert states.forget_snapshot(4) is None
+    assert states.release_snapshot(4) is None
     rename.run()
     assert rename.target == states.directory / "00000000000000000004.snapshot.deleted"
     assert snapshot_names(states) == ["00000000000000000002.snapshot", rename.target.name]
@@ -496,7 +496,7 @@ def test_a_snapshot_that_somebody_else_deleted_need_not_be_renamed(states: Produ
     path = states.take_snapshot()
     assert path is not None
     path.unlink()
-    rename = states.forget_snapshot(1)
+    rename = states.release_snapshot(1)
     assert rename is not None
     rename.run()
     assert snapshot_names(states) == []

@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.storage.log import PartitionLog
-from odradek.storage.retention import delete_old_segments, why_not_deleted
-from odradek.storage.retention_rules import Rule, WhyNotDeleted, duration, utc
+from odradek.storage.retention import delete_old_segments
+from odradek.storage.retention_explanation import (
+    Rule,
+    WhyNotDeleted,
+    duration,
+    utc,
+    why_not_deleted,
+)
 from tests.support.crashing_files import QuickFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
@@ -51,7 +57,7 @@ def test_a_segment_waits_for_older_ones_that_are_younger(tmp_path: Path) -> None
     log = aged(one_each(tmp_path, retention_ms=DAY_MS), 5, 9 * DAY_MS, 0)
     found = ask(log, 1)
     assert (found.deleted_by, found.waits_for) == (None, 0)
-    assert "segments go from the oldest on, and segment 0 stays" in found.text
+    assert "segments are deleted from the oldest on, and segment 0 stays" in found.text
     assert found.eligible_at_ms == NOW_MS - 5 + DAY_MS + 1
     assert delete_old_segments(log, found.eligible_at_ms) == 2
 
@@ -92,7 +98,7 @@ def test_records_from_the_future_keep_their_segment_and_are_named(
     box = one_each(tmp_path, retention_ms=DAY_MS, message_timestamp_after_max_ms=9 * DAY_MS)
     log = aged(box, -5 * DAY_MS, 0)
     found = ask(log)
-    assert "that lies in the future" in found.text
+    assert "which is in the future" in found.text
     assert found.eligible_at_ms == NOW_MS + 6 * DAY_MS + 1
     assert delete_old_segments(log, NOW_MS) == 0
     assert "from the future" in caplog.text

@@ -80,21 +80,21 @@ class SlowFiles(Files):
     # --- open files
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        self._must_not_wait_to_open(path, create=create, read_only=read_only)
+        self._check_may_wait_to_open(path, create=create, read_only=read_only)
         if create and not path.exists():
             self._changes("create", path)
         else:
             self._asks_for("open", path)
-        with self.patient():
+        with self.allow_waiting():
             return super().open(path, create=create, read_only=read_only)
 
-    def _must_not_wait_to_open(self, path: Path, *, create: bool, read_only: bool) -> None:
+    def _check_may_wait_to_open(self, path: Path, *, create: bool, read_only: bool) -> None:
         if not create:
-            self._must_not_wait("open", path, lambda: self.open(path, read_only=read_only))
+            self._check_may_wait("open", path, lambda: self.open(path, read_only=read_only))
 
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
-        attempt = self.attempt
-        if attempt is None or attempt.may_wait((file, size, position)):
+        reads = self.nonblocking
+        if reads is None or reads.may_wait((file, size, position)):
             self._read_pages("pread", file, size, position)
         return super().pread(file, size, position)
 
@@ -207,9 +207,9 @@ class SlowFiles(Files):
         return super().total_bytes(directory)
 
     def _asked(self, name: str, path: Path, ask: Callable[[Path], T]) -> T:
-        self._must_not_wait(name, path, lambda: getattr(self, name)(path))
+        self._check_may_wait(name, path, lambda: getattr(self, name)(path))
         self._asks_for({"read": "read", "list_directory": "list"}.get(name, "stat"), path)
-        with self.patient():
+        with self.allow_waiting():
             return ask(path)
 
 

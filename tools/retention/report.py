@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from odradek.storage.retention_rules import WhyNotDeleted
+from odradek.storage.retention_explanation import WhyNotDeleted
 
 from .stored_retention import StoredLog
 

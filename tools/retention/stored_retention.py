@@ -35,7 +35,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader, SegmentFile
-from odradek.storage.retention_rules import LogFacts, SegmentFacts
+from odradek.storage.retention_explanation import LogFacts, SegmentFacts
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 PartitionFilter = Callable[[str, int], bool]  # whether to include a topic's partition

@@ -1,17 +1,19 @@
-"""When a segment may be deleted, and by which rule: the answer to "why is this still here?".
+"""Explains why a segment is kept, or which retention rule deletes it next.
 
-Three rules, each of which is enough; retention.py carries them out:
+There are three rules. A segment is deleted if one of them is met:
 
-    log start   all of it lies before the log start offset (DeleteRecords moves that)
-    size        the segments behind it alone are as large as retention.bytes
-    age         its newest record, or the file where records have no times, is older than
-                retention.ms
+    log start   all its offsets are before the log start offset (DeleteRecords moves it)
+    size        the segments after it are together at least as large as retention.bytes
+    age         its newest record is older than retention.ms; the modification time of the file is
+                used if the records have no timestamps
 
-Segments go from the oldest on, so one that would go by age waits for those before it. The active
-segment goes by age only (by size too where retention.bytes is 0), an empty one never. Without
-`delete` in cleanup.policy only the log start counts.
+Segments are deleted from the oldest on, so a segment that is old enough waits for those before it.
+The active segment is deleted by age only (by size too if retention.bytes is 0), an empty one never.
+Without `delete` in cleanup.policy only the log start rule applies.
 
-Here are only values: the same questions are answered for a log that is served and for files.
+retention.py deletes the segments. It evaluates the same rules lazily, from the oldest segment on.
+`explain` works on plain values, so that it can be used for a log that is served and for the files
+of a stopped broker.
 """
 
 from collections.abc import Sequence
@@ -20,12 +22,16 @@ from enum import Enum
 from typing import NamedTuple
 
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import NO_TIMESTAMP
+
+from .log import PartitionLog
+from .segment import Segment
 
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
 
 class Rule(Enum):
-    """Why a segment is deleted."""
+    """A rule of retention, by the setting that controls it."""
 
     LOG_START = "log start offset"
     SIZE = "retention.bytes"
@@ -33,10 +39,10 @@ class Rule(Enum):
 
 
 class SegmentFacts(NamedTuple):
-    """One segment. `newest_ms` is of a record or, with `is_file_time`, of the file."""
+    """One segment. `newest_ms` is a record's timestamp or, with `is_file_time`, the file's."""
 
     base_offset: int
-    end_offset: int  # where the next one begins, or the log ends
+    end_offset: int  # the next segment's base offset, or the log end offset
     size_bytes: int
     newest_ms: int
     is_file_time: bool
@@ -51,38 +57,38 @@ class LogFacts(NamedTuple):
 
 
 class RuleAnswer(NamedTuple):
-    """What one rule says of a segment. Not every rule can tell what is missing."""
+    """The result of one rule for one segment. Fields that do not apply to the rule are None."""
 
     rule: Rule
     is_met: bool
     text: str
-    eligible_at_ms: int | None = None  # AGE: the first time at which it is met
-    missing_bytes: int | None = None  # SIZE: how many must be appended behind the segment
-    missing_offsets: int | None = None  # LOG_START: how far the log start must move
+    eligible_at_ms: int | None = None  # AGE: the first time at which the rule is met
+    missing_bytes: int | None = None  # SIZE: how many bytes must be appended first
+    missing_offsets: int | None = None  # LOG_START: how far the log start offset must move
 
 
 class WhyNotDeleted(NamedTuple):
-    """Why a segment is there, or by which rule the next check deletes it."""
+    """What keeps a segment, or the rule by which the next check deletes it."""
 
     segment: SegmentFacts
     is_active: bool
     deleted_by: Rule | None
-    eligible_at_ms: int | None  # by age, the older ones counted in; None: time does not help
-    waits_for: int | None  # the base offset of the oldest segment before it that stays
+    eligible_at_ms: int | None  # by age, after all older ones; None: never by age
+    waits_for: int | None  # the base offset of the oldest kept segment before it
     rules: tuple[RuleAnswer, ...]
     text: str
 
 
 def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
-    """What keeps each segment, if anything does; the oldest first."""
+    """Explain every segment of the log, the oldest first."""
     found: list[WhyNotDeleted] = []
-    behind = sum(segment.size_bytes for segment in log.segments)
+    bytes_after = sum(segment.size_bytes for segment in log.segments)
     waits_for: int | None = None
-    oldest_eligible_ms: int | None = 0  # when age has met all that stay until here
+    oldest_eligible_ms: int | None = 0  # when every segment so far is old enough; None: never
     for index, segment in enumerate(log.segments):
         is_active = index == len(log.segments) - 1
-        behind -= segment.size_bytes
-        rules = _answers(log, segment, behind, now_ms, is_active=is_active)
+        bytes_after -= segment.size_bytes
+        rules = _evaluate(log, segment, bytes_after, now_ms, is_active=is_active)
         met = [rule.rule for rule in rules if rule.is_met]
         deleted_by = met[0] if met and (met[0] is not Rule.AGE or waits_for is None) else None
         held_by = waits_for if segment.size_bytes or not is_active else None
@@ -105,7 +111,7 @@ def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
 
 
 def _later(one_ms: int | None, other_ms: int | None) -> int | None:
-    """The later time; None, which is never, where one is that."""
+    """The later of two times; None means never."""
     return None if one_ms is None or other_ms is None else max(one_ms, other_ms)
 
 
@@ -115,14 +121,14 @@ def _summary(rules: tuple[RuleAnswer, ...], deleted_by: Rule | None, waits_for: 
         return f"the next check deletes it: {text}"
     reasons = [rule.text for rule in rules if not rule.is_met]
     if waits_for is not None:
-        reasons.append(f"segments go from the oldest on, and segment {waits_for} stays")
+        reasons.append(f"segments are deleted from the oldest on, and segment {waits_for} stays")
     return "; ".join(dict.fromkeys(reasons))
 
 
-def _answers(
-    log: LogFacts, segment: SegmentFacts, behind: int, now_ms: int, *, is_active: bool
+def _evaluate(
+    log: LogFacts, segment: SegmentFacts, bytes_after: int, now_ms: int, *, is_active: bool
 ) -> tuple[RuleAnswer, RuleAnswer, RuleAnswer]:
-    """By log start, size and age; `behind` is the size of all segments behind this one."""
+    """The results by log start, size and age; `bytes_after`: the size of all later segments."""
     if is_active and not segment.size_bytes:
         text = "it is the active segment, and empty"
         return _unmet(Rule.LOG_START, text), _unmet(Rule.SIZE, text), _unmet(Rule.AGE, text)
@@ -131,7 +137,7 @@ def _answers(
         policy = ",".join(log.config.cleanup_policy) or "empty"
         text = f"cleanup.policy is {policy}: neither size nor age count"
         return start, _unmet(Rule.SIZE, text), _unmet(Rule.AGE, text)
-    by_size = _by_size(log.config, behind, is_active=is_active)
+    by_size = _by_size(log.config, bytes_after, is_active=is_active)
     return start, by_size, _by_age(log.config, segment, now_ms)
 
 
@@ -142,32 +148,34 @@ def _unmet(rule: Rule, text: str) -> RuleAnswer:
 def _by_log_start(log: LogFacts, segment: SegmentFacts, *, is_active: bool) -> RuleAnswer:
     start = log.log_start_offset
     if is_active:
-        return _unmet(Rule.LOG_START, "the active segment does not go by the log start offset")
+        return _unmet(Rule.LOG_START, "the active segment is not deleted by the log start offset")
     if start >= segment.end_offset:
-        text = f"all of it lies before the log start offset {start}"
+        text = f"all its offsets are before the log start offset {start}"
         return RuleAnswer(Rule.LOG_START, True, text, missing_offsets=0)
-    text = f"the log starts at offset {start}, and it holds offsets up to {segment.end_offset - 1}"
+    text = (
+        f"the log starts at offset {start}, the segment holds offsets to {segment.end_offset - 1}"
+    )
     return RuleAnswer(Rule.LOG_START, False, text, missing_offsets=segment.end_offset - start)
 
 
-def _by_size(config: TopicConfig, behind: int, *, is_active: bool) -> RuleAnswer:
+def _by_size(config: TopicConfig, bytes_after: int, *, is_active: bool) -> RuleAnswer:
     limit = config.retention_bytes
     if limit < 0:
-        return _unmet(Rule.SIZE, "retention.bytes is -1: no size is too large")
+        return _unmet(Rule.SIZE, "retention.bytes is -1: the size is not limited")
     if is_active and limit > 0:
-        text = "it is the active segment, which goes by size only once another one follows it"
+        text = "it is the active segment, deleted by size only once another one follows it"
         return _unmet(Rule.SIZE, text)
-    met = behind >= limit
-    text = f"the segments behind it have {behind} bytes, retention.bytes is {limit}"
+    met = bytes_after >= limit
+    text = f"the segments after it have {bytes_after} bytes, retention.bytes is {limit}"
     if not met:
-        text += f": {limit - behind} are missing"
-    return RuleAnswer(Rule.SIZE, met, text, missing_bytes=max(limit - behind, 0))
+        text += f": {limit - bytes_after} are missing"
+    return RuleAnswer(Rule.SIZE, met, text, missing_bytes=max(limit - bytes_after, 0))
 
 
 def _by_age(config: TopicConfig, segment: SegmentFacts, now_ms: int) -> RuleAnswer:
     limit_ms = config.retention_ms
     if limit_ms < 0:
-        return _unmet(Rule.AGE, "retention.ms is -1: no record is too old")
+        return _unmet(Rule.AGE, "retention.ms is -1: the age is not limited")
     newest = "its file was last written" if segment.is_file_time else "its newest record is of"
     text = f"{newest} {utc(segment.newest_ms)}, retention.ms is {limit_ms} ({duration(limit_ms)})"
     if segment.is_file_time:
@@ -176,13 +184,41 @@ def _by_age(config: TopicConfig, segment: SegmentFacts, now_ms: int) -> RuleAnsw
     if now_ms >= eligible_at_ms:
         return RuleAnswer(Rule.AGE, True, text, eligible_at_ms=eligible_at_ms)
     if segment.newest_ms > now_ms:
-        text += ", and that lies in the future"
+        text += ", which is in the future"
     text += f": it stays until {utc(eligible_at_ms)}"
     return RuleAnswer(Rule.AGE, False, text, eligible_at_ms=eligible_at_ms)
 
 
+def why_not_deleted(log: PartitionLog, segment: Segment, now_ms: int) -> WhyNotDeleted:
+    """Explain one segment of an open log.
+
+    Raises OSError, CorruptRecordError; KeyError if the log has no such segment any more.
+    """
+    for found in explain(retention_facts(log), now_ms):
+        if found.segment.base_offset == segment.base_offset:
+            return found
+    raise KeyError(f"{log.name} has no segment {segment.base_offset}")
+
+
+def retention_facts(log: PartitionLog) -> LogFacts:
+    """Collect the values of an open log that the rules use. Raises OSError, CorruptRecordError."""
+    segments = list(log.segments)
+    ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
+    facts = [
+        SegmentFacts(
+            segment.base_offset,
+            end_offset,
+            segment.size_bytes,
+            segment.largest_timestamp_ms(),
+            segment.newest.timestamp_ms == NO_TIMESTAMP,
+        )
+        for segment, end_offset in zip(segments, ends, strict=True)
+    ]
+    return LogFacts(log.config, log.log_start_offset, facts)
+
+
 def utc(time_ms: int) -> str:
-    """A time as people read it; what no calendar holds stays a number."""
+    """Format a time; one outside the calendar's range stays a number."""
     try:
         moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -191,7 +227,7 @@ def utc(time_ms: int) -> str:
 
 
 def duration(time_ms: int) -> str:
-    """A duration in the largest unit that divides it."""
+    """Format a duration in the largest unit that divides it."""
     for name, unit_ms in _UNITS:
         if time_ms and time_ms % unit_ms == 0:
             count = time_ms // unit_ms

@@ -20,8 +20,8 @@ class SegmentRemoval:
 
     __slots__ = (
         "_deletions",
-        "_doomed",
         "_due_ms",
+        "_old",
         "_producers",
         "_renamed",
         "_segments",
@@ -31,37 +31,37 @@ class SegmentRemoval:
 
     def __init__(
         self,
-        doomed: Sequence[Segment],
+        old: Sequence[Segment],
         segments: SegmentList,
         producers: ProducerStates,
         deletions: Deletions,
         due_ms: int,
     ) -> None:
-        self._doomed = doomed
+        self._old = old
         self._snapshots: list[SnapshotRename] = []
         self._segments = segments
         self._producers = producers
         self._deletions = deletions
         self._due_ms = due_ms
         self._renamed: list[Segment] = []
-        self.is_finished = not doomed
+        self.is_finished = not old
 
     @property
     def base_offset(self) -> int:
         """Where the first of the segments began."""
-        return self._doomed[0].base_offset
+        return self._old[0].base_offset
 
     def detach(self) -> None:
         """The log does not have them any more."""
-        for segment in self._doomed:
+        for segment in self._old:
             self._segments.remove(segment)
-            snapshot = self._producers.forget_snapshot(segment.base_offset)
+            snapshot = self._producers.release_snapshot(segment.base_offset)
             if snapshot is not None:
                 self._snapshots.append(snapshot)
 
     def run(self) -> None:
         """Rename the files. Raises OSError: those of that segment, and all after it, are left."""
-        for segment in self._doomed:
+        for segment in self._old:
             segment.rename(FileState.DELETED)
             self._renamed.append(segment)
         for snapshot in self._snapshots:
@@ -69,7 +69,7 @@ class SegmentRemoval:
 
     def finish(self) -> None:
         """What was renamed is removed later; what was not is back in the log."""
-        for segment in self._doomed:
+        for segment in self._old:
             if segment in self._renamed:
                 self._deletions.add(segment.paths(), self._due_ms)
             else:
@@ -78,7 +78,7 @@ class SegmentRemoval:
         self.is_finished = True
 
 
-class SegmentDisposal:
+class SegmentRemover:
     """Takes segments out of the list of one log."""
 
     __slots__ = ("_deletions", "_producers", "_segments")
@@ -90,18 +90,18 @@ class SegmentDisposal:
         self._producers = producers
         self._deletions = deletions
 
-    def delete(self, doomed: Sequence[Segment], due_ms: int) -> None:
+    def delete(self, old: Sequence[Segment], due_ms: int) -> None:
         """Rename them. Raises OSError: that segment and those after it are still there."""
-        removal = self.removal(doomed, due_ms)
+        removal = self.begin(old, due_ms)
         removal.detach()
         try:
             removal.run()
         finally:
             removal.finish()
 
-    def removal(self, doomed: Sequence[Segment], due_ms: int) -> SegmentRemoval:
+    def begin(self, old: Sequence[Segment], due_ms: int) -> SegmentRemoval:
         """The same in steps."""
-        return SegmentRemoval(doomed, self._segments, self._producers, self._deletions, due_ms)
+        return SegmentRemoval(old, self._segments, self._producers, self._deletions, due_ms)
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
         """The `old` ones have been renamed, and the `new` ones are there.
@@ -115,7 +115,7 @@ class SegmentDisposal:
             self._segments.add(segment)
         for segment in old:
             if not self._segments.holds(segment.base_offset):
-                snapshot = self._producers.forget_snapshot(segment.base_offset)
+                snapshot = self._producers.release_snapshot(segment.base_offset)
                 if snapshot is not None:
                     snapshot.run()
                     self._deletions.add([snapshot.target], due_ms)
