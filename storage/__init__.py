@@ -1,13 +1,13 @@
 """Partition logs on disk, in Apache Kafka's own format. Synchronous; callers choose the thread.
 
-log_manager    all logs of a node, over all its log directories: the broker's door
-directories/   what it is made of: what lies in a directory, how logs are opened and leave
-recovering/    from the files that the last life left to a log that can be served
-log            one partition's log; segment is a piece of it, the indexes belong to that
+log_manager    all logs of a node, in all its log directories; the broker uses this module
+directories/   the parts of log_manager: find, open, create and delete logs in log directories
+recovering/    load a log from its files after a stop or a crash
+log            one partition's log; segment is one of its files with the indexes of that file
 cleaning/      compaction
-moving/        logs on their way to another directory
-log_reader     a look at a log's files without opening it, for tools
-files          the only door to the operating system; filenames is what things are called there
+moving/        move logs to another log directory
+log_reader     read a log's files without a broker, for tools and the pipeline
+files          all file access of the store; filenames has the names
 """
 
 if __name__ != "odradek.storage":

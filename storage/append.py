@@ -1,4 +1,4 @@
-"""What goes into an append and what comes out of it; the append itself is PartitionLog's."""
+"""Parameters and results of PartitionLog.append."""
 
 from enum import Enum, auto
 from typing import NamedTuple
@@ -8,25 +8,27 @@ from odradek.protocol.compression import Buffer
 
 
 class AppendOrigin(Enum):
-    """Who appends: it decides what is checked and who gave the offsets."""
+    """Who appends. This decides what is checked and who assigns the offsets."""
 
-    CLIENT = auto()  # one batch of a producer, checked in full
-    COORDINATOR = auto()  # batches of this broker, control batches too; offsets are assigned
-    REPLICA = auto()  # batches that carry their offsets and leader epochs already
+    CLIENT = auto()  # one batch of a producer, fully checked
+    COORDINATOR = (
+        auto()
+    )  # batches of this broker, including control batches; the log assigns offsets
+    REPLICA = auto()  # batches that already have their offsets and leader epochs
 
 
 class AppendResult(NamedTuple):
-    """Where the records are now. A duplicate was appended before, then."""
+    """Where the records are stored. For a duplicate, where they were appended the first time."""
 
     base_offset: int
     last_offset: int
-    log_append_time_ms: int  # -1: the producer's timestamps count
+    log_append_time_ms: int  # -1: the producer's timestamps are kept
     log_start_offset: int
     is_duplicate: bool = False
 
 
 class PendingBatch(NamedTuple):
-    """A batch to be written: the offset and epoch it gets, and its bytes behind the first 16."""
+    """A batch to write: its assigned offset and epoch, and its bytes after the first 16."""
 
     base_offset: int
     leader_epoch: int

@@ -1,15 +1,15 @@
-"""Walks over the batches of a segment's file, in bounded memory.
+"""Iterates over the batches of a segment's file, in bounded memory.
 
-`scan_headers` reads headers only: a few kilobytes per read while batches are small, one header per
-read once they are large. `scan_checked` reads every byte and verifies structure and CRC, holding
-one chunk; a batch larger than that is checksummed piece by piece. `read_batches` gives whole
-batches, checked, to whoever needs what is inside.
+`scan_headers` reads headers only: a few kilobytes per read if batches are small, one header per
+read if they are large. `scan_checked` reads every byte and verifies structure and CRC. It holds one
+chunk in memory; the CRC of a larger batch is computed piece by piece. `read_batches` returns whole
+batches with their CRC verified.
 
-All stop without a word at a batch that the file does not hold completely (a torn tail; Kafka's
-FileLogInputStream does the same) and raise CorruptBatchError at one that cannot be a batch.
+All of them stop silently at a batch that the file does not hold completely (a torn tail), as
+Kafka's FileLogInputStream does. They raise CorruptBatchError at bytes that cannot be a batch.
 
-A message of magic 0 or 1 comes as a batch of its own, see protocol/any_batch.py. Its checksum is
-always verified: a v2 batch of which the byte of the magic was damaged would look like one.
+A message of magic 0 or 1 is returned as a batch of one message, see protocol/any_batch.py. Its
+checksum is always verified, because a v2 batch with a damaged magic byte could look like one.
 """
 
 import zlib
@@ -40,7 +40,7 @@ Checksum = Callable[[bytes | memoryview, int], int]
 
 
 class CorruptBatchError(CorruptRecordError):
-    """What lies at `position` of a segment is no batch, or not the one that was written."""
+    """The bytes at `position` of a segment are no batch, or not the batch that was written."""
 
     def __init__(self, file: OpenFile, position: int, reason: str) -> None:
         super().__init__(f"{file.path} at byte {position}: {reason}")
@@ -48,7 +48,7 @@ class CorruptBatchError(CorruptRecordError):
 
 
 class ScannedBatch(NamedTuple):
-    """A sound batch: where it starts, its header, its bytes (None where they exceed a chunk)."""
+    """A valid batch: its position, header and bytes (None if it is larger than a chunk)."""
 
     position: int
     header: BatchHeader
@@ -58,7 +58,7 @@ class ScannedBatch(NamedTuple):
 def scan_headers(
     files: Files, file: OpenFile, start: int, end: int
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every batch that lies whole in [start, end). `start` begins one."""
+    """Position and header of every whole batch in [start, end). A batch begins at `start`."""
     position = chunk_at = start
     chunk = b""
     while position + HEADER_BYTES <= end:
@@ -89,7 +89,7 @@ def scan_headers(
 def scan_checked(
     files: Files, file: OpenFile, start: int, end: int, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[ScannedBatch]:
-    """Every batch that lies whole in [start, end), its CRC verified."""
+    """Every whole batch in [start, end), with its CRC verified."""
     position = chunk_at = start
     chunk = memoryview(b"")
     while position + HEADER_BYTES <= end:
@@ -118,7 +118,7 @@ def scan_checked(
 def read_batches(
     files: Files, file: OpenFile, start: int, end: int
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Every batch that lies whole in [start, end), its CRC verified, with all its bytes."""
+    """Header and bytes of every whole batch in [start, end), with its CRC verified."""
     for position, header, data in scan_checked(files, file, start, end):
         if data is None:
             data = memoryview(files.pread_exact(file, header.size_bytes, position))
@@ -126,9 +126,9 @@ def read_batches(
 
 
 def check_structure(file: OpenFile, position: int, header: BatchHeader) -> None:
-    """Raises CorruptBatchError for a header that no v2 batch can have."""
+    """Raise CorruptBatchError for a header that no v2 batch can have."""
     if header.batch_length < SMALLEST_LENGTH:
-        reason = f"a batch length of {header.batch_length} holds no header"
+        reason = f"a batch length of {header.batch_length} is too small for a header"
         raise CorruptBatchError(file, position, reason)
     if header.base_offset < 0 or header.last_offset_delta < 0:
         last = header.base_offset + header.last_offset_delta
@@ -152,7 +152,7 @@ def _check_crc(
     data: memoryview | None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> None:
-    """The checksum of a v2 batch, or of a message of magic 0 or 1."""
+    """Verify the checksum of a v2 batch, or of a message of magic 0 or 1."""
     checked, what = CHECKED_POSITION, "the CRC"
     checksum: Checksum = crc32c
     if header.magic != MAGIC_V2:
@@ -168,7 +168,7 @@ def _check_crc(
 
 
 def _last_messages(files: Files, file: OpenFile, position: int, end: int) -> Iterator[ScannedBatch]:
-    """Messages of magic 0 or 1 in bytes too few for a v2 batch; what is none is a torn tail."""
+    """Messages of magic 0 or 1 in a rest too short for a v2 batch; other bytes are a torn tail."""
     if end - position < SMALLEST_MESSAGE_BYTES:
         return
     data = memoryview(files.pread(file, end - position, position))
@@ -198,7 +198,7 @@ def _checksum(
     chunk_bytes: int,
     checksum: Checksum,
 ) -> int | None:
-    """The checksum of [start, end), read piece by piece; None where the file ends before."""
+    """The checksum of [start, end), read piece by piece; None if the file ends before."""
     value = 0
     while start < end:
         piece = files.pread(file, min(chunk_bytes, end - start), start)

@@ -1,18 +1,24 @@
-"""What a batch must satisfy before a client may append it, and what the broker rewrites in it.
+"""Checks a batch of a client before it is appended, and rewrites it where the topic requires it.
 
-The header is checked for every batch, in the order in which Kafka finds the same faults
-(ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator); base offset
-and leader epoch, which are assigned later, lie outside the CRC, so the client's bytes are written
-as they came. Records are read one by one only where an answer depends on them: compacted topics
-refuse records without a key, `message.timestamp.before.max.ms` bounds the oldest record, another
-`compression.type` than the producer's rebuilds the batch, a header that is refused for its
-timestamps must say which records are at fault, and `odradek.validate.records=full` asks for it.
-Kafka reads the records of every batch: a batch whose header is sound and whose records are not is
-refused there and kept here, unless one of these asked.
+The header of every batch is checked, in the order in which Kafka finds the same faults
+(ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator). Base offset
+and leader epoch are assigned later. They are not covered by the CRC, so the rest of the client's
+bytes is written unchanged.
 
-Three things are rewritten: a topic with LogAppendTime gets the broker's time into the header
-(one new CRC, records untouched), a walked batch whose header lies about its newest timestamp is
-corrected, and a foreign compression type means a new batch.
+The records are read one by one only if
+
+- the topic is compacted: records without a key are refused;
+- `message.timestamp.before.max.ms` limits the timestamp of the oldest record;
+- `compression.type` differs from the producer's codec: the batch is rebuilt;
+- the header is refused for its timestamps: the response must name the records at fault;
+- `odradek.validate.records=full` is set.
+
+Kafka reads the records of every batch. It refuses a batch with a valid header and invalid records;
+odradek stores that batch unless one of the conditions above holds.
+
+Three changes are made. With LogAppendTime the broker's time is written into the header (a new CRC,
+the records are unchanged). A header whose maximum timestamp differs from the records that were read
+is corrected. A batch with another codec than the topic's is rebuilt.
 """
 
 import struct
@@ -51,7 +57,7 @@ from .record_walk import (
     walk_records,
 )
 
-# The header behind the 16 bytes that the log makes: magic and CRC, then what the CRC covers.
+# The header after the 16 bytes that the log writes: magic and CRC, then what the CRC covers.
 _MAGIC_AND_CRC = struct.Struct(">bI")
 _COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
@@ -60,16 +66,17 @@ _SMALLEST_LEGACY_BATCH_LENGTH = 14
 
 
 class NotOneBatchError(ApiError):
-    """What came is not exactly one v2 batch. Kafka refuses it before it looks at the log.
+    """The data is not exactly one v2 batch. Kafka refuses it before it looks up the log.
 
     Kafka: ProduceRequest.validateRecords.
     """
 
 
 class CheckedBatch(NamedTuple):
-    """A batch that may be written: the header to keep books by, and the bytes behind `assigned`.
+    """A batch that may be written.
 
-    `parts` are consecutive bytes from the magic byte on; the first 16 bytes are the log's to make.
+    `parts` are its consecutive bytes from the magic byte on; the log writes the first 16 bytes.
+    `log_append_time_ms` is -1 if the producer's timestamps are kept.
     """
 
     header: BatchHeader
@@ -80,12 +87,12 @@ class CheckedBatch(NamedTuple):
 def check_client_batch(
     data: Buffer, rules: AppendRules, now_ms: int, walked: WalkedRecords | None = None
 ) -> CheckedBatch:
-    """Check what a client wants to append: exactly one v2 batch, of the length of `data`.
+    """Check the data of a client: exactly one v2 batch, of the length of `data`.
 
-    `walked` is what `walk_records` has found in this batch, where that was called before.
+    `walked` is the result of `walk_records` for this batch, if that was called before.
     Raises ApiError with INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE or INVALID_TIMESTAMP;
-    RecordsRefusedError where single records are at fault; WalkTooLongError where the records must
-    be walked first, because that takes longer than a caller may wait.
+    RecordsRefusedError if single records are at fault; WalkTooLongError if reading the records
+    takes longer than the event loop may wait, so that it must be done elsewhere first.
     """
     header = read_one_batch(data)
     if header.base_offset:
@@ -106,9 +113,9 @@ def check_client_batch(
 
 
 def read_one_batch(data: Buffer) -> BatchHeader:
-    """The header of the one v2 batch that `data` must be. Raises NotOneBatchError.
+    """Read the header of `data`, which must be one v2 batch. Raises NotOneBatchError.
 
-    Raises ApiError with CORRUPT_MESSAGE for a batch that is too short for its header.
+    Raises ApiError with CORRUPT_MESSAGE for a batch that is shorter than a header.
     """
     if len(data) < HEADER_BYTES:
         raise _shorter_than_a_header(data)
@@ -121,7 +128,7 @@ def read_one_batch(data: Buffer) -> BatchHeader:
 def split_batches(
     data: Buffer, rules: AppendRules, *, check_crc: bool
 ) -> list[tuple[BatchHeader, tuple[Buffer, ...]]]:
-    """The batches that this broker made, or that were stored before, with their bytes from 16 on.
+    """Split batches that this broker made or that were stored before: header, bytes from 16 on.
 
     Raises ApiError with INVALID_RECORD, CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.
     """
@@ -172,7 +179,7 @@ def _check_attributes(header: BatchHeader, rules: AppendRules) -> None:
 
 
 def _needs_walk(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
-    """Whether the header asks for a walk of the records: a refusal names those at fault."""
+    """Whether the records must be read, to rebuild the batch or to name those at fault."""
     if changes_codec(header, rules):
         return True
     if rules.log_append_time:
@@ -205,7 +212,7 @@ def _after_walk(
 
 
 def _with_append_time(data: memoryview, header: BatchHeader, now_ms: int) -> CheckedBatch:
-    """The client's records under a header that carries the broker's time."""
+    """The client's records under a header with the broker's time."""
     attributes = header.attributes | LOG_APPEND_TIME_BIT
     return _with_max_timestamp(data, header, attributes, now_ms)._replace(log_append_time_ms=now_ms)
 
@@ -231,7 +238,7 @@ def _with_max_timestamp(
 
 
 def _shorter_than_a_header(data: Buffer) -> ApiError:
-    """What is wrong with fewer bytes than a v2 header: Kafka tells three faults apart."""
+    """The error for fewer bytes than a v2 header; Kafka distinguishes three cases."""
     error = _not_one_batch(data)
     if error.code is ErrorCode.INVALID_RECORD and _is_whole_v2_batch(data):
         return ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes do not hold a batch header")
@@ -247,7 +254,7 @@ def _is_whole_v2_batch(data: Buffer) -> bool:
 
 
 def _not_one_batch(data: Buffer) -> NotOneBatchError:
-    """Why `data` is not exactly one v2 batch, as Kafka would find it (ByteBufferLogInputStream)."""
+    """The error for data that is not one v2 batch, as in Kafka (ByteBufferLogInputStream)."""
     invalid = partial(NotOneBatchError, ErrorCode.INVALID_RECORD)
     corrupt = partial(NotOneBatchError, ErrorCode.CORRUPT_MESSAGE)
     if len(data) < LOG_OVERHEAD:

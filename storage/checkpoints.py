@@ -1,4 +1,4 @@
-"""The small text files of the store, read and written. On disk: Kafka reads them too.
+"""Reads and writes the small text files of the store. On disk: Kafka reads them too.
 
     *-offset-checkpoint        leader-epoch-checkpoint     partition.metadata
       0         version          0       version             version: 0
@@ -12,10 +12,11 @@
                                  node.id=1
                                  directory.id=J8aAPcfLQt2bqs1JT_rMgQ
 
-They are replaced as a whole (Files.atomic_write), so a crash leaves the old or the new one. A file
-that is missing or empty says nothing, as for Kafka; one that makes no sense is a CheckpointError.
-So is one whose last line has no end: some are written without a sync, a power cut may leave the
-head of them, and "1 10" cut to "1 1" still looks like an entry (Kafka takes it for one).
+Files are replaced as a whole (Files.atomic_write), so a crash leaves the old or the new content. A
+missing or empty file means no entries, as for Kafka. An invalid file raises CheckpointError, and so
+does a file whose last line has no newline: some files are written without a sync, a power cut may
+leave only the first part of them, and "1 10" cut to "1 1" still looks like an entry (Kafka accepts
+it).
 
 Kafka: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,
 CleanShutdownFileHandler, MetaProperties.
@@ -42,7 +43,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 class CheckpointError(Exception):
-    """A small file of the store that makes no sense: which, in which line, and why."""
+    """A small file of the store is invalid: its path, the line, and the reason."""
 
     def __init__(self, path: Path, line_number: int, why: str) -> None:
         super().__init__(f"{path}, line {line_number}: {why}")
@@ -52,7 +53,7 @@ class CheckpointError(Exception):
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory this is: ids of the cluster, of the node, and of the directory itself."""
+    """meta.properties: the ids of the cluster, of the node, and of the directory itself."""
 
     cluster_id: str
     node_id: int
@@ -60,7 +61,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint; {} where there is none. Raises CheckpointError."""
+    """Read the offsets of a checkpoint; {} if it does not exist. Raises CheckpointError."""
     offsets: dict[TopicPartition, int] = {}
     for number, line in _entries(files, path):
         fields = line.split()
@@ -81,7 +82,7 @@ def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int
 
 
 def read_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
-    """(epoch, start offset) in the file's order; [] where there is none. Raises CheckpointError."""
+    """(epoch, start offset) in the file's order; [] without a file. Raises CheckpointError."""
     epochs = []
     for number, line in _entries(files, path):
         fields = line.split()
@@ -100,7 +101,7 @@ def write_epochs(
 
 
 def _entries(files: Files, path: Path) -> list[tuple[int, str]]:
-    """The lines behind version and count, with their numbers, as many as the count says."""
+    """The lines after version and count, with their line numbers; their number equals the count."""
     lines = _lines(files, path, keep_ends=True)
     if lines and not lines[-1].endswith("\n"):
         raise CheckpointError(path, len(lines), f"{lines[-1]!r} is cut off")
@@ -136,7 +137,7 @@ def _check_version(path: Path, line: str) -> None:
 
 def _integer(path: Path, line_number: int, text: str) -> int:
     if not _INTEGER.fullmatch(text) or abs(int(text)) > INT64_MAX:
-        raise CheckpointError(path, line_number, f"{text!r} is no number")
+        raise CheckpointError(path, line_number, f"{text!r} is not a number")
     return int(text)
 
 
@@ -147,7 +148,7 @@ def _write_entries(files: Files, path: Path, entries: Iterable[str], *, sync: bo
 
 
 def read_topic_id(files: Files, path: Path) -> bytes | None:
-    """The topic id in partition.metadata; None where there is none. Raises CheckpointError."""
+    """The topic id in partition.metadata; None without a file. Raises CheckpointError."""
     if not (lines := _lines(files, path)):
         return None
     version = _integer(path, 1, _field(path, 1, lines, "version"))
@@ -158,7 +159,7 @@ def read_topic_id(files: Files, path: Path) -> bytes | None:
     except ValueError as error:
         raise CheckpointError(path, 2, str(error)) from None
     if topic_id == ZERO_UUID:
-        raise CheckpointError(path, 2, "the zero id names no topic")
+        raise CheckpointError(path, 2, "the zero id is not a topic id")
     return topic_id
 
 
@@ -177,14 +178,15 @@ def write_topic_id(files: Files, path: Path, topic_id: bytes, *, sync: bool = Tr
 
 
 def write_clean_shutdown(files: Files, directory: Path, broker_epoch: int) -> None:
-    """Say that every log of this log directory was closed and synced."""
+    """Record that every log of this log directory was closed and synced."""
     content = json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     files.atomic_write(directory / CLEAN_SHUTDOWN, content.encode())
 
 
 def read_clean_shutdown(files: Files, directory: Path) -> int | None:
-    """The broker epoch of the life that ended cleanly; None where the file is not there or does not
-    tell. That the shutdown was clean the file says by being there, whatever it holds.
+    """The broker epoch at the last clean shutdown; None if the file is missing or invalid.
+
+    The shutdown was clean if the file exists, whatever its content.
     """
     try:
         content = json.loads(files.read(directory / CLEAN_SHUTDOWN))
@@ -195,7 +197,7 @@ def read_clean_shutdown(files: Files, directory: Path) -> int | None:
 
 
 def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None:
-    """Whose directory it is; None for one that is not formatted. Raises CheckpointError."""
+    """Read meta.properties; None if the directory is not formatted. Raises CheckpointError."""
     path = directory / META_PROPERTIES
     try:
         data = files.read(path)
@@ -209,7 +211,7 @@ def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None
     if version != _META_VERSION:
         line = _line_of(data, "version")
         raise CheckpointError(
-            path, line, f"version {version} is not of a KRaft node ({_META_VERSION})"
+            path, line, f"version {version} is not that of a KRaft node ({_META_VERSION})"
         )
     return MetaProperties(
         _required(path, data, pairs, "cluster.id"),
@@ -242,7 +244,7 @@ def _line_of(data: bytes, key: str) -> int:
 
 
 def write_meta_properties(files: Files, directory: Path, properties: MetaProperties) -> None:
-    """Make the directory that node's."""
+    """Write meta.properties, which assigns the directory to a node."""
     pairs = {
         "cluster.id": properties.cluster_id,
         "node.id": str(properties.node_id),

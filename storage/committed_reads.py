@@ -1,10 +1,11 @@
-"""What of a slice a read_committed consumer may see, and what of that was aborted.
+"""Limits a slice to what a read_committed consumer may see, and lists aborted transactions in it.
 
-Nothing at or behind the last stable offset, where the oldest open transaction began. Records before
-it are decided; those of aborted transactions are still in the slice, and the consumer drops them by
-the list that comes along: every aborted transaction that overlaps the slice. Each segment's index
-lists those whose marker lies in it, so the search goes on into later segments until an entry says
-that all was decided up to the slice's end when it was written.
+Such a consumer sees nothing at or after the last stable offset, where the oldest open transaction
+begins. All transactions before it are committed or aborted. Records of aborted transactions are
+still in the slice; the consumer drops them with the help of a list of all aborted transactions that
+overlap the slice. The index of a segment lists the transactions whose marker is in that segment. So
+the search continues in later segments, until an entry's last stable offset is at or after the end
+of the slice: then no later entry can overlap.
 
 Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
 """
@@ -18,7 +19,7 @@ from .txn_index import AbortedTransaction
 
 
 class CommittedRead(NamedTuple):
-    """Whole batches, none behind the last stable offset, and what to drop of them."""
+    """Whole batches before the last stable offset, and the aborted transactions in them."""
 
     records: RecordsSlice
     aborted: list[AbortedTransaction]
@@ -31,7 +32,7 @@ def cut_to_committed(
     last_stable_offset: int,
     log_end_offset: int,
 ) -> CommittedRead:
-    """Cut a slice that was read from `offset` on. Raises OSError, CorruptRecordError."""
+    """Limit a slice that was read from `offset` on. Raises OSError, CorruptRecordError."""
     if last_stable_offset < log_end_offset:
         records = cut_before(segments, records, offset, last_stable_offset)
     if not records.size_bytes:
@@ -51,7 +52,7 @@ def cut_to_committed(
 def cut_before(
     segments: SegmentList, records: RecordsSlice, offset: int, end_offset: int
 ) -> RecordsSlice:
-    """What of a slice, read from `offset` on, lies before the batch that begins with `end_offset`.
+    """Cut a slice, read from `offset` on, before the batch that begins with `end_offset`.
 
     Raises OSError, CorruptRecordError.
     """
@@ -67,7 +68,7 @@ def cut_before(
 def aborted_between(
     segments: SegmentList, first_index: int, start_offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """Aborted transactions that overlap [start, end), from the segment of that index on."""
+    """Aborted transactions that overlap [start, end), searched from segment `first_index` on."""
     found = []
     for index in range(first_index, len(segments)):
         for transaction in segments[index].aborted():
@@ -79,7 +80,7 @@ def aborted_between(
 
 
 def _index_of(segments: SegmentList, records: RecordsSlice, offset: int) -> int:
-    """The segment that the slice lies in: the one that holds `offset`, or one behind it."""
+    """The index of the slice's segment: the one that holds `offset`, or a later one."""
     first = max(segments.floor_index(offset), 0)
     for index in range(first, len(segments)):
         if segments[index].has_open_file and segments[index].file is records.file:
@@ -88,7 +89,7 @@ def _index_of(segments: SegmentList, records: RecordsSlice, offset: int) -> int:
 
 
 def _bytes_before(segments: SegmentList, index: int, offset: int, position: int) -> int:
-    """How many bytes from `position` on lie before the batch of `offset`."""
+    """The number of bytes from `position` to the batch that holds `offset`."""
     holder = segments.floor_index(offset)
     if holder != index:
         return segments[index].size_bytes if holder > index else 0

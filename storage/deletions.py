@@ -1,8 +1,8 @@
-"""Files and directories that are gone for the log and wait for their last reader.
+"""Files and directories that were renamed for deletion and are removed after a delay.
 
-Kafka renames what it deletes (`.deleted`, `-delete`) and removes it `file.delete.delay.ms` later.
-A rename is quick and is done at once; removing gigabytes is not, so the due paths are taken here on
-the broker's thread and may be removed on another.
+As in Kafka, a deleted file or directory is renamed at once (`.deleted`, `-delete`) and removed
+`file.delete.delay.ms` later, so that readers can finish. Removing gigabytes takes long, so the
+broker's thread takes the due paths from here and another thread may remove them.
 """
 
 import heapq
@@ -18,11 +18,11 @@ RETRY_AFTER_MS = 60_000
 
 
 class Deletions:
-    """What will be removed, and when."""
+    """The paths to remove, by the time at which they are due."""
 
     def __init__(self) -> None:
         self._due: list[tuple[int, Path]] = []
-        self._failed: set[Path] = set()  # at least once, which was logged
+        self._failed: set[Path] = set()  # a removal failed, and that was logged
 
     def __len__(self) -> int:
         return len(self._due)
@@ -33,26 +33,26 @@ class Deletions:
             heapq.heappush(self._due, (due_ms, path))
 
     def take_due(self, now_ms: int) -> list[Path]:
-        """What is to be removed now: the caller does it, see `remove_paths`, and calls `note`."""
+        """Take the paths that are due. The caller calls `remove_paths`, then `note`."""
         paths = []
         while self._due and self._due[0][0] <= now_ms:
             paths.append(heapq.heappop(self._due)[1])
         return paths
 
     def note(self, taken: Iterable[Path], failed: Mapping[Path, OSError], now_ms: int) -> None:
-        """Of what was taken, these could not be removed: they are tried again later."""
+        """Record the result for paths that were taken; `failed` ones are tried again later."""
         self._failed.difference_update(path for path in taken if path not in failed)
         for path, error in failed.items():
             if path not in self._failed:
-                _logger.error("%s could not be removed, and is tried again: %s", path, error)
+                _logger.error("%s could not be removed and will be tried again: %s", path, error)
         self._failed.update(failed)
         self.add(failed, now_ms + RETRY_AFTER_MS)
 
 
 def remove_paths(files: Files, paths: Iterable[Path]) -> dict[Path, OSError]:
-    """Remove files and whole directories; what is gone already is fine. Safe on any thread.
+    """Remove files and whole directories, on any thread. Missing ones are ignored.
 
-    Returns what could not be removed, and why.
+    Returns the paths that could not be removed, with the error.
     """
     failed = {}
     for path in paths:

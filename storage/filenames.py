@@ -1,21 +1,22 @@
-"""Every file and directory name of the store, made and parsed. On disk: never rename.
+"""Makes and parses every file and directory name of the store. On disk: never rename.
 
     log.dirs/
       meta.properties  .lock  .kafka_cleanshutdown
       recovery-point-offset-checkpoint  log-start-offset-checkpoint
       replication-offset-checkpoint  cleaner-offset-checkpoint
       TOPIC-PARTITION/                                one log
-        00000000000000000000.log                      a segment, by its first offset
+        00000000000000000000.log                      a segment, named by its base offset
         00000000000000000000.index .timeindex .txnindex
         00000000000000000042.snapshot                 producer state before offset 42
         leader-epoch-checkpoint  partition.metadata
       TOPIC-PARTITION.UNIQUEID-delete/                about to be deleted
       TOPIC-PARTITION.UNIQUEID-future/                being moved here from another log directory
-      TOPIC-PARTITION.UNIQUEID-stray/                 a log that the metadata does not know
+      TOPIC-PARTITION.UNIQUEID-stray/                 a log that is not in the metadata
       __cluster_metadata-0/  quorum-state  00000000000000000000-0000000000.checkpoint
 
-A segment's file is renamed before it goes (`.deleted`) and before it comes (`.cleaned`, then
-`.swap`): after a crash the suffix tells what was going on.
+A file of a segment is renamed to `.deleted` before it is removed. A file that the cleaner writes is
+named `.cleaned`, then `.swap`, before it replaces a segment. After a crash the suffix says how far
+that was.
 
 Kafka: LogFileUtils, LocalLog.parseTopicPartitionName, LogManager, org.apache.kafka.snapshot.
 """
@@ -42,7 +43,7 @@ OFFSET_CHECKPOINTS = (
     REPLICATION_OFFSET_CHECKPOINT,
     CLEANER_OFFSET_CHECKPOINT,
 )
-# What lies in a log directory beside the directories of logs.
+# Files in a log directory, next to the directories of logs.
 ROOT_FILES = frozenset(
     {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, *OFFSET_CHECKPOINTS}
 )
@@ -51,13 +52,14 @@ OFFSET_DIGITS = 20
 EPOCH_DIGITS = 10
 MAX_NAME_LENGTH = 255  # of a file system's directory entry
 
-# Kafka's cache of tiered segments' indexes, and what mkfs puts into the root of a volume. (Apache
-# Kafka refuses to start on the latter, which helps nobody whose volume is the log directory.)
+# Kafka's cache of tiered segments' indexes, and the directory that mkfs creates in the root of a
+# volume. (Apache Kafka refuses to start if the latter exists, so a log directory cannot be the root
+# of a volume.)
 _FOREIGN_DIRECTORIES = frozenset({"remote-log-index-cache", "lost+found"})
 
 
 class FileKind(StrEnum):
-    """What a file of a segment holds, by its suffix."""
+    """The kind of a segment's file, by its suffix."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -67,7 +69,7 @@ class FileKind(StrEnum):
 
 
 class FileState(StrEnum):
-    """Where a segment's file stands in its life, by its second suffix."""
+    """The state of a segment's file, by its second suffix."""
 
     LIVE = ""
     DELETED = ".deleted"
@@ -84,7 +86,7 @@ class SegmentFileName(NamedTuple):
 
 
 class DirectoryState(StrEnum):
-    """What a log's directory is kept for, by its suffix."""
+    """The state of a log's directory, by its suffix."""
 
     LIVE = ""
     DELETE = "-delete"
@@ -93,7 +95,10 @@ class DirectoryState(StrEnum):
 
 
 class PartitionDirectoryName(NamedTuple):
-    """A parsed name of a log's directory. Of a long topic a retired directory keeps the head."""
+    """A parsed name of a log's directory.
+
+    In the name of a deleted or stray directory, a long topic name may be cut off.
+    """
 
     topic: str
     partition: int
@@ -105,7 +110,7 @@ class PartitionDirectoryName(NamedTuple):
 
 
 class MetadataSnapshotName(NamedTuple):
-    """A parsed name of a snapshot of the metadata log: the offset behind it, and that epoch."""
+    """A parsed name of a snapshot of the metadata log: its end offset (exclusive) and epoch."""
 
     end_offset: int
     epoch: int
@@ -122,7 +127,7 @@ _METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
 
 def segment_file(offset: int, kind: FileKind, state: FileState = FileState.LIVE) -> str:
-    """`00000000000000000042.log`; of a producer snapshot `offset` is the one behind it."""
+    """`00000000000000000042.log`; a producer snapshot holds the state before `offset`."""
     return f"{offset:0{OFFSET_DIGITS}d}{kind}{state}"
 
 
@@ -141,13 +146,13 @@ def metadata_snapshot_file(end_offset: int, epoch: int) -> str:
 
 
 def parse_metadata_snapshot_file(name: str) -> MetadataSnapshotName | None:
-    """None for any other name, and for one that was not finished (`.part`)."""
+    """None for any other name, including an unfinished snapshot (`.part`)."""
     match = _METADATA_SNAPSHOT.fullmatch(name)
     return None if match is None else MetadataSnapshotName(int(match[1]), int(match[2]))
 
 
 def is_unfinished_snapshot(name: str) -> bool:
-    """Whether a snapshot is still being written (`.part`), or is about to go (`.deleted`)."""
+    """Whether it is a snapshot that is being written (`.part`) or deleted (`.deleted`)."""
     return name.endswith(UNFINISHED_SNAPSHOT_SUFFIXES)
 
 
@@ -157,10 +162,10 @@ def partition_directory(topic: str, partition: int) -> str:
 
 
 def retired_directory(topic: str, partition: int, state: DirectoryState, unique_id: str) -> str:
-    """`TOPIC-PARTITION.UNIQUEID-delete`, the topic cut where that would be too long.
+    """`TOPIC-PARTITION.UNIQUEID-delete`, with the topic cut off if the name would be too long.
 
-    `unique_id` is 32 hexadecimal digits: a topic may be deleted and made again many times. A future
-    directory is not cut: it becomes the live one, so its topic must be whole.
+    `unique_id` is 32 hexadecimal digits, because a topic may be deleted and created many times. The
+    topic of a future directory is not cut, because that directory becomes the live one.
     """
     tail = f"-{partition}.{unique_id}{state}"
     keep = None if state is DirectoryState.FUTURE else MAX_NAME_LENGTH - len(tail)
@@ -168,7 +173,7 @@ def retired_directory(topic: str, partition: int, state: DirectoryState, unique_
 
 
 def parse_partition_directory(name: str) -> PartitionDirectoryName:
-    """Raises ValueError for what is no log's directory: Kafka refuses to start where one lies."""
+    """Raises ValueError for any other name; Kafka refuses to start if a directory has one."""
     for state in (DirectoryState.DELETE, DirectoryState.FUTURE, DirectoryState.STRAY):
         if name.endswith(state):
             match = _RETIRED_DIRECTORY.fullmatch(name)
@@ -178,11 +183,11 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
     if match is None:
         raise ValueError(
             f"{name!r} is neither topic-partition nor topic-partition.uniqueid-delete "
-            "(-future, -stray); a log directory holds nothing else"
+            "(-future, -stray); a log directory must not contain other directories"
         )
     return PartitionDirectoryName(match[1], int(match[2]), state)
 
 
 def is_foreign_directory(name: str) -> bool:
-    """Directories in a log directory that hold no log and are nobody's mistake: leave them be."""
+    """Whether a directory in a log directory is no log, but expected there: it is ignored."""
     return name in _FOREIGN_DIRECTORIES or name.startswith(".")

@@ -182,14 +182,14 @@ class Files:
         return bytes(buffer)
 
     def _check_may_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
-        """Raise WouldWaitError inside NonBlockingReads if a disk thread has not made the call yet."""
+        """Raise WouldWaitError inside NonBlockingReads, unless the call was made for it."""
         reads = self.nonblocking
         if reads is not None and not reads.may_wait((name, path)):
             raise WouldWaitError({(name, path): call})
 
     @contextmanager
     def allow_waiting(self) -> Iterator[None]:
-        """Let reads inside NonBlockingReads wait for the disk, for work that must not be interrupted."""
+        """Let reads inside NonBlockingReads wait, for work that must not be interrupted."""
         reads = self.nonblocking
         if reads is None or reads.may_wait(None):
             yield
@@ -265,7 +265,7 @@ class Files:
         file.append_position = size
 
     def preallocate(self, file: OpenFile, size: int) -> None:
-        """Set the length of the file, with a hole where it grows; the append position does not move."""
+        """Set the length of the file, growing by a hole; the append position does not move."""
         os.ftruncate(file.fd, size)
 
     def copy_range(self, source: OpenFile, target: OpenFile, size: int, position: int) -> None:

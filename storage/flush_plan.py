@@ -1,9 +1,9 @@
-"""What must be synced so that a log survives a power cut up to an offset.
+"""The files to sync so that a log survives a power cut up to an offset.
 
-The plan is drawn on the broker's thread and may be carried out on another while the log goes on:
-it holds the open files themselves, which stay open for as long as it lives. Back on the broker's
-thread `PartitionLog.mark_flushed` moves the recovery point. Kafka: UnifiedLog.flush, and the
-"flush-log" task that follows every roll.
+The plan is made on the broker's thread and may be carried out on another thread, while the log is
+used. It references the open files, so they stay open as long as the plan exists. Afterwards
+`PartitionLog.mark_flushed` moves the recovery point, on the broker's thread. Kafka:
+UnifiedLog.flush, and the "flush-log" task that follows every roll.
 """
 
 from contextlib import suppress
@@ -15,22 +15,24 @@ from .files import Files, OpenFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushPlan:
-    """Files to sync, and the offset below which everything is safe once `run` has returned."""
+    """Files to sync, and the offset below which everything is synced once `run` has returned."""
 
     files: Files
     up_to_offset: int
-    truncations: int  # the log's count of truncations when the plan was drawn
+    truncations: int  # the log's count of truncations when the plan was made
     open_files: list[OpenFile] = field(default_factory=list)
-    small_files: dict[Path, int] = field(default_factory=dict)  # and which write of each it is
-    directory: Path | None = None  # where segments were made since the last flush
-    parent: Path | None = None  # where that directory itself was made since then
+    small_files: dict[Path, int] = field(
+        default_factory=dict
+    )  # and the number of the last write of each
+    directory: Path | None = None  # to sync, if names in it changed since the last flush
+    parent: Path | None = None  # to sync, if the directory itself is new or renamed
 
     def run(self) -> None:
-        """Sync them all, on any thread. Raises OSError: then nothing may count as flushed."""
+        """Sync all files, on any thread. Raises OSError: then nothing is flushed."""
         for file in self.open_files:
             self.files.fsync(file)
-        # A file, or the whole log, may be renamed to be deleted while this runs, and then need not
-        # be synced. It may also happen between a question whether the file exists and its opening.
+        # A file, or the whole log, may be renamed for deletion while this runs; then it need not be
+        # synced. A test whether the file exists would not help: it may be renamed after that.
         for path in self.small_files:
             with suppress(FileNotFoundError):
                 self.files.fsync(self.files.open(path))

@@ -1,20 +1,21 @@
-"""What the two indexes of a segment share: sorted entries of fixed size in a file.
+"""Sorted entries of fixed size in a file: the common part of a segment's two indexes.
 
-The life of an index follows its segment's:
+An index is active or closed, like its segment:
 
-- *active*: `create` (or `become_active` for one that was found). The file has its full size, a hole
-  that fills up, as Kafka preallocates it; the entries are in memory, in two arrays, and a lookup is
-  one bisect. New entries are written when the index is flushed or trimmed, by pwrite: an append to
-  the log cannot fail half way for its index, and an idle one holds no descriptor. (Written through
-  a mapping, as Kafka does it, a full disk would be SIGBUS and the end of the process.)
-- *closed*: `trim` cuts the file to its entries and forgets them. The first lookup opens the file,
-  which stays open until `release`. A lookup halves the range by preads until it fits a block, and
-  bisects that.
+- *active*: after `create`, or `become_active` for an existing file. The file has its full size, as
+  Kafka preallocates it; the unused part is a hole. The entries are in memory, in two arrays, and a
+  lookup is one bisect. New entries are written by pwrite when the index is flushed or trimmed. So
+  an append to the log cannot fail half way because of its index, and an idle index holds no
+  descriptor. (Kafka writes through a memory mapping. There a full disk would raise SIGBUS, which
+  ends the process.)
+- *closed*: `trim` truncates the file to its entries and drops them from memory. The first lookup
+  opens the file, which stays open until `release`. A lookup halves the range by preads until it
+  fits a block, and bisects that block.
 
-An index as it is found says how many entries it has by its length alone. After a crash the last
-ones are the zeros of the hole; Kafka and odradek rebuild the index of every segment that was not
-flushed (`reset`, then append again), so nobody looks there. Entries of a flushed segment are
-trusted, but for what `sanity_check` sees.
+Only the length of an existing file says how many entries it has. After a crash the last entries of
+an active index are the zeros of the hole. They are never read, because the indexes of every segment
+that was not flushed are rebuilt (`reset`, then append again), in Kafka too. Entries of a flushed
+segment are trusted unless `sanity_check` finds them invalid.
 
 Kafka: AbstractIndex.
 """
@@ -32,18 +33,18 @@ BLOCK_BYTES = 4096
 
 
 class CorruptIndexError(Exception):
-    """An index whose entries cannot be true: rebuild it from the segment."""
+    """An index with impossible entries: rebuild it from the segment."""
 
 
 class _Entries(NamedTuple):
-    """The entries of an index in memory: the first and the second column."""
+    """The entries of an index in memory, as two columns."""
 
     keys: "array[int]"
     values: "array[int]"
 
 
 class IndexFile:
-    """Entries (key, value), both ascending, in a file; OffsetIndex and TimeIndex say of what.
+    """Entries (key, value), both ascending, in a file; OffsetIndex and TimeIndex define them.
 
     Errors are OSError.
     """
@@ -53,21 +54,21 @@ class IndexFile:
     value_code: ClassVar[str] = "i"
 
     def __init__(self, files: Files, path: Path, base_offset: int, max_bytes: int) -> None:
-        """An index as it lies there, or does not yet; the file is not touched before it is used."""
+        """An index whose file may not exist yet. The file is opened when it is first used."""
         self.path = path
         self.base_offset = base_offset
         self._files = files
         self._max_bytes = max_bytes
         self._loaded: _Entries | None = None
-        self._written = 0  # of the loaded entries: how many are in the file
-        self._file: OpenFile | None = None  # of a closed index that was read
-        self._length: int | None = None  # of the file; None: not looked at yet
+        self._written = 0  # how many of the loaded entries are in the file
+        self._file: OpenFile | None = None  # of a closed index, after its first read
+        self._length: int | None = None  # of the file in bytes; None: not known yet
         self._tail: tuple[int, int] | None = None  # the last entry of a closed index, once read
-        self._is_changed = True  # the file since the last sync, as far as we know
+        self._is_changed = True  # the file may differ from its last sync
 
     @classmethod
     def create(cls, files: Files, path: Path, base_offset: int, max_bytes: int) -> Self:
-        """An empty active index; what lay there before is gone."""
+        """Create an empty active index, replacing an existing file."""
         index = cls(files, path, base_offset, max_bytes)
         index.reset()
         return index
@@ -76,53 +77,53 @@ class IndexFile:
 
     @property
     def entries(self) -> int:
-        """How many there are. Raises FileNotFoundError."""
+        """The number of entries. Raises FileNotFoundError."""
         if self._loaded is not None:
             return len(self._loaded.keys)
         return self.file_bytes // self.entry.size
 
     @property
     def file_bytes(self) -> int:
-        """The length of the file, with the unused part of an active index."""
+        """The length of the file, including the unused part of an active index."""
         if self._length is None:
             self._length = self._open().append_position
         return self._length
 
     @property
     def max_entries(self) -> int:
-        """How many the file has room for."""
+        """The number of entries that fit into the file."""
         return self.file_bytes // self.entry.size
 
     @property
     def size_bytes(self) -> int:
-        """What the entries take."""
+        """The size of the entries."""
         return self.entries * self.entry.size
 
-    # --- life
+    # --- states
 
     def become_active(self) -> None:
-        """Load the entries and give the file its full size, to append to it."""
+        """Load the entries and extend the file to its full size, to append to it."""
         self._load()
         self._resize(self._full_bytes())
 
     def trim(self) -> None:
-        """Cut the file to its entries and let go of memory and descriptor."""
+        """Truncate the file to its entries and release memory and descriptor."""
         if self._loaded is not None:
             self.write_out()
             self._resize(self.size_bytes)
         self.release()
 
     def release(self) -> None:
-        """Let go of memory and descriptor; the file stays as it is."""
+        """Release memory and descriptor; the file does not change."""
         self._loaded = self._file = self._length = self._tail = None
 
     def use_copies_in(self, directory: Path) -> None:
-        """The file was copied there, to be used there from now on."""
+        """Use the copy of the file in that directory from now on."""
         self.path = directory / self.path.name
         self._file = None
 
     def reset(self) -> None:
-        """Drop all entries, in memory and on disk, and be active: a rebuild begins."""
+        """Drop all entries, in memory and on disk, and become active, for a rebuild."""
         self._file = None
         file = self._files.open(self.path, create=True)
         self._is_changed = True
@@ -132,7 +133,7 @@ class IndexFile:
         self._resize(self._full_bytes())
 
     def write_out(self) -> OpenFile:
-        """Put the entries that are only in memory into the file, and give it, to be synced."""
+        """Write the entries that are only in memory; return the file, to be synced."""
         file = self._open()
         if self._loaded is not None and self._written < len(self._loaded.keys):
             new = zip(
@@ -148,19 +149,19 @@ class IndexFile:
 
     @property
     def is_unsynced(self) -> bool:
-        """Whether a power cut could take something of it."""
+        """Whether a power cut could lose a part of it."""
         return self._is_changed or (
             self._loaded is not None and self._written < len(self._loaded.keys)
         )
 
     def note_sync(self) -> None:
-        """All that is in the file is being synced."""
+        """Record that the content of the file is being synced."""
         self._is_changed = False
 
     # --- for the subclasses
 
     def _append(self, key: int, value: int) -> None:
-        """One entry behind the last. Raises ValueError where a column does not hold it."""
+        """Add an entry at the end. Raises ValueError if it does not fit into its column."""
         loaded = self._load()
         try:
             loaded.keys.append(key)
@@ -173,7 +174,7 @@ class IndexFile:
             raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
 
     def _slot(self, slot: int) -> tuple[int, int]:
-        """The entry in `slot`. Raises IndexError behind the last."""
+        """The entry in `slot`. Raises IndexError after the last."""
         if not 0 <= slot < self.entries:
             raise IndexError(f"{self.path} has {self.entries} entries, none at {slot}")
         if self._loaded is not None:
@@ -199,7 +200,7 @@ class IndexFile:
         return self._floor_on_disk(key, column)
 
     def _floor_on_disk(self, key: int, column: int) -> tuple[int, int] | None:
-        low, high = 0, self.entries  # the answer lies in front of `high`, at `low` or behind it
+        low, high = 0, self.entries  # the result is in [low, high)
         if not high:
             return None
         file = self._open()

@@ -1,12 +1,12 @@
-"""Which offset each leader epoch began at: leader-epoch-checkpoint of a log, in memory and on disk.
+"""The start offset of each leader epoch of a log: leader-epoch-checkpoint, in memory and on disk.
 
-A broker that becomes leader of a partition gets a new epoch and stamps it on what it appends. A
-reader that knows "I am at offset o of epoch e" can so find out whether the log was cut behind it
-(KIP-101, KIP-320): the answer to "where does epoch e end?" is where the next one begins.
+A broker that becomes leader of a partition gets a new epoch and writes it into the batches that it
+appends. A reader that is at offset o of epoch e can ask where epoch e ends, which is where the next
+one begins, and so learns whether the log was truncated before its position (KIP-101, KIP-320).
 
-Epochs and start offsets both ascend. A new epoch is in the file before a batch of it is in the log.
-What is cut away stays in the file until the next `flush`, and may come back after a crash: then the
-log is cut there again.
+Epochs and start offsets both ascend. A new epoch is written to the file before a batch of it is
+written to the log. Truncated entries stay in the file until the next `flush` and may come back
+after a crash; then they are truncated again.
 
 Kafka: LeaderEpochFileCache.
 """
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class EpochEntry(NamedTuple):
-    """`epoch` begins at `start_offset`."""
+    """A leader epoch and the offset of its first record."""
 
     epoch: int
     start_offset: int
@@ -38,15 +38,15 @@ _START = attrgetter("start_offset")
 
 
 class LeaderEpochs:
-    """`path` may be assigned when the directory is renamed."""
+    """The leader epochs of one log. `path` may be assigned when the directory is renamed."""
 
     def __init__(self, files: Files, path: Path) -> None:
-        """Read the file; none is an empty one. Raises CheckpointError, OSError."""
+        """Read the file; a missing one is empty. Raises CheckpointError, OSError."""
         self.path = path
         self._files = files
         self._entries: list[EpochEntry] = []
-        self._is_changed = False  # the file differs from the entries
-        self._lacks_latest_epoch = False  # it does not have the latest one
+        self._is_changed = False  # since the file was written
+        self._lacks_latest_epoch = False  # the file does
         for epoch, start_offset in read_epochs(files, path):
             self._insert(EpochEntry(epoch, start_offset))
 
@@ -63,10 +63,10 @@ class LeaderEpochs:
         return self._entries[0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> bool:
-        """What is appended from `start_offset` on has this epoch; in the file when this returns.
+        """Record that batches from `start_offset` on have this epoch, and write the file.
 
-        Cheap where `epoch` is the latest: then nothing is written, and False returned. Entries that
-        contradict it go. Raises ValueError.
+        Returns whether the file was written; nothing is written if `epoch` is the latest one
+        already. Entries that contradict the new one are dropped. Raises ValueError, OSError.
         """
         latest = self.latest
         if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
@@ -87,10 +87,10 @@ class LeaderEpochs:
         self._entries[keep:] = [new]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the largest known epoch up to `epoch`, the offset behind its last record).
+        """(the largest known epoch up to `epoch`, its end offset).
 
-        (-1, -1) where `epoch` is newer than all. One that is older than all gets itself and the
-        start of the oldest known: what it wrote is gone.
+        (-1, -1) if `epoch` is newer than all known ones. For an epoch older than all known ones:
+        (`epoch`, the start offset of the oldest), because its records were deleted.
         """
         latest = self.latest
         if epoch == UNDEFINED_EPOCH or latest is None or epoch > latest.epoch:
@@ -102,14 +102,14 @@ class LeaderEpochs:
         return known, self._entries[following].start_offset
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log ends before `end_offset` now. `flush` writes it."""
+        """Drop the epochs that start at `end_offset` or later. `flush` writes the file."""
         keep = bisect_left(self._entries, end_offset, key=_START)
         if end_offset >= 0 and keep < len(self._entries):
             del self._entries[keep:]
             self._is_changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now, in the epoch that holds it. `flush` writes it."""
+        """Drop epochs before `start_offset`; the one that holds it starts there. `flush` writes it."""
         dropped = bisect_right(self._entries, start_offset, key=_START)
         if dropped:
             first = EpochEntry(self._entries[dropped - 1].epoch, start_offset)
@@ -118,12 +118,12 @@ class LeaderEpochs:
                 self._is_changed = True
 
     def clear(self) -> None:
-        """Forget all epochs. `flush` writes it."""
+        """Drop all epochs. `flush` writes the file."""
         self._is_changed = self._is_changed or bool(self._entries)
         self._entries.clear()
 
     def flush(self, *, sync: bool = True) -> bool:
-        """Write the file if it is behind; whether it was."""
+        """Write the file if the entries have changed; return whether they had."""
         if self._is_changed:
             write_epochs(self._files, self.path, self._entries, sync=sync)
             self._is_changed = self._lacks_latest_epoch = False

@@ -1,12 +1,13 @@
-"""Walks a partition's directory without a broker: the door for the pipeline and the tools.
+"""Reads a partition's directory without a broker, for the pipeline and the tools.
 
-Only `.log` files are read, nothing is written, no lock is needed: the broker may be running, and
-its last batch may not be there whole; then the walk ends before it. Segments can be read by
-different processes: each tells where it begins, and records do not straddle them.
+Only `.log` files are read, nothing is written, and no lock is needed. The broker may be running and
+may be writing its last batch; reading ends before a batch that is not complete. Segments can be
+read by different processes, because a segment's name has its base offset and a batch is never in
+two segments.
 
-A batch that is not what was written raises CorruptBatchError. That ends the walk, for nothing tells
-where the next batch begins, unless `on_corrupt` is given: it is told, and the walk goes on with the
-next segment.
+A corrupt batch raises CorruptBatchError, because the position of the next batch is not known. If
+`on_corrupt` is given, it is called with the error instead, and reading continues with the next
+segment.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ class StoredBatch(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """Of its first record; a wrapper is opened for it. Raises CorruptRecordError."""
+        """Of its first record; a compressed old message is unpacked. Raises CorruptRecordError."""
         return first_offset(self.data, self.header)
 
 
@@ -55,14 +56,14 @@ class SegmentFile:
 
 
 class LogReader:
-    """One partition's records, from its directory. Raises OSError where files cannot be read."""
+    """One partition's records, from its directory. Raises OSError if files cannot be read."""
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory = directory
         self._files = files or Files()
 
     def segments(self) -> list[SegmentFile]:
-        """The segments in the order of their offsets."""
+        """The segments, by ascending base offset."""
         segments = []
         for name in self._files.list_directory(self.directory):
             parsed = parse_segment_file(name)
@@ -72,7 +73,7 @@ class LogReader:
         return segments
 
     def end_offset(self) -> int:
-        """The offset behind the last whole batch; 0 of a log that is not there."""
+        """The offset after the last whole batch; 0 without segments."""
         segments = self.segments()
         if not segments:
             return 0
@@ -89,7 +90,7 @@ class LogReader:
         *,
         on_corrupt: OnCorrupt | None = None,
     ) -> Iterator[StoredBatch]:
-        """Batches that hold an offset in [start, end), control batches too."""
+        """Batches that hold an offset in [start, end), including control batches."""
         segments = self.segments()
         for index, segment in enumerate(segments):
             following = segments[index + 1].base_offset if index + 1 < len(segments) else None
@@ -99,7 +100,7 @@ class LogReader:
                 return
             for batch in self.segment_batches(segment, start_offset, on_corrupt=on_corrupt):
                 if end_offset is not None and batch.header.base_offset >= end_offset:
-                    # Of a wrapper it is the last offset: records before may lie in it.
+                    # For a compressed old message this is the last offset; its first may be before.
                     if batch.base_offset < end_offset:
                         yield batch
                     return
@@ -110,7 +111,7 @@ class LogReader:
     ) -> Iterator[StoredBatch]:
         """The batches of one segment that do not end before `start_offset`.
 
-        A segment that was deleted since it was listed has none.
+        None if the segment was deleted after it was listed.
         """
         try:
             file = self._files.open(segment.path, read_only=True)
@@ -128,7 +129,7 @@ class LogReader:
     def headers(self, segment: SegmentFile) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each whole batch of one segment. Raises CorruptBatchError.
 
-        A segment that was deleted since it was listed has none.
+        None if the segment was deleted after it was listed.
         """
         try:
             file = self._files.open(segment.path, read_only=True)
@@ -137,16 +138,16 @@ class LogReader:
         yield from scan_headers(self._files, file, 0, segment.size_bytes)
 
     def raw_batches(self, segment: SegmentFile) -> Iterator[RawBatch]:
-        """All batches of one segment, of any format, whatever is wrong with them.
+        """All batches of one segment, of any format, for inspection. Nothing is verified.
 
-        For looking, not for use: nothing is checked. Raises UnreadableError where a batch is so
-        broken that nothing tells where the next one begins.
+        Raises UnreadableError if a batch is so damaged that the position of the next one is not
+        known.
         """
         file = self._files.open(segment.path, read_only=True)
         return scan_raw(self._files, file, 0, segment.size_bytes)
 
     def _position_of(self, file: OpenFile, segment: SegmentFile, offset: int) -> int:
-        """Where the first batch begins that does not end before `offset`."""
+        """The position of the first batch that does not end before `offset`."""
         for position, header in scan_headers(self._files, file, 0, segment.size_bytes):
             if header.last_offset >= offset:
                 return position
@@ -159,7 +160,7 @@ class LogReader:
         *,
         on_corrupt: OnCorrupt | None = None,
     ) -> Iterator[Record]:
-        """The records in [start, end); markers of transactions are left out."""
+        """The records in [start, end), without transaction markers."""
         for batch in self.batches(start_offset, end_offset, on_corrupt=on_corrupt):
             if batch.header.is_control:
                 continue

@@ -15,7 +15,7 @@ NEWEST, OLDEST = -1, -2
 
 
 class OffsetAtTime(NamedTuple):
-    """An offset, the timestamp of its record and its leader epoch; -1 where there is none."""
+    """An offset, the timestamp of its record and its leader epoch; -1 for an unknown one."""
 
     timestamp_ms: int
     offset: int
@@ -27,10 +27,12 @@ def find_timestamp(
 ) -> OffsetAtTime | None:
     """The first record from `start_offset` on that is not older than `timestamp_ms`.
 
-    A segment whose records carry no timestamps (magic 0) counts by when it was written, and where
-    that is new enough, nothing is found: so it is in Kafka. There the first segment that is new
-    enough ends the search also where all that was found in it lies before `start_offset`, and where
-    it is empty, as a power cut may leave one whose records were deleted before they were synced.
+    For a segment whose records have no timestamps (magic 0), the modification time of its file is
+    used. If that is new enough, the search ends and nothing is found, as in Kafka.
+
+    Kafka also ends the search at the first segment that is new enough, if all its matching records
+    are before `start_offset`, or if it is empty. (A power cut may leave an empty segment whose
+    records were deleted before they were synced.) Here the search continues in the next segment.
     """
     for segment in segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
@@ -52,7 +54,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> OffsetAt
 
 
 def newest_record(segments: SegmentList) -> OffsetAtTime | None:
-    """The first record that has the largest timestamp of the log; None of magic 0."""
+    """The first record that has the largest timestamp of the log; None if it is of magic 0."""
     segment = max(segments, key=lambda segment: segment.newest.timestamp_ms)
     newest = segment.newest
     for position, header in segment.headers_from(newest.offset):
@@ -77,8 +79,8 @@ def _offset_at_time(record: Record, header: BatchHeader) -> OffsetAtTime:
 def offsets_written_before(
     segments: SegmentList, timestamp_ms: int, start_offset: int, end_offset: int, now_ms: int
 ) -> list[int]:
-    """Where segments begin that were last written at or before a time, and `end_offset`, which is
-    where readers end; newest first. -1: all of them; -2: the oldest alone.
+    """Base offsets of segments last written at or before a time, and `end_offset`, in descending
+    order. `timestamp_ms` -1 (NEWEST) selects all, -2 (OLDEST) only the first segment.
 
     Kafka 3: UnifiedLog.legacyFetchOffsetsBefore.
     """

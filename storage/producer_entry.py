@@ -1,17 +1,18 @@
-"""What a log remembers of one idempotent producer, and whether its next batch may follow.
+"""A log's state of one idempotent producer, and the check whether its next batch may follow.
 
-A producer numbers its records per partition; a batch carries the first number and its epoch. The
-log keeps the last five batches, for a producer has at most five in flight:
+A producer numbers its records per partition. A batch has the number of its first record and the
+producer's epoch. The log keeps the last five batches, because a producer has at most five in
+flight:
 
-    the batch repeats one of the five        it was appended before: answer as then
+    repeats one of the five batches          a duplicate: answer as the first time
     an older epoch                           INVALID_PRODUCER_EPOCH: a newer instance has begun
     a newer epoch                            must start at sequence 0
-    this epoch                               must start where the last batch ended; after 2**31-1
-                                             comes 0
+    this epoch                               must start where the last batch ended; 0 follows
+                                             2**31-1
     outside a transaction while one is open  INVALID_TXN_STATE
 
-A producer that the log does not know may start anywhere: it has been forgotten (retention,
-expiration), not the records.
+An unknown producer may start at any sequence, because its state may have been removed by retention
+or expiration.
 
 Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
 """
@@ -91,7 +92,7 @@ class ProducerEntry:
         return None
 
     def check(self, header: BatchHeader, base_offset: int, *, check_sequence: bool) -> None:
-        """Raises ApiError where the batch may not follow; see the module. Changes nothing."""
+        """Raise ApiError if the batch may not follow, see the module. Changes nothing."""
         if header.producer_epoch < self.epoch:
             raise self._refused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -108,7 +109,7 @@ class ProducerEntry:
             )
 
     def expects(self, header: BatchHeader) -> bool:
-        """Whether the batch goes on where the last one ended."""
+        """Whether the batch continues where the last one ended."""
         is_same = header.producer_epoch == self.epoch
         return is_same and header.base_sequence == increment_sequence(self.last_sequence, 1)
 
@@ -131,7 +132,7 @@ class ProducerEntry:
         return ApiError(code, f"producer {self.producer_id} at offset {base_offset}: {why}")
 
     def add(self, header: BatchHeader, base_offset: int) -> None:
-        """The batch was appended (or is replayed) at `base_offset`."""
+        """Add a batch that was appended (or is replayed) at `base_offset`."""
         self.add_span(
             header.producer_epoch,
             BatchSpan(
@@ -143,13 +144,13 @@ class ProducerEntry:
         )
 
     def add_span(self, epoch: int, span: BatchSpan) -> None:
-        """The same, of a batch that is known by its span."""
+        """Add a batch of which only the span is known."""
         self._enter_epoch(epoch)
         self.batches.append(span)
         self.last_timestamp_ms = span.timestamp_ms
 
     def end_transaction(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
-        """A commit or abort marker of this producer was appended."""
+        """Close the transaction: a commit or abort marker was appended (or is replayed)."""
         self._enter_epoch(epoch)
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp_ms = timestamp_ms

@@ -1,6 +1,6 @@
-"""A .snapshot file: what a log knew of its producers before an offset, which is the file's name.
+"""A .snapshot file: a log's producer state before an offset, which is the file's name.
 
-On disk: never renumber. A version (int16, 1), the CRC-32C of all that follows it (uint32), a count
+On disk: never renumber. A version (int16, 1), the CRC-32C of all bytes after it (uint32), a count
 (int32), and per producer 46 bytes: id, epoch, last sequence, last offset, offset delta and max
 timestamp of its last batch, epoch of the last transaction coordinator, first offset of the open
 transaction (-1: none). Of a producer's five batches only the last one survives a restart.
@@ -22,7 +22,7 @@ _ENTRY = struct.Struct(">qhiqiqiq")
 
 
 class CorruptSnapshotError(Exception):
-    """A producer snapshot that cannot be read: an older one, or the log itself, must serve."""
+    """A producer snapshot that cannot be read: an older one, or the log, must be read instead."""
 
 
 def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:

@@ -19,7 +19,7 @@ class SegmentList:
         return len(self._segments)
 
     def __iter__(self) -> Iterator[Segment]:
-        """Over a copy: segments may go while the caller walks."""
+        """Iterate over a copy, so that segments may be removed meanwhile."""
         return iter(self._segments.copy())
 
     def __getitem__(self, index: int) -> Segment:
@@ -27,7 +27,7 @@ class SegmentList:
 
     @property
     def active(self) -> Segment:
-        """The one that is appended to."""
+        """The segment that is appended to."""
         return self._segments[-1]
 
     @property
@@ -39,7 +39,7 @@ class SegmentList:
         return sum(segment.size_bytes for segment in self._segments)
 
     def add(self, segment: Segment) -> None:
-        """Put it in its place, instead of one with the same base offset."""
+        """Insert a segment, or replace the one with the same base offset."""
         index = bisect_left(self._base_offsets, segment.base_offset)
         if self.holds(segment.base_offset):
             self._segments[index] = segment
@@ -48,7 +48,7 @@ class SegmentList:
             self._base_offsets.insert(index, segment.base_offset)
 
     def remove(self, segment: Segment) -> None:
-        """Raises ValueError when it is not there."""
+        """Remove a segment. Raises ValueError if it is not in the list."""
         index = self._segments.index(segment)
         del self._segments[index], self._base_offsets[index]
 
@@ -58,11 +58,11 @@ class SegmentList:
         return index < len(self._base_offsets) and self._base_offsets[index] == base_offset
 
     def floor_index(self, offset: int) -> int:
-        """Where the last segment lies that begins at or before `offset`; -1 when none does."""
+        """The index of the last segment that begins at or before `offset`; -1 if none does."""
         return bisect_right(self._base_offsets, offset) - 1
 
     def between(self, start_offset: int, end_offset: int | None = None) -> list[Segment]:
-        """The segment that holds `start_offset`, and those after it that begin before the end."""
+        """The segment that holds `start_offset`, and later ones that begin before `end_offset`."""
         first = max(0, self.floor_index(start_offset))
         end = (
             len(self._segments)

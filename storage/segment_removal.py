@@ -1,5 +1,7 @@
-"""How segments leave a log: their files are renamed at once and removed after
-file.delete.delay.ms, and so is the producers' snapshot that stands at their beginning.
+"""Removes segments from a log.
+
+Their files are renamed at once and removed after file.delete.delay.ms. The producer snapshot at the
+base offset of each segment is removed with it.
 """
 
 from collections.abc import Sequence
@@ -12,10 +14,10 @@ from .segment_list import SegmentList
 
 
 class SegmentRemoval:
-    """Segments on their way out of a log.
+    """The removal of segments from a log, in three steps.
 
-    `detach` is called on the log's thread and touches no file, `run` on any thread, and then
-    `finish` on the log's again. Meanwhile nobody may rename the log's directory.
+    `detach` is called on the log's thread and uses no file. `run` may be called on any thread.
+    `finish` is called on the log's thread. The log's directory must not be renamed meanwhile.
     """
 
     __slots__ = (
@@ -48,11 +50,11 @@ class SegmentRemoval:
 
     @property
     def base_offset(self) -> int:
-        """Where the first of the segments began."""
+        """The base offset of the first of the segments."""
         return self._old[0].base_offset
 
     def detach(self) -> None:
-        """The log does not have them any more."""
+        """Remove them from the log's list of segments."""
         for segment in self._old:
             self._segments.remove(segment)
             snapshot = self._producers.release_snapshot(segment.base_offset)
@@ -60,7 +62,7 @@ class SegmentRemoval:
                 self._snapshots.append(snapshot)
 
     def run(self) -> None:
-        """Rename the files. Raises OSError: those of that segment, and all after it, are left."""
+        """Rename the files. Raises OSError: that segment and all after it keep their names."""
         for segment in self._old:
             segment.rename(FileState.DELETED)
             self._renamed.append(segment)
@@ -68,7 +70,7 @@ class SegmentRemoval:
             snapshot.run()
 
     def finish(self) -> None:
-        """What was renamed is removed later; what was not is back in the log."""
+        """Schedule the removal of renamed segments; add the others to the log again."""
         for segment in self._old:
             if segment in self._renamed:
                 self._deletions.add(segment.paths(), self._due_ms)
@@ -79,7 +81,7 @@ class SegmentRemoval:
 
 
 class SegmentRemover:
-    """Takes segments out of the list of one log."""
+    """Removes segments from one log."""
 
     __slots__ = ("_deletions", "_producers", "_segments")
 
@@ -91,7 +93,7 @@ class SegmentRemover:
         self._deletions = deletions
 
     def delete(self, old: Sequence[Segment], due_ms: int) -> None:
-        """Rename them. Raises OSError: that segment and those after it are still there."""
+        """Remove segments. Raises OSError: that segment and those after it stay in the log."""
         removal = self.begin(old, due_ms)
         removal.detach()
         try:
@@ -100,11 +102,11 @@ class SegmentRemover:
             removal.finish()
 
     def begin(self, old: Sequence[Segment], due_ms: int) -> SegmentRemoval:
-        """The same in steps."""
+        """Begin the same in steps, see SegmentRemoval."""
         return SegmentRemoval(old, self._segments, self._producers, self._deletions, due_ms)
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
-        """The `old` ones have been renamed, and the `new` ones are there.
+        """Replace `old` segments, whose files were renamed, by `new` ones.
 
         Raises OSError: a snapshot could not be renamed, but the segments are replaced.
         """

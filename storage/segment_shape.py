@@ -1,4 +1,4 @@
-"""The part of a topic's configuration that a segment keeps for its life."""
+"""The topic settings that are fixed when a segment is created."""
 
 import zlib
 from pathlib import Path
@@ -11,8 +11,9 @@ from .segment import SegmentShape
 def shape_of(config: TopicConfig, directory: Path, base_offset: int) -> SegmentShape:
     """The shape of the segment that begins at `base_offset` of the log in `directory`.
 
-    `segment.jitter.ms` spreads the rolling of segments that were made at the same time. Kafka draws
-    it at random; a checksum of the names spreads as well and is the same after a restart.
+    `segment.jitter.ms` spreads the rolling of segments that were created at the same time. Kafka
+    chooses the jitter at random. Here it is a checksum of the names, which is as well spread and
+    does not change after a restart.
     """
     jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
     if jitter_ms:

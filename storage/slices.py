@@ -1,10 +1,10 @@
-"""Slices of segment files: what Fetch answers with, and where they begin.
+"""Finds the slices of segment files that Fetch returns.
 
-A slice begins where the reader stands, and that is known without a search for most readers: where
-the slice before ended, or where a batch was appended. A few such positions are kept per log. Else
-the offset index and a few batch headers tell.
+Most readers continue where their last slice ended, or where a batch was appended. The file
+positions of a few such offsets are kept per log, so that they need no search. For other offsets the
+offset index and a few batch headers are read.
 
-A slice ends between two batches. Kafka cuts at the byte, and the consumer fetches the rest of a cut
+A slice ends at the end of a batch. Kafka may cut a batch in two; the consumer then fetches that
 batch again.
 """
 
@@ -18,7 +18,7 @@ POSITIONS_KEPT = 16
 
 
 class RecordsSlice(SplicedRecords):
-    """Whole batches in a segment's file. It keeps the file open."""
+    """Whole batches in a segment's file. The slice keeps the file open."""
 
     __slots__ = ("file", "position")
 
@@ -38,19 +38,19 @@ class Slicer:
         self._positions: dict[int, tuple[Segment, int]] = {}
 
     def remember(self, offset: int, segment: Segment, position: int) -> None:
-        """A reader will ask for `offset` next, and it begins (or will begin) there."""
+        """Keep the position of `offset`, because a reader is likely to ask for it next."""
         self._positions[offset] = (segment, position)
         if len(self._positions) > POSITIONS_KEPT:
             del self._positions[next(iter(self._positions))]
 
     def forget(self) -> None:
-        """Segments went, or the log was cut."""
+        """Drop all positions, because segments were removed or truncated."""
         self._positions.clear()
 
     def cut(
         self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool
     ) -> RecordsSlice:
-        """Batches of one segment from the one that holds `offset` on; the log ends at `end_offset`.
+        """A slice of one segment, from the batch that holds `offset`; the log ends at `end_offset`.
 
         Raises OSError, CorruptRecordError.
         """
@@ -77,9 +77,9 @@ class Slicer:
         return RecordsSlice(segment.file, position, size)
 
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
-        """The batch that holds `offset`, or the first one behind it.
+        """The batch that holds `offset`, or the first one after it.
 
-        None where the log was cut, or cleaned, in such a way that none is left.
+        None if truncation or cleaning left none.
         """
         first = max(self._segments.floor_index(offset), 0)
         for index in range(first, len(self._segments)):
@@ -87,5 +87,5 @@ class Slicer:
             found = segment.find(offset)
             if found is not None:
                 return segment, found
-            segment.check_end(offset)  # else records would be skipped without a word
+            segment.check_end(offset)  # else records would be skipped silently
         return None

@@ -1,10 +1,10 @@
-"""The time index of a segment: from which offset on to look for a timestamp.
+"""The time index of a segment: maps timestamps to offsets.
 
-On disk: never renumber. An entry has 12 bytes: a timestamp (int64), and an offset relative to the
-segment's first (int32). It says: up to and including that offset, nothing is newer than that
-timestamp. Entries ascend in both; a batch that is older than what was there adds none.
+On disk: never renumber. An entry has 12 bytes: a timestamp (int64) and an offset relative to the
+segment's base offset (int32). No record up to and including that offset is newer than that
+timestamp. Entries ascend in both columns. A batch adds no entry if an earlier record is newer.
 
-One slot stays free until the segment is closed, for then the newest timestamp of all is added.
+One slot stays free until the segment is closed, because then its newest timestamp is added.
 
 Kafka: TimeIndex.
 """
@@ -18,36 +18,36 @@ from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError, IndexFile
 
 
 class TimestampOffset(NamedTuple):
-    """The newest timestamp so far, and the last offset of the batch that has it."""
+    """The largest timestamp up to `offset`, which is the last offset of the batch that has it."""
 
     timestamp_ms: int
     offset: int
 
 
 class TimeIndex(IndexFile):
-    """See the module, and IndexFile for its life."""
+    """See the module docstring, and IndexFile for the states of an index."""
 
     entry = struct.Struct(">qi")
     key_code = "q"
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """(-1, base offset) of an empty index."""
+        """The last entry; (-1, base offset) if the index is empty."""
         return self._timestamp(self._last())
 
     def entry_at(self, slot: int) -> TimestampOffset:
-        """Raises IndexError."""
+        """The entry in that slot. Raises IndexError."""
         return self._timestamp(self._slot(slot))
 
     def lookup(self, timestamp_ms: int) -> TimestampOffset:
-        """The last entry that is not newer; (-1, base offset) where there is none."""
+        """The last entry that is not newer; (-1, base offset) if there is none."""
         return self._timestamp(self._floor(timestamp_ms))
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, closing: bool = False) -> None:
-        """Add an entry, unless the last one is as new already.
+        """Add an entry, unless the last one has the same timestamp.
 
-        `closing` may take the last slot, or grow an index that was trimmed. Raises ValueError:
-        full, an offset or a timestamp before the last entry's, or too far from the base offset.
+        `closing` may use the last slot, or extend an index that was trimmed. Raises ValueError: full, an
+        offset or timestamp before the last entry's, an offset too far from the base offset.
         """
         keys, values = self._load()
         relative_offset = offset - self.base_offset
@@ -56,7 +56,7 @@ class TimeIndex(IndexFile):
         if keys:
             if timestamp_ms < keys[-1] or relative_offset < values[-1]:
                 last = self.last_entry
-                raise ValueError(f"{self.path}: ({timestamp_ms}, {offset}) is not behind {last}")
+                raise ValueError(f"{self.path}: ({timestamp_ms}, {offset}) is not after {last}")
             if timestamp_ms == keys[-1]:
                 return
         if timestamp_ms == NO_TIMESTAMP:
@@ -66,7 +66,7 @@ class TimeIndex(IndexFile):
         self._append(timestamp_ms, relative_offset)
 
     def sanity_check(self) -> None:
-        """Raises CorruptIndexError. Sees only what costs two reads."""
+        """Raise CorruptIndexError if length, first or last entry is invalid. Costs two reads."""
         if self.entries:
             first, last = self.entry_at(0), self.last_entry
             if last.timestamp_ms < first.timestamp_ms:

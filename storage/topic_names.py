@@ -1,7 +1,8 @@
-"""Which topic names are legal, and which two get in each other's way. Kafka: Topic.
+"""Which topic names are legal, and which two collide. Kafka: Topic.
 
-A topic's name becomes a directory's; 249 characters leave room for the partition. Metric names
-cannot tell `.` from `_`, so Kafka refuses a topic whose name differs from another's only there.
+A topic's name is part of a directory's name; 249 characters leave room for the partition. Metric
+names do not distinguish `.` from `_`, so Kafka refuses a topic whose name differs from another's
+only in these characters.
 """
 
 import re
@@ -13,7 +14,7 @@ SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"  # of tiered storage
 
-# The metadata log is not among them: no client ever sees it as a topic.
+# The metadata log is not among them, because no client sees it as a topic.
 INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
 )
@@ -21,7 +22,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def why_illegal(topic: str) -> str | None:
-    """What is wrong with the name, in Kafka's words as clients know them; None if nothing is."""
+    """The reason why the name is illegal, worded as in Kafka; None if it is legal."""
     if not topic:
         return "the empty string is not allowed"
     if topic in (".", ".."):
@@ -39,7 +40,7 @@ def why_illegal(topic: str) -> str | None:
 
 
 def collision_key(topic: str) -> str:
-    """Two topics whose keys are equal collide."""
+    """A key that is equal for two topics that collide."""
     return topic.replace(".", "_")
 
 

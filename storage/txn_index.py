@@ -1,8 +1,8 @@
 """The aborted transactions of one segment, by the offset of their markers.
 
-On disk, 34 bytes each: version int16 (0), producer id, first offset, last offset (the marker's),
-and the last stable offset when the marker was written, int64 each. Entries come in the order of
-their last offsets. Most segments have none, and then no file. Kafka: TransactionIndex, AbortedTxn.
+On disk, an entry has 34 bytes: version int16 (0), producer id, first offset, last offset (the
+marker's), and the last stable offset when the marker was written, int64 each. Entries are sorted by
+last offset. A segment without entries has no file. Kafka: TransactionIndex, AbortedTxn.
 """
 
 import struct
@@ -28,7 +28,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TxnIndex:
-    """The index of one segment: in memory once it is asked for, and its file.
+    """The index of one segment. Its entries are loaded when they are first used.
 
     `path` may be assigned when the file is renamed. Errors are OSError.
     """
@@ -36,24 +36,24 @@ class TxnIndex:
     __slots__ = ("_files", "_loaded", "_written", "path")
 
     def __init__(self, files: Files, path: Path) -> None:
-        """The file is not touched before it is used."""
+        """The file is opened when it is first used."""
         self.path = path
         self._files = files
         self._loaded: list[AbortedTransaction] | None = None
-        self._written = 0  # of the loaded ones: how many are in the file
+        self._written = 0  # how many of the loaded entries are in the file
 
     def entries(self) -> Sequence[AbortedTransaction]:
-        """All of them."""
+        """All entries, loaded if necessary."""
         return self._load()
 
     def append(self, transaction: AbortedTransaction) -> None:
-        """One behind the last. What cannot be written now, `write_out` writes, or that fails."""
+        """Add an entry at the end. If it cannot be written now, `write_out` tries again."""
         self._load().append(transaction)
         with suppress(OSError):
             self.write_out()
 
     def write_out(self) -> None:
-        """Put those that are only in memory into the file."""
+        """Write the entries that are only in memory. Raises OSError."""
         if self._loaded is not None and len(self._loaded) > self._written:
             data = _packed(self._loaded[self._written :])
             file = self._files.open(self.path, create=True)
@@ -61,7 +61,7 @@ class TxnIndex:
             self._written = len(self._loaded)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop those whose markers lie at `offset` or behind it."""
+        """Drop the entries whose markers are at `offset` or later."""
         kept = [each for each in self._load() if each.last_offset < offset]
         if kept != self._loaded:
             rewrite_aborted(self._files, self.path, kept)
@@ -75,7 +75,7 @@ class TxnIndex:
 
 
 def rewrite_aborted(files: Files, path: Path, transactions: Iterable[AbortedTransaction]) -> None:
-    """Replace the file by these; without any there is none."""
+    """Replace the content of the file; without entries, remove the file."""
     data = _packed(transactions)
     if data:
         files.write(path, data)
@@ -84,14 +84,14 @@ def rewrite_aborted(files: Files, path: Path, transactions: Iterable[AbortedTran
 
 
 def read_aborted(files: Files, path: Path) -> list[AbortedTransaction]:
-    """All of one segment; a torn entry at the end is left out."""
+    """Read the file of one segment; an incomplete entry at the end is ignored."""
     if not files.exists(path):
         return []
     return [transaction for _, transaction in entries_of(files.read(path))]
 
 
 def entries_of(data: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
-    """Version and content of every whole entry."""
+    """Version and content of every complete entry."""
     whole = data[: len(data) - len(data) % ENTRY_BYTES]
     for version, *fields in _ENTRY.iter_unpack(whole):
         yield version, AbortedTransaction(*fields)

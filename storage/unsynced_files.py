@@ -1,9 +1,9 @@
-"""What of a log a power cut might take back, besides its records: small files and names.
+"""Files and renames of a log that are not yet fsynced.
 
-A small file (an index of a closed segment, a snapshot, a checkpoint) is synced with the next flush
-and not when it is written. It stands here by the number of its last write: one that is written
-again while a flush is under way is to be synced once more. Where the log was cut meanwhile, or went
-on in other files, that flush counts for nothing.
+A small file (an index of a closed segment, a snapshot, a checkpoint) is synced by the next flush,
+not when it is written. It is kept here with the number of its last write, so that a file that is
+written again during a flush is synced once more. A flush is ignored if the log was truncated or
+moved to other files while it ran.
 """
 
 from collections.abc import Iterable
@@ -15,33 +15,33 @@ from .segment_list import SegmentList
 
 
 class UnsyncedFiles:
-    """The books of one log, kept on the broker's thread."""
+    """The unsynced files of one log. Used on the broker's thread only."""
 
     __slots__ = ("_files", "_is_directory_synced", "_small_files", "_truncations", "_writes")
 
     def __init__(self, files: Files, *, is_named_on_disk: bool) -> None:
-        """`is_named_on_disk`: the log's directory would be found after a power cut."""
+        """`is_named_on_disk`: the name of the log's directory is synced."""
         self._files = files
         self._small_files: dict[Path, int] = {}
         self._writes = 0
         self._is_directory_synced = is_named_on_disk
-        self._truncations = 0  # how often the end of the log was taken back
+        self._truncations = 0  # how often the log was truncated
 
     def add(self, path: Path) -> None:
-        """That file, or its name, has changed."""
+        """Record that a file, or its name, has changed."""
         self._writes += 1
         self._small_files[path] = self._writes
 
     def note_truncation(self) -> None:
-        """A flush that is under way is of records that are gone."""
+        """Record that the log was truncated: a flush that is running is ignored."""
         self._truncations += 1
 
     def note_rename(self) -> None:
-        """The log's directory has a new name."""
+        """Record that the log's directory was renamed."""
         self._is_directory_synced = False
 
     def move_to(self, directory: Path, small_files: Iterable[Path]) -> None:
-        """The log goes on in copies of its files; `small_files` are still to be synced, too."""
+        """Switch to copies of the log's files; `small_files` are among those not yet synced."""
         self.note_truncation()
         self.note_rename()
         for path in [*self._small_files, *small_files]:
@@ -51,8 +51,9 @@ class UnsyncedFiles:
     def plan(
         self, segments: SegmentList, directory: Path, recovery_point: int, end_offset: int
     ) -> FlushPlan | None:
-        """What to sync for everything before `end_offset`; None: nothing is to do. Raises OSError,
-        for indexes are written now.
+        """Plan the sync of everything before `end_offset`; None if there is nothing to sync.
+
+        Writes the indexes. Raises OSError.
         """
         if end_offset <= recovery_point and not self._small_files:
             return None
@@ -69,7 +70,7 @@ class UnsyncedFiles:
         )
 
     def mark_synced(self, plan: FlushPlan) -> bool:
-        """The plan was carried out; False: it counts for nothing."""
+        """Record that the plan was carried out; False if it must be ignored."""
         if plan.truncations != self._truncations:
             return False
         for path, written in plan.small_files.items():

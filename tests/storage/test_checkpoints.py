@@ -95,17 +95,17 @@ def test_offsets_are_read_as_they_were_written(
     ("text", "line", "why"),
     [
         ("1\n0\n", 1, "version 1 is unknown"),
-        ("x\n0\n", 1, "'x' is no number"),
+        ("x\n0\n", 1, "'x' is not a number"),
         ("1\n", 1, "version 1 is unknown"),
-        ("0\nmany\n", 2, "'many' is no number"),
+        ("0\nmany\n", 2, "'many' is not a number"),
         ("0\n2\na 0 1\n", 2, "2 entries announced, 1 found"),
         ("0\n1\na 0 1\nb 0 1\n", 2, "1 entries announced, 2 found"),
         ("0\n1\na 0\n", 3, "'a 0' is not 'topic partition offset'"),
-        ("0\n2\na 0 1\na x 1\n", 4, "'x' is no number"),
-        ("0\n1\na 0 1_0\n", 3, "'1_0' is no number"),
+        ("0\n2\na 0 1\na x 1\n", 4, "'x' is not a number"),
+        ("0\n1\na 0 1_0\n", 3, "'1_0' is not a number"),
         ("0\n2\na 0 1\nb 0 1", 4, "'b 0 1' is cut off"),
-        ("0\n1\na 0 9223372036854775808\n", 3, "'9223372036854775808' is no number"),
-        pytest.param(f"0\n{'9' * 5000}\n", 2, "is no number", id="more digits than int() takes"),
+        ("0\n1\na 0 9223372036854775808\n", 3, "'9223372036854775808' is not a number"),
+        pytest.param(f"0\n{'9' * 5000}\n", 2, "is not a number", id="more digits than int() takes"),
     ],
 )
 def test_a_broken_checkpoint_names_the_file_the_line_and_why(
@@ -178,11 +178,11 @@ def test_a_clean_shutdown_file_that_tells_no_epoch(tmp_path: Path, text: str) ->
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("cluster.id=a\nnode.id=1\n", 1, "version 0 is not of a KRaft node"),
-        ("#\nversion=0\nbroker.id=1\n", 2, "version 0 is not of a KRaft node"),
+        ("cluster.id=a\nnode.id=1\n", 1, "version 0 is not that of a KRaft node"),
+        ("#\nversion=0\nbroker.id=1\n", 2, "version 0 is not that of a KRaft node"),
         ("version=1\nnode.id=1\n", 2, "cluster.id is missing"),
         ("version=1\ncluster.id=a\n", 2, "node.id is missing"),
-        ("version=1\ncluster.id=a\nnode.id=one\n", 3, "'one' is no number"),
+        ("version=1\ncluster.id=a\nnode.id=one\n", 3, "'one' is not a number"),
         ("version=1\ncluster.id=a\nnode.id=1\ndirectory.id=x\n", 4, "'x'"),
         ("version=1\ncluster.id=\\u12\n", 1, "hex digits"),
     ],

@@ -145,7 +145,7 @@ def test_a_full_offset_index_takes_no_more(tmp_path: Path) -> None:
 def test_offsets_must_ascend(offsets: OffsetIndex) -> None:
     offsets.append(BASE + 5, 10)
     for offset in (BASE + 5, BASE + 4):
-        with pytest.raises(ValueError, match="is not behind 5005"):
+        with pytest.raises(ValueError, match="is not after 5005"):
             offsets.append(offset, 20)
 
 
@@ -182,9 +182,9 @@ def test_a_time_that_is_not_newer_adds_no_entry(times: TimeIndex) -> None:
 
 def test_times_and_their_offsets_must_not_descend(times: TimeIndex) -> None:
     times.maybe_append(100, BASE + 5)
-    with pytest.raises(ValueError, match="is not behind"):
+    with pytest.raises(ValueError, match="is not after"):
         times.maybe_append(99, BASE + 6)
-    with pytest.raises(ValueError, match="is not behind"):
+    with pytest.raises(ValueError, match="is not after"):
         times.maybe_append(101, BASE + 4)
 
 
