@@ -45,7 +45,7 @@ class LockHeldError(Exception):
 
 
 class OpenFile:
-    """A file descriptor with its path, closed when the last reference goes.
+    """A file descriptor with its path, closed when the last reference is dropped.
 
     `append_position` is where the next append writes; initially the length of the file.
     """

@@ -109,7 +109,10 @@ class LeaderEpochs:
             self._is_changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Drop epochs before `start_offset`; the one that holds it starts there. `flush` writes it."""
+        """Drop epochs before `start_offset`; the one that holds it starts there.
+
+        `flush` writes the file.
+        """
         dropped = bisect_right(self._entries, start_offset, key=_START)
         if dropped:
             first = EpochEntry(self._entries[dropped - 1].epoch, start_offset)

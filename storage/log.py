@@ -3,17 +3,19 @@
     log start <= last stable <= high watermark <= log end       (offsets)
     recovery point <= high watermark                            (below it everything is synced)
 
-An append checks, then writes with one system call, then keeps the books in memory: what can fail
-comes first, so a failed append leaves the log as it was. A client's batch is written as it came but
-for its first 16 bytes.
+An append first checks the batch, then writes it with one system call, then updates the state in
+memory. The steps that can fail come first, so a failed append leaves the log unchanged. A client's
+batch is written as it was received, except for its first 16 bytes.
 
-Readers see records below the high watermark. One node has no followers, so records are visible as
-soon as they are written. Only an append that reaches flush.messages is visible once it is synced,
-as in Kafka: there UnifiedLog.append flushes before Partition moves the high watermark.
+Readers see records below the high watermark. A single node has no followers, so records are visible
+as soon as they are written. The exception is an append that reaches flush.messages: its records are
+visible once they are synced. The same holds in Kafka, where UnifiedLog.append flushes before
+Partition moves the high watermark.
 
-A read gives a slice of a segment's file and looks at no record (slices.py).
+A read returns a slice of a segment's file and reads no records (slices.py).
 
-Everything runs on one thread, but for `FlushPlan.run`. Time is passed in.
+Everything runs on one thread, except steps whose docstring says otherwise (`FlushPlan.run`,
+`SegmentRemoval.run`, `SegmentSwap.sync`). Time is passed in.
 """
 
 import logging
@@ -93,7 +95,7 @@ class PartitionLog:
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self.leader_epoch = loaded.epochs.latest.epoch if loaded.epochs.latest else 0
-        self.is_prepared = loaded.segments.active.is_appendable  # an append need not read
+        self.is_prepared = loaded.segments.active.is_appendable  # an append does not read from disk
         self.on_append: set[Callable[[PartitionLog], None]] = set()
         self.on_roll: set[Callable[[PartitionLog], None]] = set()
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
@@ -117,7 +119,7 @@ class PartitionLog:
         *,
         validate_records: bool = False,
     ) -> "PartitionLog":
-        """Load or make the log that lies in `source.directory`. Errors as `load_log`."""
+        """Load or create the log in `source.directory`. Raises the errors of `load_log`."""
         return cls(
             source,
             load_log(source),
@@ -136,12 +138,14 @@ class PartitionLog:
 
     @property
     def key(self) -> TopicPartition:
-        """By which all kinds of tables know it."""
+        """(topic, partition), the key in tables of logs."""
         return self.topic, self.partition
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where no transaction is open: what read_committed consumers may see."""
+        """The end (exclusive) of what read_committed consumers may see: no transaction before it is
+        open.
+        """
         unstable = self.producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
@@ -153,21 +157,21 @@ class PartitionLog:
 
     @property
     def unflushed_records(self) -> int:
-        """Offsets that a power cut might take back (flush.messages counts these)."""
+        """How many offsets a power cut could lose; flush.messages limits them."""
         return self.log_end_offset - self.recovery_point
 
     def update_config(self, config: TopicConfig) -> None:
-        """The topic's settings changed. Segments keep the shape they were made with."""
+        """Apply new topic settings. Existing segments keep their SegmentShape."""
         self.config = config
         self._rules = AppendRules.of(config, validate_records=self._validate_records)
         self._limits = RollLimits(config.segment_size_bytes, config.max_segment_ms)
         self._flush_messages = config.flush_messages
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Records that are appended from now on carry this epoch. Raises KAFKA_STORAGE_ERROR."""
+        """Write this epoch into records appended from now on. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         try:
-            # Not synced: a lost file is made anew from the batches, see recovery.
+            # Not synced, because recovery rebuilds a lost file from the batches.
             self.epochs.assign(leader_epoch, self.log_end_offset, sync=False)
         except OSError as error:
             raise self.failed("write its leader epochs", error) from error
@@ -175,7 +179,10 @@ class PartitionLog:
         self._unsynced.add(self.epochs.path)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Write down to which topic the log belongs. Raises ApiError: another is written there."""
+        """Store the id of the log's topic in partition.metadata.
+
+        Raises ApiError: INCONSISTENT_TOPIC_ID if another id is stored, KAFKA_STORAGE_ERROR.
+        """
         if self.topic_id is not None and self.topic_id != topic_id:
             raise ApiError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -194,7 +201,7 @@ class PartitionLog:
     # --- append
 
     def prepare_append(self) -> None:
-        """Read what the first append needs; twice is harmless. Raises KAFKA_STORAGE_ERROR."""
+        """Read what the first append needs; may be called twice. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         try:
             self.segments.active.prepare_append()
@@ -211,11 +218,12 @@ class PartitionLog:
         transaction_verified: bool = False,
         walked: WalkedRecords | None = None,
     ) -> AppendResult:
-        """Append one batch of a client (`walked`: see check_client_batch), or of this broker some.
+        """Append one batch of a client, or one or more batches of another origin.
 
-        Raises ApiError: what `check_client_batch` raises; OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR.
-        Then nothing is appended. WalkTooLongError: it is to be asked again with `walked`.
+        `walked`: see `check_client_batch`. Raises ApiError: what `check_client_batch` raises;
+        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE;
+        RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR. Then nothing is appended. After
+        WalkTooLongError the caller must read the records elsewhere and call again with `walked`.
         """
         self.check_online()
         if origin is AppendOrigin.CLIENT:
@@ -250,7 +258,7 @@ class PartitionLog:
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
                 if duplicate.last_offset >= self.recovery_point and self._is_flush_due():
-                    self._request_flush()  # to be acknowledged only when the first one may be
+                    self._request_flush()  # acknowledged when the first copy is
                 return AppendResult(
                     duplicate.first_offset,
                     duplicate.last_offset,
@@ -305,7 +313,7 @@ class PartitionLog:
         self.notify_waiters()
 
     def notify_waiters(self) -> None:
-        """Whoever waits for records looks again: there are more, or the log is gone."""
+        """Notify readers that wait: there are new records, or the log is deleted or offline."""
         for callback in tuple(self.on_append):
             callback(self)
 
@@ -320,7 +328,7 @@ class PartitionLog:
         try:
             self._files.append(file, buffers)
         except OSError:
-            # The next append overwrites what is left of this one, if it cannot be cut now.
+            # If the truncation fails too, the next append overwrites the partial write.
             with suppress(OSError):
                 self._files.truncate(file, segment.size_bytes)
             raise
@@ -350,7 +358,7 @@ class PartitionLog:
     # --- roll
 
     def roll(self, now_ms: int) -> None:
-        """Begin a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
+        """Create a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         try:
             self._roll(self.log_end_offset, now_ms)
@@ -358,7 +366,7 @@ class PartitionLog:
             raise self.failed("roll", error) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        """A new active segment. The old one is to be synced: see `flush_plan` and `on_roll`."""
+        """Create a new active segment. `on_roll` callbacks have the old one synced."""
         old = self.segments.active
         if old.base_offset == base_offset:
             return old
@@ -367,8 +375,8 @@ class PartitionLog:
         snapshot = self.producers.take_snapshot(sync=False)
         if snapshot is not None:
             self._unsynced.add(snapshot)
-        # Last, for it cannot be undone: an empty segment that nobody knows of would be taken for
-        # the log's end at the next start.
+        # The last step that can fail, because it cannot be undone: the next start would take an
+        # empty segment that is not in the list for the log's end.
         new = Segment.create(
             self._files,
             self.directory,
@@ -385,7 +393,7 @@ class PartitionLog:
     def _seal(self, segment: Segment) -> None:
         segment.seal()
         if self.recovery_point >= self.log_end_offset:
-            # Its records are synced, and no flush would look at it again; its length is not.
+            # Its records are synced, so no flush covers it any more. Its new length is not synced.
             for path in segment.paths():
                 self._unsynced.add(path)
 
@@ -395,16 +403,17 @@ class PartitionLog:
         return self.unflushed_records >= self._flush_messages
 
     def _request_flush(self) -> None:
-        """Have a sync begun: readers, and who is to be answered, wait for it."""
-        if self.on_flush_due is None:  # nobody syncs but by `flush`
+        """Start a sync. Readers and the producer's response wait for it."""
+        if self.on_flush_due is None:  # no background sync: the caller calls `flush`
             self._advance_high_watermark(self.log_end_offset)
         else:
             self.on_flush_due(self)
 
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
-        """What to sync for everything before an offset (the log's end); None: nothing is to do.
+        """Plan the sync of everything before an offset (default: the log's end).
 
-        After a roll, `segments.active.base_offset` is the offset to flush up to.
+        None if there is nothing to sync. After a roll, flush up to `segments.active.base_offset`.
+        Raises KAFKA_STORAGE_ERROR.
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
         try:
@@ -415,9 +424,9 @@ class PartitionLog:
             raise self.failed("write its indexes", error) from error
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
-        """`plan.run()` has returned: move the recovery point, and let readers see what is synced.
+        """Move the recovery point after `plan.run()`, and let readers see synced records.
 
-        Ignored if the log was cut since.
+        Ignored if the log was truncated since the plan was made.
         """
         self.last_flush_ms = now_ms
         if self._unsynced.mark_synced(plan):
@@ -426,7 +435,7 @@ class PartitionLog:
                 self._advance_high_watermark(self.recovery_point)
 
     def flush(self, now_ms: int) -> None:
-        """Sync everything, now and here. Raises KAFKA_STORAGE_ERROR."""
+        """Sync everything on this thread. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         plan = self.flush_plan()
         if plan is not None:
@@ -442,8 +451,9 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> RecordsSlice:
         """At most `max_bytes` of whole batches of one segment, from the one that holds `offset` on.
 
-        Empty from the high watermark on, and where the first batch is larger, unless it is asked
-        for anyway. Raises ApiError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+        Empty from the high watermark on. Also empty if the first batch is larger than `max_bytes`;
+        `at_least_one_batch` returns that batch. Raises ApiError: OFFSET_OUT_OF_RANGE,
+        CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
         self.check_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -466,7 +476,7 @@ class PartitionLog:
     def read_committed(
         self, offset: int, max_bytes: int, *, at_least_one_batch: bool
     ) -> CommittedRead:
-        """As `read`, but nothing that may still be aborted, and with what was. Errors as `read`."""
+        """As `read`, but only up to the last stable offset, and with aborted transactions."""
         records = self.read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
         return self._query(
             lambda: cut_to_committed(
@@ -475,7 +485,7 @@ class PartitionLog:
         )
 
     def batches(self, start_offset: int) -> Iterator[memoryview]:
-        """Every batch from the one that holds `start_offset` on, whole and checked.
+        """Every whole batch from the one that holds `start_offset` on, with its CRC verified.
 
         Raises CorruptRecordError, OSError.
         """
@@ -487,9 +497,9 @@ class PartitionLog:
     # --- offsets by time and epoch
 
     def earliest_offset(self) -> OffsetAtTime:
-        """The log start offset, and the epoch it was written in where that is known.
+        """The log start offset, and its leader epoch if that is known.
 
-        Like the others below it raises KAFKA_STORAGE_ERROR where the log is offline.
+        This and the methods below raise KAFKA_STORAGE_ERROR if the log is offline.
         """
         self.check_online()
         first = self.epochs.earliest
@@ -497,23 +507,23 @@ class PartitionLog:
         return OffsetAtTime(-1, self.log_start_offset, first.epoch if first and known else NO_EPOCH)
 
     def latest_offset(self) -> OffsetAtTime:
-        """The offset behind the last record, and the newest epoch."""
+        """The log end offset, and the newest leader epoch."""
         self.check_online()
         latest = self.epochs.latest
         return OffsetAtTime(-1, self.log_end_offset, latest.epoch if latest else NO_EPOCH)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> OffsetAtTime | None:
-        """The first record that is not older; None: all are. Errors as `read`."""
+        """The first record that is not older; None if all are. Errors as `read`."""
         return self._query(
             lambda: find_timestamp(self.segments, timestamp_ms, self.log_start_offset)
         )
 
     def offset_of_max_timestamp(self) -> OffsetAtTime | None:
-        """The first record that has the largest timestamp; None in an empty log."""
+        """The first record that has the largest timestamp; None if the log is empty."""
         return self._query(lambda: newest_record(self.segments))
 
     def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
-        """Where segments begin, by when they were written: see the function. Errors as `read`."""
+        """Base offsets of segments by modification time, see offset_lookup. Errors as `read`."""
         return self._query(
             lambda: offsets_written_before(
                 self.segments, timestamp_ms, self.log_start_offset, self.high_watermark, now_ms
@@ -530,34 +540,36 @@ class PartitionLog:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """(the largest known epoch up to that one, the offset it ends at); (-1, -1): unknown."""
+        """(the largest known epoch up to that one, its end offset); (-1, -1) if unknown."""
         self.check_online()
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
-    # --- cutting
+    # --- deleting from the start
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide the records before `offset`; whole segments of them go at the next retention check.
+        """Hide the records before `offset`; the next retention check deletes whole segments.
 
-        False where it is not behind the log start. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        False if `offset` is not after the log start. Raises OFFSET_OUT_OF_RANGE,
+        KAFKA_STORAGE_ERROR.
         """
         self.check_online()
         if offset > self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{offset} is behind the high watermark {self.high_watermark}",
+                f"{offset} is after the high watermark {self.high_watermark}",
             )
         if offset <= self.log_start_offset:
             return False
-        # The recovery point stays: an unsound batch in front of it, though nobody may read it any
-        # more, would end the log at the next recovery. (Kafka moves it.)
+        # The recovery point does not move, although Kafka moves it. Otherwise an unsound batch
+        # before the log start, which cannot be read any more, would end the log at the next
+        # recovery.
         self.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self.producers.on_log_start_offset_incremented(offset)
         return True
 
     def delete_first_segments(self, count: int, now_ms: int) -> None:
-        """Drop the oldest segments: renamed at once, removed after file.delete.delay.ms."""
+        """Delete the oldest segments: renamed at once, removed after file.delete.delay.ms."""
         removal = self.begin_removal(count, now_ms)
         try:
             removal.run()
@@ -567,10 +579,10 @@ class PartitionLog:
             removal.finish()
 
     def begin_removal(self, count: int, now_ms: int) -> SegmentRemoval:
-        """Let the oldest segments go; what their files need is still to be done, on any thread.
+        """Remove the oldest segments from the log; the caller runs the rest of SegmentRemoval.
 
-        The leader epochs are not written: what lies before the log's start is passed over when they
-        are read. Raises KAFKA_STORAGE_ERROR: nothing has changed, but a new segment may have begun.
+        The leader epochs are not written, because loading ignores epochs before the log start.
+        Raises KAFKA_STORAGE_ERROR: nothing has changed, but a new segment may have been created.
         """
         if count == len(self.segments):
             self.roll(now_ms)
@@ -579,13 +591,13 @@ class PartitionLog:
             self.increment_log_start_offset(self.segments[len(old)].base_offset)
             self._slicer.forget()
         removal = self._remover.begin(old, self._due_ms(now_ms))
-        self._removal = removal  # before the segments go: checkpoints are written by other threads
+        self._removal = removal  # set first, because other threads write checkpoints
         removal.detach()
         return removal
 
     @property
     def first_file_offset(self) -> int:
-        """Where its files begin: a start would find those of a removal that has not finished."""
+        """The base offset of the first file, including files of an unfinished removal."""
         if self._removal is not None and not self._removal.is_finished:
             return self._removal.base_offset
         return self.segments[0].base_offset
@@ -595,16 +607,16 @@ class PartitionLog:
         self._remover.delete(old, self._due_ms(now_ms))
 
     def _due_ms(self, now_ms: int) -> int:
-        """When to remove what is deleted now."""
+        """When to remove files that are deleted now."""
         return now_ms + self.config.file_delete_delay_ms
 
     # --- cleaned segments
 
     def stage_replacement(self, cleaned: Sequence[CleanedSegment], now_ms: int) -> SegmentSwap:
-        """The first step of cleaning/segment_swap.py: finished `.cleaned` segments are to replace
-        some of the log's. To be followed by `swap.sync()`, on any thread, and then by the last.
+        """Begin to replace segments by `.cleaned` ones, see cleaning/segment_swap.py.
 
-        Raises KAFKA_STORAGE_ERROR: nothing has changed.
+        The caller then calls `swap.sync()`, on any thread, and `complete_replacement`. Raises
+        KAFKA_STORAGE_ERROR: nothing has changed.
         """
         self.check_online()
         try:
@@ -613,11 +625,12 @@ class PartitionLog:
             raise self.failed("swap in cleaned segments", error) from error
 
     def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> bool:
-        """The last step; segments that went meanwhile are passed over, and if all did, so is this.
+        """Finish the replacement of the segments with these base offsets.
 
-        False: the system refuses to rename a file now. To be called again, or the log must go
-        offline: it is served, but a restart has to complete the swap. Raises KAFKA_STORAGE_ERROR:
-        then the log is offline.
+        Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. Returns
+        False if the system refuses to rename a file for a transient reason. Then the caller must
+        call this again or take the log offline: the log is served, but a restart has to complete
+        the swap. Raises KAFKA_STORAGE_ERROR: then the log is offline.
         """
         self.check_online()
         old = [segment for segment in self.segments if segment.base_offset in replaced]
@@ -628,7 +641,7 @@ class PartitionLog:
             swap.complete(old)
         except OSError as error:
             if passes(error):
-                if self.on_disk_error is not None:  # which says, once, what is lacking
+                if self.on_disk_error is not None:  # it reports what is lacking, once
                     self.on_disk_error(self, error)
                 return False
             self.take_offline(f"a swap stopped half way: {error}")
@@ -641,17 +654,17 @@ class PartitionLog:
         return True
 
     def discard_cleaned(self) -> None:
-        """Remove what an abandoned round of cleaning has left. Raises KAFKA_STORAGE_ERROR."""
+        """Remove files of an abandoned cleaning round. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         try:
             remove_leftovers(self._files, self.directory, self.log_end_offset)
         except OSError as error:
             raise self.failed("remove cleaned segments", error) from error
 
-    # --- cutting the end
+    # --- truncating the end
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Take back `offset` and everything behind it, down to a batch's beginning."""
+        """Truncate the log before the batch that holds `offset`. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         if offset < self.log_end_offset:
             try:
@@ -667,8 +680,8 @@ class PartitionLog:
         self._slicer.forget()
         old = [segment for segment in self.segments if segment.base_offset > offset]
         self._delete(old, now_ms)
-        # And with it the directory, before anything new counts as synced: a power cut must not
-        # bring these segments back behind it.
+        # This also has the directory synced before any new record counts as synced. Otherwise a
+        # power cut could bring the deleted segments back after the new end of the log.
         self._unsynced.add(self.epochs.path)
         self.segments.active.truncate_to(offset)
         self.log_end_offset = offset
@@ -681,7 +694,7 @@ class PartitionLog:
         recall_recent_batches(self.producers, self.segments, offset)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Drop all records; the next one gets `offset`."""
+        """Delete all records; the next one gets `offset`. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         try:
             self._restart_at(offset, now_ms)
@@ -699,10 +712,10 @@ class PartitionLog:
         self.epochs.flush()
         self.producers.truncate_fully_and_start_at(offset)
 
-    # --- end
+    # --- closing, offline, moving
 
     def close(self, now_ms: int) -> None:
-        """Sync everything and leave the files as a clean stop does. Raises KAFKA_STORAGE_ERROR."""
+        """Sync everything for a clean stop. Raises KAFKA_STORAGE_ERROR."""
         if self._offline_reason is not None:
             return
         try:
@@ -718,7 +731,7 @@ class PartitionLog:
         self.take_offline("it is closed")
 
     def take_offline(self, reason: str) -> None:
-        """From now on every request is answered with KAFKA_STORAGE_ERROR; files are let go of."""
+        """Answer every request with KAFKA_STORAGE_ERROR from now on, and release the files."""
         self._offline_reason = reason
         self._slicer.forget()
         for segment in self.segments:
@@ -729,7 +742,7 @@ class PartitionLog:
         return self._offline_reason is None
 
     def move_to(self, directory: Path) -> None:
-        """Its directory was renamed."""
+        """Use the new name of the log's directory, which was renamed."""
         self.directory = directory
         self._unsynced.note_rename()
         self.producers.directory = directory
@@ -738,10 +751,10 @@ class PartitionLog:
             segment.move_to(directory)
 
     def use_copies_in(self, directory: Path, small_files: Sequence[Path]) -> None:
-        """Its files were copied there (FutureLog): go on there.
+        """Use the copies of the log's files in that directory (FutureLog).
 
-        `small_files`, by their new paths, are still to be synced. A flush that is under way is of
-        the old files, and so does not count.
+        `small_files`, by their new paths, are not synced yet. A flush that is running covers the
+        old files, so its result is ignored.
         """
         self.directory = directory
         self.producers.directory = directory
@@ -751,14 +764,14 @@ class PartitionLog:
         self._unsynced.move_to(directory, small_files)
 
     def check_online(self) -> None:
-        """Raises KAFKA_STORAGE_ERROR where its directory failed, or it was closed or deleted."""
+        """Raise KAFKA_STORAGE_ERROR if the directory failed or the log is closed or deleted."""
         if self._offline_reason is not None:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {self._offline_reason}"
             )
 
     def failed(self, action: str, error: OSError) -> ApiError:
-        """Its disk refused something: say so, to the log and to the directory; what to raise."""
+        """Report a disk error to the log file and to `on_disk_error`; return the error to raise."""
         _logger.error("%s could not %s: %s", self.name, action, error)
         if self.on_disk_error is not None:
             self.on_disk_error(self, error)

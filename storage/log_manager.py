@@ -1,18 +1,19 @@
-"""All logs of this node, over all log directories. Kafka: LogManager.
+"""All logs of this node, in all its log directories. Kafka: LogManager.
 
     manager = LogManager.open(config, files=Files())
     metadata = manager.open_metadata_log(topic_id, topic_config, now_ms=now)
-    manager.load_logs(config_of_topic, now_ms=now)          the metadata log tells the configs
-    ... get, create, delete; housekeeping with the time ...
+    manager.load_logs(config_of_topic, now_ms=now)          configs are in the metadata log
+    ... get, create, delete; periodic tasks ...
     manager.close(now_ms=now, broker_epoch=epoch)
 
-A directory that fails takes its own logs offline and no others; without any there is no broker. The
-logs that were open in it answer KAFKA_STORAGE_ERROR, and so does making one that may lie there.
+If a directory fails, only its logs go offline. At least one directory must be online. Logs that
+were open in a failed directory answer KAFKA_STORAGE_ERROR, and so does creating a log that may
+exist there.
 
-The checkpoint files are written from offsets copied at the call, so that the broker may do that,
-like removing what `deletions` gives, on another thread.
+The checkpoint files are written from offsets that are copied at the call. So the broker may write
+them on another thread, and also remove the paths that `deletions` returns there.
 
-This is the one face of it all; what it is made of is in directories/.
+The broker uses only this class; its parts are in directories/.
 """
 
 import logging
@@ -54,7 +55,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LogManager:
-    """The logs by topic and partition; the `directories` online, and why others are `offline`."""
+    """The logs by topic and partition; `directories` online, and `offline` ones with the reason."""
 
     def __init__(
         self,
@@ -68,12 +69,14 @@ class LogManager:
         self.offline = opened.offline
         self.cluster_id = opened.online[0].cluster_id
         self.deletions = Deletions()
-        self.found_futures: list[tuple[DataDirectory, Path]] = []  # as the last stop left them
+        self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
         self.on_roll: Callable[[PartitionLog], None] | None = None
         self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self.on_offline: Callable[[DataDirectory], object] | None = None  # called on any thread
         self.on_full: Callable[[DataDirectory], object] | None = None  # called on any thread
-        self.on_abandoned: Callable[[FoundLog], None] | None = None  # its recovery must end at once
+        self.on_abandoned: Callable[[FoundLog], None] | None = (
+            None  # its recovery must be stopped at once
+        )
         self._config = config
         self._files = files
         self._report = report
@@ -88,7 +91,7 @@ class LogManager:
             failed=self.on_directory_error,
             abandoned=self._abandoned,
         )
-        self.futures = self._table.futures  # logs on their way, see moving/
+        self.futures = self._table.futures  # logs that are being moved, see moving/
         self.strays = self._retirement.strays
 
     @classmethod
@@ -103,8 +106,8 @@ class LogManager:
     ) -> "LogManager":
         """Lock and check the log directories, and format the empty ones; no log is read yet.
 
-        `inspect` looks at them before that. `report` hears of every log that is recovered. Raises
-        DirectoryError, and what `inspect` raises.
+        `inspect` is called before anything is changed. `report` is called for progress of recovery.
+        Raises DirectoryError, and what `inspect` raises.
         """
         paths = [*config.data_directories, config.metadata_directory]
         opened = open_directories(
@@ -114,27 +117,30 @@ class LogManager:
             _logger.error("log directory %s is offline: %s", path, reason)
         return cls(config, files, opened, report)
 
-    # --- what there is
+    # --- lookups
 
     def logs(self) -> list[PartitionLog]:
-        """All logs but the metadata log, in no order."""
+        """All open logs except the metadata log, in no order."""
         return [log for log in self._table.open.values() if log.topic != CLUSTER_METADATA_TOPIC]
 
     def get(self, topic: str, partition: int) -> PartitionLog:
-        """Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR; while the log is being
-        recovered NOT_LEADER_OR_FOLLOWER, as Kafka answers for a partition of its metadata that it
-        has not opened yet: every client asks for the metadata again, and retries.
+        """The log of a partition.
+
+        Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR. While the log is being
+        recovered it raises NOT_LEADER_OR_FOLLOWER, as Kafka answers for a partition that it has not
+        opened yet: clients then refresh their metadata and retry.
         """
         return self._table.get(topic, partition)
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log, or None."""
+        """The open log of a partition, or None."""
         return self._table.open.get((topic, partition))
 
     @property
     def data_directories(self) -> list[DataDirectory]:
-        """The directories online where partitions lie: those of log.dirs, and not one that was
-        configured for the metadata log alone. (One that holds partitions all the same counts.)
+        """The online directories for partitions: those of log.dirs.
+
+        A directory that is configured for the metadata log only is included if it has partitions.
         """
         wanted = {path.absolute() for path in self._config.data_directories}
         return [one for one in self.directories if one.path in wanted or self._has_logs(one)]
@@ -143,22 +149,20 @@ class LogManager:
         return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
 
     def directory_of(self, log: PartitionLog) -> DataDirectory:
-        """The log directory in which it lies."""
+        """The log directory of an open log."""
         return self._table.locations[log.key]
 
     def is_moving(self, key: TopicPartition) -> bool:
-        """Whether there is a future of that log: a directory that the last stop has left, or one
-        that is being filled.
-        """
+        """Whether the log has a future directory: found at start, or being filled now."""
         names = (parse_partition_directory(path.name) for _, path in self.found_futures)
         return key in self.futures or any(name.key == key for name in names)
 
     def not_open(self) -> list[FoundLog]:
-        """Logs that lie there and are not served: they are waiting, or cannot be read."""
+        """Logs that were found and are not served: they wait for recovery, or cannot be read."""
         return list(self._table.not_open.values())
 
     def waiting(self) -> list[FoundLog]:
-        """Logs that are not open because they are still to be recovered, the smallest first."""
+        """Logs that wait for their recovery, the smallest first."""
         return self._table.waiting()
 
     # --- start
@@ -166,12 +170,12 @@ class LogManager:
     def open_metadata_log(
         self, topic_id: bytes, config: TopicConfig, *, now_ms: int
     ) -> PartitionLog:
-        """Load or make __cluster_metadata-0. Raises OSError, ApiError."""
+        """Load or create __cluster_metadata-0. Raises OSError, ApiError, DirectoryError."""
         wanted = self._config.metadata_directory.absolute()
         home = next((each for each in self.directories if each.path == wanted), None)
         if home is None:
             raise DirectoryError(f"the metadata directory is offline: {self.offline[wanted]}")
-        # Kafka keeps no recovery point of this log and reads it whole at every start.
+        # Kafka stores no recovery point of this log and reads all of it at every start.
         log = self._opening.open_whole(home, (CLUSTER_METADATA_TOPIC, 0), config, now_ms)
         self.adopt(log, home)
         log.assign_topic_id(topic_id)
@@ -184,10 +188,10 @@ class LogManager:
         now_ms: int,
         may_wait: Callable[[FoundLog], bool] = lambda _: False,
     ) -> None:
-        """Open every log of every directory; recover it where the last stop was not clean.
+        """Open every log of every directory, with recovery if the last stop was not clean.
 
-        Large ones that `may_wait` are `waiting` afterwards. Raises DirectoryError where a partition
-        lies in two directories, or none is left online.
+        Large logs for which `may_wait` is true are not opened and are `waiting` afterwards. Raises
+        DirectoryError if a partition is in two directories, or if no directory is left online.
         """
         found = self._find_logs(now_ms)
         _check_no_duplicates(found)
@@ -206,13 +210,13 @@ class LogManager:
             raise DirectoryError(f"no log directory is left: {self.offline}")
 
     def _find_logs(self, now_ms: int) -> list[FoundLog]:
-        """The logs to load. Deleted ones are due for removal, strays are left where they are."""
+        """Find the logs to load. Deleted ones are scheduled for removal, strays are kept."""
         found: list[FoundLog] = []
         for directory in list(self.directories):
             try:
                 contents = search(self._files, directory)
             except OSError as error:
-                self.take_offline(directory, f"looking for its logs failed: {error}")
+                self.take_offline(directory, f"searching its logs failed: {error}")
                 continue
             found += contents.logs
             self.deletions.add(contents.deleted, self._due_ms(now_ms))
@@ -221,7 +225,7 @@ class LogManager:
         return found
 
     def _open_found(self, found: FoundLog, config: TopicConfig, now_ms: int) -> None:
-        """An error makes the log unreadable; one of the disk takes the whole directory offline."""
+        """Open a log. An error makes it unreadable; a disk error takes its directory offline."""
         try:
             self.open_found(found, config, now_ms=now_ms)
         except (OSError, CorruptRecordError) as error:
@@ -235,7 +239,7 @@ class LogManager:
         now_ms: int,
         recovered: RecentBatches | None = None,
     ) -> PartitionLog:
-        """Open a log that was found. `recovered`: another process has recovered it since.
+        """Open a log that was found. `recovered`: the result of another process that recovered it.
 
         Raises OSError, CorruptRecordError.
         """
@@ -244,10 +248,10 @@ class LogManager:
         return log
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
-        """The log lies in that directory, and is the one of its partition."""
+        """Register an open log, which is in that directory, as the log of its partition."""
         log.on_disk_error = self._on_disk_error
         log.on_roll.add(self._rolled)
-        if log.topic != CLUSTER_METADATA_TOPIC:  # that one is synced before each answer anyway
+        if log.topic != CLUSTER_METADATA_TOPIC:  # it is synced before each response anyway
             log.on_flush_due = self._flush_due
         self._table.put(log, directory)
 
@@ -260,13 +264,13 @@ class LogManager:
         *,
         now_ms: int,
     ) -> PartitionLog:
-        """The log in a `-future` directory, recovered where need be; `adopt` makes it the one."""
+        """Open the log in a `-future` directory, with recovery if needed; see also `adopt`."""
         return self._opening.open_future(directory, path, key, config, now_ms)
 
-    # --- logs that are found and not open
+    # --- logs that are not open
 
     def give_up(self, found: FoundLog, error: Exception) -> None:
-        """A log could not be opened, or not be recovered: it answers KAFKA_STORAGE_ERROR."""
+        """Record that a log cannot be opened or recovered: it answers KAFKA_STORAGE_ERROR."""
         _logger.error("%s is not served: %s", found.name, error)
         self._table.give_up(found, f"{found.name}: {error}")
         if isinstance(error, OSError):
@@ -274,28 +278,30 @@ class LogManager:
             self.on_directory_error(found.directory, error)
 
     def space_again(self, directory: DataDirectory) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """There is room in it: the logs there that are `waiting` for their recovery again, and
-        those, anywhere, that can be made now.
+        """Record that a directory has free space again.
+
+        Returns its logs that are `waiting` for recovery again, and the partitions, of any
+        directory, whose logs can be created now.
         """
         return self._table.space_again(directory)
 
     def stored_bytes(self, found: FoundLog) -> int:
-        """How large a log is that is not open. Another process may be at work on its files."""
+        """The size of a log that is not open. Another process may be changing its files."""
         return stored_bytes(self._files, found.path)
 
     def task_of(self, found: FoundLog, config: TopicConfig, now_ms: int) -> RecoveryTask:
-        """What another process is told, to recover it."""
+        """The task for another process to recover the log."""
         return self._opening.task_of(found, config, now_ms)
 
     def topic_id_in(self, path: Path) -> bytes | None:
-        """To which topic the log there belongs, where that is written down."""
+        """The topic id in the log directory's partition.metadata; None without that file."""
         return self._opening.topic_id_in(path)
 
     def _abandoned(self, found: FoundLog) -> None:
         if self.on_abandoned is not None:
             self.on_abandoned(found)
 
-    # --- partitions that come and go
+    # --- creating and deleting logs
 
     def create(
         self,
@@ -309,13 +315,13 @@ class LogManager:
         directory_id: bytes | None = None,
         is_new: bool = True,
     ) -> PartitionLog:
-        """The log of a partition, made where it is not there: in the directory of that id, if it is
-        online, or else in the one with the fewest logs.
+        """Return the log of a partition, created if it does not exist.
 
-        Not `is_new`: the partition was there before; unless the directory of that id is online it
-        may lie in one that is not, and is then not made again. Raises ApiError:
-        INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER while the log is
-        being recovered.
+        It is created in the directory with `directory_id` if that is online, else in the one with
+        the fewest logs. A partition that is not `is_new` existed before. If the directory with
+        `directory_id` is not online, the log may be in an offline directory, and is not created
+        again. Raises ApiError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and
+        NOT_LEADER_OR_FOLLOWER while the log is being recovered.
         """
         key = topic, partition
         log = self._table.open.get(key)
@@ -323,7 +329,7 @@ class LogManager:
             log.assign_topic_id(topic_id)
             log.become_leader(max(leader_epoch, log.leader_epoch))
             return log
-        if key not in self._table.not_open:  # else `get` raises what there is to say
+        if key not in self._table.not_open:  # else `get` raises the reason
             new = NewLog(topic, partition, topic_id, config, leader_epoch, directory_id)
             creation = self.begin_creation([new], now_ms=now_ms, are_new=is_new)
             creation.run()
@@ -333,7 +339,7 @@ class LogManager:
     def begin_creation(
         self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
     ) -> LogCreation:
-        """The same for several partitions, in steps. Those that have a log are passed over."""
+        """As `create`, for several partitions and in steps. Those that have a log are skipped."""
         placed = []
         for new in wanted:
             if new.key in self._table.open or new.key in self._table.not_open:
@@ -355,7 +361,7 @@ class LogManager:
         if isinstance(log, OSError):
             self._table.note_lack_of_space(key, log)
             self.on_directory_error(home, log)
-        self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be made: {why}"
+        self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be created: {why}"
 
     def _choose_directory(
         self, key: TopicPartition, directory_id: bytes | None, *, may_be_offline: bool
@@ -365,21 +371,21 @@ class LogManager:
         if wanted is not None:
             return wanted
         if self.offline and may_be_offline:
-            text = f"{key[0]}-{key[1]} may lie in an offline directory: {self.offline}"
+            text = f"{key[0]}-{key[1]} may be in an offline directory: {self.offline}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         if not data_directories:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
         return min(data_directories, key=self._table.count_in)
 
     def delete(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Rename their directories away; the records go after file.delete.delay.ms.
+        """Rename their directories to `-delete`; they are removed after file.delete.delay.ms.
 
-        One that is not there is fine. Raises ApiError KAFKA_STORAGE_ERROR.
+        Partitions without a log are ignored. Raises ApiError KAFKA_STORAGE_ERROR.
         """
         self._retire(partitions, DirectoryState.DELETE, now_ms)
 
     def move_aside(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Rename directories of logs that the metadata does not know to `-stray`, and keep them."""
+        """Rename directories of logs that are not in the metadata to `-stray`, and keep them."""
         self._retire(partitions, DirectoryState.STRAY, now_ms)
 
     def _retire(
@@ -390,30 +396,30 @@ class LogManager:
         retirement.finish()
 
     def begin_deletion(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> Retirement:
-        """As `delete`, in steps: from now on the logs are not there."""
+        """As `delete`, in steps. The logs are unregistered when this returns."""
         return self._retirement.begin(partitions, DirectoryState.DELETE, self._due_ms(now_ms))
 
     def drop_future(self, key: TopicPartition, now_ms: int) -> None:
-        """Do not move that log; what was copied goes. Nothing to drop is fine."""
+        """Cancel the move of a log, if there is one, and delete the copy."""
         self._retirement.drop_future(key, self._due_ms(now_ms))
 
     def delete_directory(
         self, home: DataDirectory, path: Path, key: TopicPartition, now_ms: int
     ) -> Path:
-        """Rename a log's directory to `-delete`, to go later; where it is then.
+        """Rename a log's directory to `-delete`, to be removed later; return its new path.
 
-        An OSError takes `home` offline, and is not raised.
+        An OSError takes `home` offline and is not raised.
         """
         return self._retirement.delete_directory(home, path, key, self._due_ms(now_ms))
 
     def _due_ms(self, now_ms: int) -> int:
-        """When to remove what is deleted now."""
+        """When to remove files that are deleted now."""
         return now_ms + self._config.log_segment_delete_delay_ms
 
-    # --- housekeeping
+    # --- periodic tasks
 
     def update_config(self, config: BrokerConfig) -> None:
-        """The broker's settings changed. What topics inherit is not told here, but to each log."""
+        """Apply new broker settings. Settings that topics inherit are set on each log instead."""
         self._config = self._opening.config = config
         futures = (future.log for future in self.futures.values())
         for log in (*self._table.open.values(), *futures):
@@ -424,26 +430,26 @@ class LogManager:
         return upkeep.logs_to_flush(self.logs(), now_ms)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget silent producers (producer.id.expiration.check.interval.ms)."""
+        """Remove inactive producers (producer.id.expiration.check.interval.ms)."""
         for log in self.logs():
             log.producers.remove_expired(now_ms)
 
     def release_closed_segments(self, max_open: int) -> None:
-        """Let go of the files of closed segments when more than `max_open` are open."""
+        """Close files of closed segments if more than `max_open` are open."""
         upkeep.release_closed_segments(list(self._table.open.values()), max_open)
 
     def write_recovery_points(self) -> None:
-        """recovery-point-offset-checkpoint (log.flush.offset.checkpoint.interval.ms)."""
+        """Write recovery-point-offset-checkpoint (log.flush.offset.checkpoint.interval.ms)."""
         for directory in list(self.directories):
             self._checkpoint(directory, self._checkpoints.write_recovery_points)
 
     def write_log_starts(self) -> None:
-        """log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms)."""
+        """Write log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms)."""
         for directory in list(self.directories):
             self._checkpoint(directory, self._checkpoints.write_log_starts)
 
     def write_high_watermarks(self) -> None:
-        """replication-offset-checkpoint (replica.high.watermark.checkpoint.interval.ms)."""
+        """Write replication-offset-checkpoint (replica.high.watermark.checkpoint.interval.ms)."""
         for directory in list(self.directories):
             self._checkpoint(directory, self._checkpoints.write_high_watermarks)
 
@@ -472,23 +478,21 @@ class LogManager:
             self.on_directory_error(directory, error)
 
     def on_directory_error(self, directory: DataDirectory, error: OSError) -> None:
-        """Something failed there: unless that passes, it is offline."""
+        """Take a directory offline after an error there, unless the error is transient."""
         if not passes(error):
             self.take_offline(directory, str(error))
         elif is_full_disk(error) and self.on_full is not None:
             self.on_full(directory)
 
     def sync_failed(self, directory: DataDirectory, error: OSError) -> None:
-        """An fsync of a file there has failed. Whatever the reason, it is not tried again: the next
-        one might say that all is well when it is not.
+        """Take a directory offline because an fsync of a file there failed.
+
+        It is never tried again: a second fsync may succeed although the data was lost.
         """
         self.take_offline(directory, f"a sync failed: {error}")
 
     def take_offline(self, directory: DataDirectory, reason: str) -> None:
-        """Stop serving what lies in it: its logs answer KAFKA_STORAGE_ERROR until a restart.
-
-        Also to be called when a sync has failed on a thread.
-        """
+        """Stop serving a directory: its logs answer KAFKA_STORAGE_ERROR until a restart."""
         if not directory.is_online:
             return
         _logger.error("log directory %s is offline: %s", directory.path, reason)
@@ -501,10 +505,10 @@ class LogManager:
         if self.on_offline is not None:
             self.on_offline(directory)
 
-    # --- end
+    # --- closing
 
     def close(self, *, now_ms: int, broker_epoch: int = -1) -> None:
-        """Sync and close every log, write the checkpoints, mark the stop as clean, unlock."""
+        """Sync and close every log, write the checkpoints, mark the stop as clean, and unlock."""
         for directory in list(self.directories):
             try:
                 if self._close_logs(directory, now_ms):
@@ -517,11 +521,11 @@ class LogManager:
         self._table.open.clear()
 
     def _close_logs(self, directory: DataDirectory, now_ms: int) -> bool:
-        """Close every log in it, whatever happens to the others; whether all could be."""
-        # Logs that are not open are to be recovered yet.
+        """Close every log in it, even if some fail; return whether all were closed cleanly."""
+        # Logs that are not open still have to be recovered.
         all_closed = not (directory.has_unclosed_log or self._table.not_open_in(directory))
         for log in self._table.open_in(directory):
-            all_closed = all_closed and log.is_online  # else nobody knows what state it is in
+            all_closed = all_closed and log.is_online  # the state of an offline log is unknown
             try:
                 log.close(now_ms)
             except ApiError as error:
@@ -535,4 +539,4 @@ def _check_no_duplicates(found: list[FoundLog]) -> None:
     for log in found:
         if by_key[log.key] is not log:
             other = by_key[log.key].path
-            raise DirectoryError(f"{log.name} lies in {other} and in {log.path}: remove one")
+            raise DirectoryError(f"{log.name} is in {other} and in {log.path}: remove one")

@@ -1,17 +1,17 @@
-"""The producers of one log: what makes a retried batch a duplicate instead of a second copy.
+"""The producers of one log, by which a batch that is sent twice is recognized as a duplicate.
 
     find_duplicate -> check -> (the log appends) -> update
 
 Nothing changes before the append has succeeded. The rules are in producer_entry.py.
 
-The state is a function of the log: replaying its batches from the start gives it. So that a restart
-need not, a snapshot of it is written when a segment is rolled and at a clean shutdown; it is named
-by the offset up to which it holds (`map_end_offset`), which is a segment's first offset, or the
-log's end. `truncate_and_reload` takes the newest snapshot that is not behind the log's end and
-reads; the caller then replays the batches from `map_end_offset` on. A snapshot that cannot be read
-is deleted, and the one before it serves.
+The state can be computed by replaying the log's batches from the start. To save that at a restart,
+a snapshot of the state is written when a segment is rolled and at a clean shutdown. Its name is
+the offset up to which it covers the log (`map_end_offset`): a segment's base offset, or the log's
+end. `truncate_and_reload` loads the newest snapshot that is not after the log's end; the caller
+then replays the batches from `map_end_offset` on. A snapshot that cannot be read is deleted, and
+the one before it is loaded.
 
-Open transactions are kept, since the last stable offset is the first offset of the oldest.
+Open transactions are tracked because the last stable offset is the first offset of the oldest.
 
 Kafka: ProducerStateManager.
 """
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that a marker ended; `last_offset` is the marker's."""
+    """A transaction that a marker completed; `last_offset` is the marker's offset."""
 
     producer_id: int
     first_offset: int
@@ -46,28 +46,29 @@ class CompletedTransaction(NamedTuple):
 
 
 class SnapshotRename(NamedTuple):
-    """A snapshot's file, and its name for the time until it is removed."""
+    """The rename of a snapshot's file to its `.deleted` name."""
 
     files: Files
     source: Path
     target: Path
 
     def run(self) -> None:
-        """Rename it, on any thread; one that is not there is fine. Raises OSError."""
+        """Rename the file if it exists, on any thread. Raises OSError."""
         with suppress(FileNotFoundError):
             self.files.rename(self.source, self.target)
 
 
 class ProducerStates:
-    """By producer id. `directory` may be assigned when it is renamed."""
+    """Producer states by producer id. `directory` may be assigned when it is renamed."""
 
     def __init__(self, files: Files, directory: Path, *, expiration_ms: int) -> None:
-        """See which snapshots are there; nothing is loaded before `truncate_and_reload`."""
+        """List the snapshots; `truncate_and_reload` loads one."""
         self.directory = directory
         self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
         self.map_end_offset = 0
-        # Finds in the log the batches that a snapshot leaves out, when one may be sent again.
+        # Reads from the log the recent batches that a snapshot does not have. Called once, at the
+        # first batch that may be a duplicate of one of them.
         self.recall: Callable[[], None] | None = None
         self._files = files
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
@@ -77,7 +78,7 @@ class ProducerStates:
     # --- one append
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
-        """Where the batch lies already, if it is one of the last five of its producer."""
+        """The stored copy of the batch, if it is one of the last five of its producer."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             return None
@@ -89,20 +90,20 @@ class ProducerStates:
         return found
 
     def check(self, header: BatchHeader, base_offset: int, *, check_sequence: bool = True) -> None:
-        """May the batch be appended at `base_offset`?
+        """Check whether the batch may be appended at `base_offset`.
 
-        Appends of the coordinators have no sequences: without `check_sequence` only the epoch and
-        the transaction are looked at. Raises ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
+        Without `check_sequence`, for appends of the coordinators, which have no sequence numbers,
+        only the epoch and the transaction are checked. Raises ApiError:
+        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
         """
         producer = self.producers.get(header.producer_id)
         if producer is not None:
             producer.check(header, base_offset, check_sequence=check_sequence)
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
-        """A batch of a producer (no control batch) was appended, or is replayed, at `base_offset`.
+        """Add a batch that was appended, or is replayed, at `base_offset`; no control batch.
 
-        `header` as it was written: a LogAppendTime belongs into it.
+        `header` is the one that was written, with the LogAppendTime if there is one.
         """
         producer_id = header.producer_id
         producer = self.producers.get(producer_id)
@@ -115,11 +116,11 @@ class ProducerStates:
             self._open_transactions[base_offset] = producer_id
 
     def end_transaction(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
-        """A control batch of a producer was appended, or is replayed: read the marker in it.
+        """Complete a transaction by a control batch that was appended, or is replayed.
 
-        `header` as it was written, with its base offset. None where it ended no transaction: the
-        producer had written nothing here, or the cleaner has emptied the batch. Raises
-        CorruptRecordError, DecodeError.
+        `header` is the one that was written, with its base offset. None if the marker ended no
+        transaction: the producer had written nothing to this log, or the cleaner has emptied the
+        batch. Raises CorruptRecordError, DecodeError.
         """
         marker = next(read_records(batch, header=header), None)
         if marker is None:
@@ -142,31 +143,31 @@ class ProducerStates:
         return CompletedTransaction(producer_id, first_offset, header.base_offset, is_aborted)
 
     def update_map_end_offset(self, offset: int) -> None:
-        """The state holds for the log up to here; said after every append, whoever appended."""
+        """Set the offset up to which the state covers the log; called after every append."""
         self.map_end_offset = offset
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction began; None: all is decided."""
+        """The first offset of the oldest open transaction; None without one."""
         return next(iter(self._open_transactions), None)
 
-    # --- the whole
+    # --- all producers
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers that have long been silent, unless they have a transaction open."""
+        """Remove producers inactive for `expiration_ms`, unless they have an open transaction."""
         expired = [entry for entry in self.producers.values() if self._is_expired(entry, now_ms)]
         for entry in expired:
             del self.producers[entry.producer_id]
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        silent_ms = now_ms - entry.last_timestamp_ms
-        return not entry.has_open_transaction and silent_ms >= self.expiration_ms
+        inactive_ms = now_ms - entry.last_timestamp_ms
+        return not entry.has_open_transaction and inactive_ms >= self.expiration_ms
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """The log holds these offsets now: drop snapshots outside it, and load the newest inside.
+        """Delete snapshots outside these offsets of the log, and load the newest of the others.
 
-        Where the state is already that of `log_end_offset`, it stays. Afterwards the caller replays
-        the batches from `map_end_offset` to the log's end.
+        If the state already covers the log up to `log_end_offset`, it is kept. Afterwards the
+        caller replays the batches from `map_end_offset` to the log's end.
         """
         for offset in list(self._snapshots):
             if offset > log_end_offset or offset <= log_start_offset:
@@ -179,7 +180,7 @@ class ProducerStates:
             self._last_snapshot_offset = self.map_end_offset
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """The log is empty and begins at `offset`."""
+        """Clear the state and the snapshots: the log is empty and begins at `offset`."""
         self._clear()
         for snapshot in list(self._snapshots):
             self.delete_snapshot(snapshot)
@@ -187,7 +188,7 @@ class ProducerStates:
         self.map_end_offset = offset
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Records before this offset are gone. What is known of their producers stays."""
+        """Record that the log starts at this offset. The state of all producers is kept."""
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
         latest = self.latest_snapshot_offset
         self._last_snapshot_offset = log_start_offset if latest is None else latest
@@ -202,7 +203,7 @@ class ProducerStates:
             try:
                 entries = decode_snapshot(self._files.read(path))
             except (CorruptSnapshotError, FileNotFoundError) as error:
-                logger.warning("%s is deleted, an older one must serve: %s", path, error)
+                logger.warning("%s is deleted, an older one is used: %s", path, error)
                 self.delete_snapshot(offset)
                 continue
             self._replace_producers(
@@ -224,7 +225,7 @@ class ProducerStates:
 
     @property
     def snapshot_offsets(self) -> list[int]:
-        """Of all snapshots there are, ascending."""
+        """The offsets of all snapshots, ascending."""
         return list(self._snapshots)
 
     @property
@@ -232,7 +233,7 @@ class ProducerStates:
         return self._snapshots[-1] if self._snapshots else None
 
     def take_snapshot(self, *, sync: bool = True) -> Path | None:
-        """Write the state as of `map_end_offset`; None where the last one says the same."""
+        """Write a snapshot at `map_end_offset`; None if there is one already."""
         if self.map_end_offset <= self._last_snapshot_offset:
             return None
         path = self._snapshot_path(self.map_end_offset)
@@ -243,8 +244,9 @@ class ProducerStates:
         return path
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
-        """At start: delete snapshots that belong to no segment, but not the newest if it lies
-        behind them all: a clean shutdown wrote that one.
+        """Delete snapshots that belong to no segment, at start.
+
+        The newest is kept if it is not before the last segment, because a clean shutdown wrote it.
         """
         self._snapshots = self._list_snapshots()
         bases = set(segment_base_offsets)
@@ -255,13 +257,16 @@ class ProducerStates:
             self.delete_snapshot(offset)
 
     def delete_snapshot(self, offset: int) -> None:
-        """One that is not there is fine."""
+        """Delete a snapshot if it exists."""
         if offset in self._snapshots:
             self._snapshots.remove(offset)
             self._files.remove(self._snapshot_path(offset))
 
     def release_snapshot(self, offset: int) -> SnapshotRename | None:
-        """It is no longer used: how to mark its file as deleted; None: there is none."""
+        """Drop a snapshot from the list; return the rename that marks its file as deleted.
+
+        None if there is no such snapshot.
+        """
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
@@ -275,7 +280,7 @@ class ProducerStates:
         return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT, state)
 
     def _list_snapshots(self) -> list[int]:
-        """Their offsets, ascending."""
+        """The offsets of the snapshots in the directory, ascending."""
         names = map(parse_segment_file, self._files.list_directory(self.directory))
         return [
             name.offset

@@ -1,23 +1,23 @@
-"""Walking the records of a produced batch, and how much of that one caller may do.
+"""Walks the records of a produced batch: reads them one by one, within limits.
 
-A header tells little of what a walk costs: a batch of a kilobyte can hold gigabytes, or be made of
-many thousand empty records, headers, or parts of a compressed stream. So a walk has limits, in
-bytes and in steps, and ends with TooManyRecordsError when it comes to one. Then it begins again
-where the limits are higher. From the lowest on:
+The header says little about the cost of a walk. A batch of a kilobyte can hold gigabytes, or many
+thousand empty records, headers, or parts of a compressed stream. So a walk has limits, in bytes and
+in steps, and raises TooManyRecordsError when it reaches one. Then it is started again in a place
+with higher limits:
 
-    AT_ONCE     the event loop, while all others wait: about 0.3 ms, which is what it takes the loop
-                to hand a batch of 100 KiB to a process
-    SHORT       a process that walks for the broker: about half a second
-    LONG        another such process: up to a minute
+    AT_ONCE     on the event loop, which does nothing else meanwhile: about 0.3 ms, which is what
+                the loop takes to send a batch of 100 KiB to a process
+    SHORT       in a worker process: about half a second
+    LONG        in another worker process: up to a minute
 
-There is no limit above LONG. Kafka has none at all. A batch that would unpack to more than
-`LONG.unpacked_bytes` is refused with MESSAGE_TOO_LARGE, for that makes a Java producer split it and
-send both halves. With INVALID_RECORD or CORRUPT_MESSAGE it would give the records up. The limit
-is that of a whole request (the default of socket.request.max.bytes), or `max.message.bytes` where
-that is larger: no client could send so much without compression.
+LONG is the highest limit; Kafka has none. A batch that would unpack to more than
+`LONG.unpacked_bytes` is refused with MESSAGE_TOO_LARGE, because a Java producer then splits it and
+sends both halves. With INVALID_RECORD or CORRUPT_MESSAGE it would drop the records. The limit is
+that of a whole request (the default of socket.request.max.bytes), or `max.message.bytes` if that is
+larger: no client could send more without compression.
 
-The records pass one by one; no list of them is made. Of a batch that is rebuilt in another codec
-there are, at most, the records unpacked twice and packed once in memory.
+No list of the records is made. For a batch that is rebuilt with another codec, memory holds at most
+its unpacked records twice and its packed records once.
 
 Kafka: LogValidator.
 """
@@ -43,16 +43,17 @@ from .append_rules import AppendRules
 
 _ERRORS_SHOWN = 3
 STAMPED_BY_PRODUCER = "a producer may not set the timestamp type LogAppendTime"
-# Kafka names every record. A response of so many is a megabyte; millions would fit one batch.
+# Kafka names every record at fault. 10 000 of them make a response of a megabyte; a batch could
+# have millions.
 _ERRORS_KEPT = 10_000
-# What it takes, in steps, to read one message of an old format and write it as a record, and to
-# unpack a part of a compressed stream that holds nothing.
+# The cost, in steps, to read one message of an old format and write it as a record, and to unpack
+# an empty part of a compressed stream.
 _STEPS_OF_A_MESSAGE = 4
 _STEPS_OF_A_PART = 4
 
 
 class WalkLimits(NamedTuple):
-    """A step is what one record takes, or one header of a record: about a microsecond."""
+    """A step is the cost of one record, or of one header of a record: about a microsecond."""
 
     unpacked_bytes: int
     steps: int
@@ -64,11 +65,12 @@ LONG = WalkLimits(100 << 20, NO_LIMIT)
 
 
 class WalkTooLongError(Exception):
-    """The walk takes longer than the caller may wait: `walk(batch, limits=...)` is to be called
-    elsewhere. `walk` may be pickled, and `batch` is a copy: the caller's bytes may be gone by then.
+    """The walk takes longer than the caller may wait.
 
-    It gives WalkedRecords of a batch, or the batch that was made of a message set. Raises what
-    `walk_records` and `convert_messages` raise.
+    `walk(batch, limits=...)` must be called elsewhere. `walk` can be pickled; `batch` is a copy,
+    because the caller's buffer may be reused. `walk` returns the WalkedRecords of a batch, or the
+    batch that was made from a message set. It raises what `walk_records` and `convert_messages`
+    raise.
     """
 
     def __init__(
@@ -88,14 +90,14 @@ class RecordsRefusedError(ApiError):
 
 
 class WalkedRecords(NamedTuple):
-    """What a walk has found: the newest timestamp, and the batch as it must be stored instead."""
+    """The result of a walk: the newest timestamp, and the rebuilt batch if it must be replaced."""
 
     newest_ms: int
     rebuilt: bytes | None = None
 
 
 def changes_codec(header: BatchHeader, rules: AppendRules) -> bool:
-    """Whether the topic wants another codec than the producer chose."""
+    """Whether the topic's codec differs from the producer's."""
     return (
         rules.compression is not None and header.attributes & COMPRESSION_MASK != rules.compression
     )
@@ -104,10 +106,10 @@ def changes_codec(header: BatchHeader, rules: AppendRules) -> bool:
 def walk_records(
     batch: Buffer, *, rules: AppendRules, now_ms: int, limits: WalkLimits
 ) -> WalkedRecords:
-    """Check each record of one whole batch with a sound header; build it again where needed.
+    """Check each record of one whole batch with a valid header; rebuild the batch if needed.
 
     Raises ApiError with INVALID_RECORD or MESSAGE_TOO_LARGE, RecordsRefusedError, and
-    TooManyRecordsError when it comes to a limit.
+    TooManyRecordsError when it reaches a limit.
     """
     try:
         return _walk(batch, rules, now_ms, limits)
@@ -120,7 +122,7 @@ def walk_records(
 def convert_messages(
     messages: Buffer, *, log_append_time: bool, max_message_bytes: int, limits: WalkLimits
 ) -> bytearray:
-    """A v2 batch of a message set: `convert_up`. Raises as it, and as `walk_records`."""
+    """Make a v2 batch from a message set. Raises as `convert_up` and `walk_records`."""
     try:
         return convert_up(
             messages,
@@ -136,9 +138,9 @@ def convert_messages(
 
 
 def convert_stored(batches: Buffer, *, magic: int, first_offset: int, limits: WalkLimits) -> bytes:
-    """Stored batches as a message set: `convert_down`, with all errors as ApiError but one.
+    """Convert stored batches to a message set, see `convert_down`.
 
-    Raises TooManyRecordsError when it comes to a limit, unless there is a message already.
+    Raises ApiError, and TooManyRecordsError when it reaches a limit before the first message.
     """
     try:
         return convert_down(
@@ -146,7 +148,7 @@ def convert_stored(batches: Buffer, *, magic: int, first_offset: int, limits: Wa
             magic=magic,
             first_offset=first_offset,
             max_input_bytes=len(batches),
-            # What is stored may not have been walked; here the last limit is that of all readers.
+            # Stored batches may not have been walked. The last limit is that of all readers.
             max_bytes=MAX_DECOMPRESSED_BYTES if limits == LONG else limits.unpacked_bytes,
             max_records=limits.steps // _STEPS_OF_A_MESSAGE,
         )
@@ -157,12 +159,12 @@ def convert_stored(batches: Buffer, *, magic: int, first_offset: int, limits: Wa
 
 
 def invalid(message: str) -> ApiError:
-    """INVALID_RECORD, for that reason."""
+    """An INVALID_RECORD error with that message."""
     return ApiError(ErrorCode.INVALID_RECORD, message)
 
 
 def too_large(size_bytes: int, rules: AppendRules) -> ApiError:
-    """MESSAGE_TOO_LARGE: so many bytes are over the topic's limit."""
+    """A MESSAGE_TOO_LARGE error for a batch of that size."""
     return ApiError(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"a batch of {size_bytes} bytes is over max.message.bytes ({rules.max_message_bytes})",
@@ -170,7 +172,7 @@ def too_large(size_bytes: int, rules: AppendRules) -> ApiError:
 
 
 def _final_error(error: TooManyRecordsError, limits: WalkLimits) -> Exception:
-    """At the highest limits there is nowhere to go on."""
+    """The error itself, or a refusal at the highest limits, after which there are no others."""
     return ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) if limits == LONG else error
 
 
@@ -195,7 +197,7 @@ def _walk(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) ->
 def _check_each(
     inside: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, limits: WalkLimits
 ) -> tuple[int, bool]:
-    """The newest timestamp, and whether the offsets are consecutive."""
+    """Check each record; return the newest timestamp and whether offsets are consecutive."""
     wants_keys, is_append_time = rules.compacted, header.is_log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
@@ -209,7 +211,7 @@ def _check_each(
         if delta != index:
             consecutive = False
         if wants_keys and not has_key:
-            why = "a compacted topic takes no record without a key"
+            why = "a compacted topic accepts no record without a key"
         elif is_append_time:
             code = ErrorCode.INVALID_TIMESTAMP
             why = STAMPED_BY_PRODUCER
@@ -229,14 +231,14 @@ def _check_each(
 
 
 def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:
-    """The oldest and the latest timestamp that the topic takes."""
+    """The oldest and the latest timestamp that the topic accepts."""
     if rules.log_append_time:
         return -NO_LIMIT - 1, NO_LIMIT
     return now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
 
 
 def _rebuild(inside: bytes, header: BatchHeader, rules: AppendRules) -> bytes:
-    """The same records in a new batch, as the topic wants them compressed."""
+    """A new batch with the same records, compressed with the topic's codec."""
     compression = header.compression if rules.compression is None else rules.compression
     batch = build_batch(
         read_payload(inside, header),

@@ -1,14 +1,16 @@
-"""One segment of a log: a file of batches with its two sparse indexes. Kafka: LogSegment.
+"""One segment of a log: a file of batches and its indexes. Kafka: LogSegment.
 
-The files are opened when they are first needed, so that a start with thousands of partitions opens
-none, and a closed segment's can be let go of again (`release_files`).
+The files are opened when they are first needed, so a start with thousands of partitions opens none.
+The files of a closed segment can be released again (`release_files`).
 
 The offset index maps the last offset of a batch to the batch's position, once per
-`index.interval.bytes`. Nothing else protects an index file against bit rot, so an entry is believed
-only if the batch at its position ends with its offset; else both indexes are built anew from the
-batch headers. The time index maps a timestamp, the largest until then, to the offset of the last
-record of the batch that had it; its last entry, added when the segment is closed, is the largest
-timestamp of the segment. Both say only where to begin to look; the answer comes from the log.
+`index.interval.bytes`. The time index maps the largest timestamp so far to the last offset of the
+batch that has it. Its last entry, added when the segment is closed, is the largest timestamp of the
+segment.
+
+Both indexes only say where a search begins; the result is read from the log file. Index files have
+no checksum. So an entry is used only if the batch at its position ends with its offset (or has its
+timestamp). Otherwise both indexes are rebuilt from the batch headers.
 """
 
 import logging
@@ -33,21 +35,21 @@ FILE_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind
 
 
 class FoundBatch(NamedTuple):
-    """The batch that holds an offset, or the first one behind it."""
+    """The batch that holds an offset, or the first one after it."""
 
     position: int
     header: BatchHeader
 
 
 class WholeBatches(NamedTuple):
-    """How many bytes of whole batches lie at a position, and the offset behind them."""
+    """The size of whole batches at a position, and the offset after them."""
 
     size_bytes: int
     next_offset: int
 
 
 class SegmentShape(NamedTuple):
-    """The settings that a segment keeps for its life."""
+    """The settings that are fixed when a segment is created."""
 
     index_interval_bytes: int
     index_bytes: int
@@ -55,14 +57,14 @@ class SegmentShape(NamedTuple):
 
 
 class RollLimits(NamedTuple):
-    """When the active segment is full or old enough."""
+    """The size and age at which the active segment is rolled."""
 
     segment_bytes: int
     segment_ms: int
 
 
 class Segment:
-    """Batches from `base_offset` on. Not thread-safe: only syncing leaves the broker's thread."""
+    """Batches from `base_offset` on. Not thread-safe: other threads may only sync its files."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -108,7 +110,7 @@ class Segment:
         self._newest: TimestampOffset | None = None
         self._first_timestamp_ms: int | None = None
         self._bytes_since_index_entry = 0
-        self._is_appendable = False  # whether the indexes have room for entries
+        self._is_appendable = False  # whether the index files have their full size
         self._index_room = 0
 
     @classmethod
@@ -123,15 +125,15 @@ class Segment:
         preallocate_bytes: int = 0,
         state: FileState = FileState.LIVE,
     ) -> "Segment":
-        """A new segment's files, over whatever lay under their names."""
+        """Create a segment's files, replacing existing ones with their names."""
         segment = cls(
             files, directory, base_offset, shape, size_bytes=0, created_ms=now_ms, state=state
         )
         for kind in FILE_KINDS:
             files.remove(segment.path(kind))
         try:
-            # The log last, in one step: it is what makes a segment, and indexes without one are
-            # nothing.
+            # The log file last, in one step: a segment exists if its log file does, and indexes
+            # without one are ignored.
             segment._open_empty_indexes()
             segment._file = segment._new_log(preallocate_bytes)
         except OSError:
@@ -144,7 +146,7 @@ class Segment:
         path = self.path(FileKind.LOG)
         if not preallocate_bytes:
             return self.files.open(path, create=True)
-        # Under a name that the next start would remove, until it has its size.
+        # Under a name that the next start removes, until the file has its full size.
         unfinished = self.path(FileKind.LOG, FileState.DELETED)
         self.files.remove(unfinished)
         file = self.files.open(unfinished, create=True)
@@ -159,14 +161,14 @@ class Segment:
     # --- files
 
     def path(self, kind: FileKind, state: FileState | None = None) -> Path:
-        """Where a file of this segment lies (or would, in another state)."""
+        """The path of a file of this segment (in another state: its name in that state)."""
         return self.directory / segment_file(
             self.base_offset, kind, self.state if state is None else state
         )
 
     @property
     def file(self) -> OpenFile:
-        """The open log file. What lies behind `size_bytes` in it is not part of the log."""
+        """The open log file. Bytes after `size_bytes` in it are not part of the log."""
         if self._file is None:
             self._file = self.files.open(self.path(FileKind.LOG))
             self._file.append_position = self.size_bytes
@@ -181,7 +183,7 @@ class Segment:
             try:
                 self._check(index)
             except BaseException:
-                self._offset_index = None  # it is checked when it is needed next
+                self._offset_index = None  # checked again at the next use
                 raise
         return self._offset_index
 
@@ -194,7 +196,7 @@ class Segment:
             try:
                 self._check(index)
             except BaseException:
-                self._time_index = None  # it is checked when it is needed next
+                self._time_index = None  # checked again at the next use
                 raise
         return self._time_index
 
@@ -205,7 +207,7 @@ class Segment:
         return self._txn_index
 
     def _check(self, index: OffsetIndex | TimeIndex) -> None:
-        """Make both indexes anew where one cannot be true."""
+        """Rebuild both indexes if this one is missing or invalid."""
         try:
             index.sanity_check()
         except (CorruptIndexError, FileNotFoundError) as error:
@@ -218,21 +220,21 @@ class Segment:
 
     @property
     def is_appendable(self) -> bool:
-        """Whether it was made for appending to since it was opened, or closed."""
+        """Whether the indexes are prepared for appends."""
         return self._is_appendable
 
     def release_files(self) -> None:
-        """Let go of a closed segment's files: the next read opens them again."""
+        """Close a closed segment's files; the next read opens them again."""
         self._file = self._offset_index = self._time_index = None
         self._is_appendable = False
 
     def rename(self, state: FileState) -> None:
-        """Give its files another suffix. An open file stays open.
+        """Rename its files to the suffix of another state. An open file stays open.
 
-        Raises OSError: then they have the old one, as far as that could be given back.
+        Raises OSError: then the renames are undone, as far as possible.
         """
-        # The log goes last where it goes for good: until then the segment is whole, for what it
-        # lacks can be made anew.
+        # For deletion the log file is renamed last: until then the segment is complete, because
+        # missing indexes can be rebuilt.
         self._offset_index = self._time_index = None
         renamed: list[FileKind] = []
         try:
@@ -260,7 +262,7 @@ class Segment:
             self._txn_index.path = self.path(FileKind.TXN_INDEX)
 
     def use_copies_in(self, directory: Path) -> None:
-        """Its files were copied there, to be read and appended to there from now on."""
+        """Use the copies of its files in that directory from now on."""
         self.directory = directory
         self._file = None
         for index in (self._offset_index, self._time_index):
@@ -282,7 +284,7 @@ class Segment:
     def should_roll(
         self, size: int, limits: RollLimits, max_timestamp: int, last_offset: int, now_ms: int
     ) -> bool:
-        """Whether a write of `size` bytes belongs into a new segment. Kafka: shouldRoll."""
+        """Whether a write of `size` bytes must go to a new segment. Kafka: shouldRoll."""
         if self.size_bytes + size > limits.segment_bytes:
             return True
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
@@ -295,22 +297,22 @@ class Segment:
         return self._index_room <= 0
 
     def prepare_append(self) -> None:
-        """Read what the first append after an open needs, and make room in the indexes."""
+        """Read what the first append after opening needs, and extend the index files."""
         self._file = self.file
         self._first_timestamp_ms = self.first_timestamp_ms if self.size_bytes else None
         if not self._is_appendable:
             self._open_indexes_for_append()
 
     def age_ms(self, now_ms: int, max_timestamp: int) -> int:
-        """How old the segment would be with a record of that timestamp, by its first batch."""
+        """The age of the segment with a record of that timestamp, from its first batch on."""
         first_ms = self.first_timestamp_ms
         return now_ms - self.created_ms if first_ms < 0 else max_timestamp - first_ms
 
     @property
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch; -1 where there is none."""
+        """The largest timestamp of the first batch; -1 if there is none."""
         if self._first_timestamp_ms is None and self.size_bytes:
-            with suppress(CorruptBatchError):  # then it is not known, as where it has none
+            with suppress(CorruptBatchError):  # then it is unknown, as without timestamps
                 for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
                     self._first_timestamp_ms = header.max_timestamp
                     break
@@ -321,7 +323,7 @@ class Segment:
         return self.files.modified_ms(self.path(FileKind.LOG))
 
     def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Keep the books of a batch that was written at the end of the file."""
+        """Update the state for a batch that was written at the end of the file."""
         newest = self.newest
         if max_timestamp > newest.timestamp_ms:
             self._newest = newest = TimestampOffset(max_timestamp, last_offset)
@@ -334,39 +336,39 @@ class Segment:
         self._bytes_since_index_entry += size
 
     def _append_to_indexes(self, last_offset: int, newest: TimestampOffset) -> None:
-        # Full only where segment.index.bytes was lowered and a rebuild meets an older segment: then
-        # the rest is found by scanning.
+        # The index is full only if segment.index.bytes was lowered and an older segment is rebuilt.
+        # Then batches after the last entry are found by scanning.
         if self._index_room > 0:
             self.offset_index.append(last_offset, self.size_bytes)
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset)
             self._index_room -= 1
             if self.offset_index.entries == 1:
-                # Kafka's dump tool takes zeros for the end of an index, but not as its first entry.
-                # What cannot be written now is written, or fails, with the next flush.
+                # Kafka's dump tool takes zeros as the end of an index, but not as its first entry.
+                # If the write fails, the next flush tries again.
                 with suppress(OSError):
                     self.offset_index.write_out()
                     self.time_index.write_out()
 
     def _open_indexes_for_append(self) -> None:
-        """Make room for entries: an index is as long as it may become while it is appended to."""
+        """Extend the index files to their full size and load what appends need."""
         self.offset_index.become_active()
         self.time_index.become_active()
-        # Nothing may be left to read once a batch is written.
+        # Load now, because no read may fail after a batch was written.
         self._newest = self.newest
         self.aborted()
         self._update_index_room()
 
     def seal(self) -> None:
-        """End the segment's life as the active one: the last time entry, files cut to size."""
+        """Close the active segment: add the last time entry, truncate files to their size."""
         self.txn_index.write_out()
         self.close_indexes()
         if self.files.size(self.path(FileKind.LOG)) != self.size_bytes:
             self.files.truncate(self.file, self.size_bytes)
 
     def close_indexes(self) -> None:
-        """Add the last time entry, and cut the index files to their entries."""
+        """Add the last time entry, and truncate the index files to their entries."""
         newest = self.newest
-        self._index_room = 0  # where this fails half way, the next append tries to roll again
+        self._index_room = 0  # if this fails half way, the next append tries to roll again
         if newest.timestamp_ms > self.time_index.last_entry.timestamp_ms:
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
         self.offset_index.trim()
@@ -374,7 +376,7 @@ class Segment:
         self._is_appendable = False
 
     def sync_targets(self) -> list[OpenFile]:
-        """The open files to sync, once the entries that are in memory are in the files."""
+        """Write index entries that are only in memory; return the open files to sync."""
         indexes = [each for each in (self.offset_index, self.time_index) if each.is_unsynced]
         targets = [self.file, *(index.write_out() for index in indexes)]
         self.txn_index.write_out()
@@ -385,8 +387,8 @@ class Segment:
     # --- repair
 
     def reset(self) -> None:
-        """Forget all batches (the file keeps its bytes): each is noted again by `note_append`."""
-        self._file = self.file  # opened while the size is known, behind which the next append goes
+        """Drop the state of all batches; the file is not changed. `note_append` adds each again."""
+        self._file = self.file  # opened before `size_bytes`, its append position, is reset
         self.size_bytes = self._bytes_since_index_entry = 0
         self._newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp_ms = None
@@ -400,8 +402,8 @@ class Segment:
         self._update_index_room()
 
     def _update_index_room(self) -> None:
-        # An entry of the time index is added at most when one of the offset index is; its last slot
-        # is for closing the segment.
+        # The time index gets an entry only when the offset index does. Its last slot is for
+        # closing the segment.
         offsets, times = self.offset_index, self.time_index
         self._index_room = min(
             offsets.max_entries - offsets.entries, times.max_entries - times.entries - 1
@@ -409,9 +411,9 @@ class Segment:
         self._is_appendable = True
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the batch headers. What is corrupt stays, without entries.
+        """Rebuild both indexes from the batch headers, up to the first corrupt batch.
 
-        Waits for the disk wherever it runs: half an index would be worse.
+        Waits for the disk even inside NonBlockingReads, because an incomplete index would be worse.
         """
         with self.files.allow_waiting():
             self._rebuild_indexes()
@@ -428,7 +430,7 @@ class Segment:
         except (CorruptBatchError, ValueError) as error:
             _logger.warning("the index of %s ends early: %s", self, error)
         except OSError:
-            # Half made, they are looked at as any that are found.
+            # The incomplete index files are checked at the next use, as existing ones are.
             self._offset_index = self._time_index = self._newest = self._first_timestamp_ms = None
             self._is_appendable = False
             raise
@@ -438,7 +440,7 @@ class Segment:
             self.close_indexes()
 
     def truncate_to(self, offset: int) -> int:
-        """Drop the batch that holds `offset` and all behind it; returns how many bytes went."""
+        """Drop the batch that holds `offset` and all later ones; return the number of bytes."""
         found = self.find(offset)
         if found is None:
             return 0
@@ -452,16 +454,16 @@ class Segment:
     # --- reading
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The batch that holds `offset`, or the first one behind it; None behind the last."""
+        """The batch that holds `offset`, or the first one after it; None after the last."""
         for position, header in self.headers_from(offset):
             if header.base_offset + header.last_offset_delta >= offset:
                 return FoundBatch(position, header)
         return None
 
     def check_end(self, offset: int) -> None:
-        """Whether `find` has met the end of the segment, and not a batch that is cut or overlong.
+        """Raise CorruptBatchError if the last whole batch does not end at the segment's end.
 
-        Raises CorruptBatchError.
+        `find` returns None at such a batch, too: one that is incomplete, or whose length is wrong.
         """
         end = self._start_of_scan(offset)
         for position, header in scan_headers(self.files, self.file, end, self.size_bytes):
@@ -470,13 +472,13 @@ class Segment:
             raise CorruptBatchError(self.file, end, "no whole batch begins here")
 
     def batch_at(self, position: int) -> FoundBatch:
-        """The batch that begins there. Raises CorruptBatchError."""
+        """The batch that begins at `position`. Raises CorruptBatchError."""
         for at, header in scan_headers(self.files, self.file, position, self.size_bytes):
             return FoundBatch(at, header)
         raise CorruptBatchError(self.file, position, "no batch begins here")
 
     def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers, from a batch at or before `offset` on."""
+        """Positions and headers, from the batch that holds `offset` or an earlier one on."""
         start = self._start_of_scan(offset)
         return scan_headers(self.files, self.file, start, self.size_bytes)
 
@@ -489,7 +491,7 @@ class Segment:
         return scan_headers(self.files, self.file, entry.position, self.size_bytes)
 
     def _start_of_scan(self, offset: int) -> int:
-        """Where the index says to begin, if the batch there is the one it means."""
+        """The position from which to search for `offset`, by a valid entry of the offset index."""
         entry = self.offset_index.lookup(offset)
         if self._is_valid_offset_entry(entry):
             return entry.position
@@ -497,11 +499,11 @@ class Segment:
         return self.offset_index.lookup(offset).position
 
     def _rebuild_for(self, entry: OffsetPosition | TimestampOffset) -> None:
-        _logger.warning("rebuilding the indexes of %s: %s is not true", self, entry)
+        _logger.warning("rebuilding the indexes of %s: %s does not match the log", self, entry)
         self.rebuild_indexes()
 
     def _is_valid_offset_entry(self, entry: OffsetPosition) -> bool:
-        """Whether the batch that an offset entry means is there."""
+        """Whether the batch at an entry's position ends with its offset."""
         return entry.position == 0 or (
             0 < entry.position < self.size_bytes and self._ends_with(entry.position, entry.offset)
         )
@@ -516,9 +518,9 @@ class Segment:
         return False
 
     def whole_batches(self, found: FoundBatch, max_bytes: int) -> WholeBatches:
-        """As many whole batches from there as fit, at most; fewer where the index tells sooner.
+        """Whole batches from there on that fit into `max_bytes`; fewer if an index entry ends it.
 
-        Nothing where the first one alone is larger.
+        Size 0 if the first batch is larger than `max_bytes`.
         """
         entry = self.offset_index.before_position(found.position + max_bytes)
         if entry.position > found.position:
@@ -537,9 +539,9 @@ class Segment:
         return WholeBatches(size, next_offset)
 
     def tail(self) -> WholeBatches:
-        """Up to where the file holds whole batches, and the offset behind the last.
+        """The size of all whole batches in the file, and the offset after the last.
 
-        Raises CorruptBatchError, where a segment is not what its clean close left.
+        Raises CorruptBatchError if the file is not as a clean close left it.
         """
         size, next_offset = 0, self.base_offset
         for position, header in self.headers_from(self.offset_index.last_offset):
@@ -547,13 +549,13 @@ class Segment:
         return WholeBatches(size, next_offset)
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Header and bytes of whole batches, checked, from the one that holds `offset` on."""
+        """Header and bytes of whole batches, CRC verified, from the one that holds `offset` on."""
         found = self.find(offset)
         if found is not None:
             yield from read_batches(self.files, self.file, found.position, self.size_bytes)
 
     def aborted(self) -> Sequence[AbortedTransaction]:
-        """The transactions whose markers lie in this segment, in their order."""
+        """The aborted transactions whose markers are in this segment, by marker offset."""
         return self.txn_index.entries()
 
     # --- timestamps
@@ -571,9 +573,9 @@ class Segment:
         return self._newest
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
-        """Whether the batch that a time entry means has that timestamp."""
+        """Whether the batch that ends with an entry's offset has its timestamp."""
         if entry.timestamp_ms < 0:
-            # Messages of magic 0 have none; what was appended behind them does.
+            # Messages of magic 0 have no timestamp, but later batches may have one.
             return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
         try:
             found = self.find(entry.offset)
@@ -586,27 +588,29 @@ class Segment:
         )
 
     def _last_timestamp_ms(self) -> int:
-        """The largest timestamp of the last batch; -1 where there is none."""
+        """The largest timestamp of the last batch; -1 if there is none."""
         last_ms = NO_TIMESTAMP
         for _, header in self.headers_from(self.offset_index.last_offset):
             last_ms = header.max_timestamp
         return last_ms
 
     def largest_timestamp_ms(self) -> int:
-        """Of a record; where records have none, when the file was last written."""
+        """The largest timestamp of a record; without timestamps, the file's modification time."""
         newest_ms = self.newest.timestamp_ms
         return newest_ms if newest_ms >= 0 else self.files.modified_ms(self.path(FileKind.LOG))
 
     def headers_from_time(
         self, timestamp_ms: int, start_offset: int
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers; before them lies no record from `start_offset` on that is not
-        older than `timestamp_ms`.
+        """Positions and headers, from where a search for a timestamp must begin.
+
+        Earlier batches have no record at or after `start_offset` that is at least as new as
+        `timestamp_ms`.
         """
         entry = self.time_index.lookup(timestamp_ms)
         if entry.timestamp_ms >= 0 and not self._is_valid_time_entry(entry):
             self._rebuild_for(entry)
             entry = self.time_index.lookup(timestamp_ms)
-        # No entry has a negative timestamp but one that is not true.
+        # A valid entry has no negative timestamp.
         known = start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
         return self.headers_from(known)

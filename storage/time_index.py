@@ -46,8 +46,8 @@ class TimeIndex(IndexFile):
     def maybe_append(self, timestamp_ms: int, offset: int, *, closing: bool = False) -> None:
         """Add an entry, unless the last one has the same timestamp.
 
-        `closing` may use the last slot, or extend an index that was trimmed. Raises ValueError: full, an
-        offset or timestamp before the last entry's, an offset too far from the base offset.
+        `closing` may use the last slot, or extend an index that was trimmed. Raises ValueError:
+        full, offset or timestamp before the last entry's, or too far from the base offset.
         """
         keys, values = self._load()
         relative_offset = offset - self.base_offset

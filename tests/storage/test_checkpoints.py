@@ -146,7 +146,7 @@ def test_a_checkpoint_that_is_no_text_is_told(tmp_path: Path) -> None:
         ("version: -1\ntopic_id: x", 1, "version -1 is unknown"),
         ("version: 0\ntopic_id: c2hvcnRz", 2, "'c2hvcnRz' holds 6 bytes"),
         ("version: 0\ntopic_id: $$$", 2, "is not a base64 id"),
-        (f"version: 0\ntopic_id: {uuid_text(ZERO_UUID)}", 2, "names no topic"),
+        (f"version: 0\ntopic_id: {uuid_text(ZERO_UUID)}", 2, "is not a topic id"),
     ],
 )
 def test_a_broken_partition_metadata_is_told(

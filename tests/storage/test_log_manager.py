@@ -403,7 +403,7 @@ def test_a_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     node.create(manager, "orders")
     manager.close(now_ms=NOW_MS)
     (node.paths[1] / "orders-0").mkdir()
-    with pytest.raises(DirectoryError, match="orders-0 lies in"):
+    with pytest.raises(DirectoryError, match="orders-0 is in"):
         node.start()
 
 

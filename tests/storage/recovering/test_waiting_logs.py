@@ -256,7 +256,7 @@ def test_a_partition_in_two_directories_is_refused_before_any_is_recovered(tmp_p
     target.mkdir()
     (target / f"{0:020d}.log").write_bytes((source / f"{0:020d}.log").read_bytes())
     manager = LogManager.open(node.config, files=node.disk)
-    with pytest.raises(Exception, match=r"orders-0 lies in .* and in .*: remove one"):
+    with pytest.raises(Exception, match=r"orders-0 is in .* and in .*: remove one"):
         manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS)
     for directory in manager.directories:
         directory.unlock()
