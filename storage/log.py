@@ -157,7 +157,7 @@ class PartitionLog:
 
     @property
     def unflushed_records(self) -> int:
-        """How many offsets a power cut could lose; flush.messages limits them."""
+        """The number of offsets that are not flushed, which flush.messages limits."""
         return self.log_end_offset - self.recovery_point
 
     def update_config(self, config: TopicConfig) -> None:

@@ -8,7 +8,7 @@ Only whole segments are deleted, from the oldest on. A segment is deleted for on
   modification time of its file is used.
 
 The last two apply only if cleanup.policy contains `delete`. The active segment is deleted by age
-only, after a new segment was created.
+only (by size too if retention.bytes is 0), after a new segment was created.
 
 retention_explanation.py evaluates the same rules for every segment and says what keeps it. It reads
 the newest timestamp of each segment for that. The check here runs often, so it stops at the first

@@ -252,7 +252,7 @@ class Segment:
         self._update_txn_index_path()
 
     def move_to(self, directory: Path) -> None:
-        """Its directory was renamed."""
+        """Use the new name of the log's directory, which was renamed."""
         self.directory = directory
         self._offset_index = self._time_index = None
         self._update_txn_index_path()
@@ -319,7 +319,7 @@ class Segment:
         return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
 
     def modified_ms(self) -> int:
-        """When the log file was last written."""
+        """The modification time of the log file."""
         return self.files.modified_ms(self.path(FileKind.LOG))
 
     def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:

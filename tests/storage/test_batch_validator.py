@@ -1,4 +1,4 @@
-"""What a client may append: each fault has Kafka's error code, and nothing else is written."""
+"""Checks of a client's batch: each fault gets Kafka's error code; valid batches are unchanged."""
 
 import struct
 from typing import Any

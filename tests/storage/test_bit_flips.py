@@ -1,10 +1,10 @@
-"""One bit of a small log directory is flipped, the log is started, and read: what comes of it.
+"""Flips one bit of a small log directory, opens the log, reads it, and checks the outcome.
 
 Every byte of every file, in a directory that was closed cleanly and in one whose broker was killed.
-The outcome must be one of those below. Never is there a traceback, and never are wrong records
-served in silence: a batch that is not what was written has a wrong CRC, which every consumer
-checks, or the flip lies in one of the few fields without a checksum, named in the table: base
-offset and leader epoch of a batch, and the list of aborted transactions.
+The outcome must be one of those below. There is never a traceback, and wrong records are never
+served silently: a damaged batch has a wrong CRC, which every consumer checks. The exceptions are
+flips in one of the few fields without a checksum, named in the table: base offset and leader epoch
+of a batch, and the list of aborted transactions.
 
 The long variant (`make long`) flips every byte and prints the table; the short one takes samples.
 """
@@ -56,7 +56,7 @@ OUTSIDE = frozenset({".log, base offset", ".log, leader epoch"})  # the others e
 
 
 class Flip(NamedTuple):
-    """A bit of a file, and what it is a part of."""
+    """A bit of a file, and the part of the file that it is in."""
 
     path: Path  # relative to the data directory
     byte: int
@@ -111,7 +111,7 @@ def flips(root: Path) -> Iterator[Flip]:
 
 
 def parts_of_log(data: bytes) -> dict[int, str]:
-    """For each byte of a segment's file, what it is."""
+    """The name of the part that each byte of a segment's file belongs to."""
     parts = {}
     position = 0
     while position < len(data):
@@ -124,7 +124,7 @@ def parts_of_log(data: bytes) -> dict[int, str]:
 
 
 def outcome(root: Path, written: list[bytes], part: str, caplog: pytest.LogCaptureFixture) -> str:
-    """Start on the directory, read all there is, write one more: what came of it."""
+    """Open the directory, read everything, append one batch; return the outcome."""
     caplog.clear()
     try:
         manager = start(root)
@@ -140,8 +140,8 @@ def outcome(root: Path, written: list[bytes], part: str, caplog: pytest.LogCaptu
         log.append(batch_of(b"more"), now_ms=NOW_MS)
     finally:
         kill(manager)
-    told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    said = any(PROGRESS.search(line) is None for line in told)
+    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    said = any(PROGRESS.search(line) is None for line in warnings)
     return f"{result}, with a line" if said else result
 
 
@@ -166,7 +166,7 @@ def judge(log: PartitionLog, written: list[bytes], part: str) -> str:
 
 
 def aborted_of(log: PartitionLog) -> list[tuple[int, int, int]]:
-    """What a read_committed consumer is told to drop: producer, first offset, marker."""
+    """The transactions that a read_committed consumer drops: producer, first offset, marker."""
     return [
         (each.producer_id, each.first_offset, each.last_offset)
         for segment in log.segments
@@ -175,7 +175,7 @@ def aborted_of(log: PartitionLog) -> list[tuple[int, int, int]]:
 
 
 def fetched(log: PartitionLog) -> tuple[list[bytes], str | None]:
-    """Sound batches from the log start on, and what ended them before the log's end."""
+    """Valid batches from the log start on, and the error that ended them, if any."""
     batches: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -203,7 +203,7 @@ def fetched(log: PartitionLog) -> tuple[list[bytes], str | None]:
 
 
 def strip(batch: bytes) -> bytes:
-    """A batch without what its CRC leaves out."""
+    """A batch without the bytes that its CRC does not cover."""
     return batch[17:]
 
 

@@ -1,4 +1,4 @@
-"""The small text files: as Kafka writes them, and what they look like when they are broken."""
+"""The small text files: as Kafka writes them, and the errors of invalid ones."""
 
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def test_a_broken_checkpoint_names_the_file_the_line_and_why(
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
-def test_a_broken_epoch_checkpoint_is_told(tmp_path: Path) -> None:
+def test_a_broken_epoch_checkpoint_is_reported_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="line 3: '0 1 2' is not 'epoch offset'"):
         read_epochs(FILES, written(tmp_path / "c", "0\n1\n0 1 2\n"))
 
@@ -131,7 +131,7 @@ def test_an_epoch_whose_start_may_have_lost_digits_in_a_power_cut_is_not_believe
         read_epochs(FILES, written(tmp_path / "c", "0\n2\n0 0\n1 10\n"[:-2]))
 
 
-def test_a_checkpoint_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_no_text_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"0\n1\n\xff\xfe")
     with pytest.raises(CheckpointError, match="line 3: "):
         read_offsets(FILES, tmp_path / "c")
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_is_no_text_is_told(tmp_path: Path) -> None:
         (f"version: 0\ntopic_id: {uuid_text(ZERO_UUID)}", 2, "is not a topic id"),
     ],
 )
-def test_a_broken_partition_metadata_is_told(
+def test_a_broken_partition_metadata_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, why: str
 ) -> None:
     with pytest.raises(CheckpointError) as caught:
@@ -187,7 +187,9 @@ def test_a_clean_shutdown_file_that_tells_no_epoch(tmp_path: Path, text: str) ->
         ("version=1\ncluster.id=\\u12\n", 1, "hex digits"),
     ],
 )
-def test_broken_meta_properties_are_told(tmp_path: Path, text: str, line: int, why: str) -> None:
+def test_broken_meta_properties_are_reported_with_their_line(
+    tmp_path: Path, text: str, line: int, why: str
+) -> None:
     written(tmp_path / "meta.properties", text)
     with pytest.raises(CheckpointError) as caught:
         read_meta_properties(FILES, tmp_path)

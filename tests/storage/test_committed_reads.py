@@ -1,7 +1,7 @@
-"""read_committed: a consumer that drops what the answer lists sees what was committed, and no more.
+"""read_committed: a consumer that drops the listed transactions sees exactly what was committed.
 
-The consumer here does what Kafka's clients do: transactions of the list begin to count when the
-walk reaches their first offset, and end at their abort marker.
+The consumer here works as Kafka's clients do: a listed transaction applies from its first offset to
+its abort marker.
 """
 
 import os
@@ -151,7 +151,7 @@ ABORTED = AbortedTransaction(producer_id=7, first_offset=1, last_offset=3, last_
         (3, 1, 4, [ABORTED]),  # only its marker is there
         (4, 1 << 20, 5, []),
         (5, 1 << 20, 5, []),
-        (6, 1 << 20, 6, []),  # behind the last stable offset, and nothing to be seen
+        (6, 1 << 20, 6, []),  # after the last stable offset: nothing is visible
         (7, 1 << 20, 7, []),
     ],
 )
@@ -171,7 +171,7 @@ def test_an_offset_that_the_log_does_not_have_is_out_of_range(log: PartitionLog)
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_truncation_takes_back_the_transactions_that_ended_behind_it(log: PartitionLog) -> None:
+def test_a_truncation_removes_the_transactions_that_ended_after_it(log: PartitionLog) -> None:
     assert log.segments.active.aborted()
     log.truncate_to(3, NOW_MS)
     assert log.read_committed(0, 1 << 20, at_least_one_batch=True).aborted == []

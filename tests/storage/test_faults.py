@@ -1,7 +1,7 @@
-"""Whatever operation of whatever step fails: the log is as it was, and goes on when it can.
+"""After any failed disk operation the log is unchanged, and continues when the disk works again.
 
-Each step is run once to count what it does to the disk, and then again for every operation, which
-fails: once or from then on, with half of a write done or nothing of it.
+Each step is run once to count its disk operations. Then it is run again for every operation, which
+fails once or from then on, after half of a write or none of it.
 """
 
 import errno
@@ -26,7 +26,7 @@ LARGE = b"new" + bytes(2 * BATCH_BYTES)
 
 
 class Step(NamedTuple):
-    """Something done to a log, and the values that it adds at the end."""
+    """An operation on a log, and the values that it appends."""
 
     run: Callable[[PartitionLog], Any]
     added: tuple[bytes, ...] = ()
@@ -76,7 +76,7 @@ def prepared(root: Path) -> tuple[LogBox, FaultyFiles, PartitionLog]:
 
 
 def state_of(log: PartitionLog) -> object:
-    """All that a failed step must leave as it was. (That a segment was begun does not count.)"""
+    """The state that a failed step must not change. A new segment is allowed."""
     producers = {
         number: (entry.epoch, list(entry.batches), entry.txn_first_offset)
         for number, entry in log.producers.producers.items()
@@ -128,7 +128,7 @@ def fails(step: Step, log: PartitionLog) -> bool:
 
 
 def finish(step: Step, log: PartitionLog, *, failed: bool) -> None:
-    """The disk is well again: what failed is done once more, unless a sync failed."""
+    """Repeat the failed step on a working disk, unless a sync failed."""
     if failed and log.is_online:
         step.run(log)
     if log.is_online:
@@ -137,7 +137,7 @@ def finish(step: Step, log: PartitionLog, *, failed: bool) -> None:
 
 
 def check_survivor(box: LogBox, name: str, step: Step, where: object) -> None:
-    """Opened as after a kill, the log has every record that it had, and is fit for more."""
+    """Open the log as after a kill: it has every record that it had, and accepts more."""
     log = box.open(clean=False)
     wanted = [*(b"%d" % number for number in range(7)), b"t", *step.added]
     values = [record.value for record in records_from(log) if record.value is not None]
@@ -155,7 +155,7 @@ def check_survivor(box: LogBox, name: str, step: Step, where: object) -> None:
 
 
 def test_a_segment_that_could_not_be_made_is_not_found_at_the_next_start(scratch: Path) -> None:
-    """An empty file left behind would be taken for the log's end."""
+    """An empty file that is left would be taken for the log's end."""
     files = FaultyFiles()
     box = LogBox(scratch, files=files, segment_bytes=3 * BATCH_BYTES, preallocate=True)
     log = box.open()
@@ -203,7 +203,7 @@ def test_a_deletion_that_fails_half_way_leaves_a_segment_that_can_be_read(scratc
     assert delete_old_segments(log, NOW_MS) == 2
 
 
-def test_indexes_that_cannot_be_made_anew_cost_no_records(scratch: Path) -> None:
+def test_indexes_that_cannot_be_rebuilt_cost_no_records(scratch: Path) -> None:
     files = FaultyFiles()
     box = LogBox(scratch, files=files, index_interval_bytes=0)
     log = box.open()
@@ -234,8 +234,8 @@ def test_a_disk_error_while_retention_looks_is_a_storage_error(scratch: Path) ->
         delete_old_segments(log, NOW_MS + 10)
 
 
-def test_records_behind_a_batch_that_is_cut_are_not_skipped(scratch: Path) -> None:
-    """A length that was garbled: the reader is told, and not sent on to the next segment."""
+def test_records_after_a_batch_that_is_cut_are_not_skipped(scratch: Path) -> None:
+    """A damaged length: the reader gets an error and does not continue in the next segment."""
     box = LogBox(scratch, segment_bytes=2 * BATCH_BYTES + 10)
     log = box.open()
     for number in range(3):

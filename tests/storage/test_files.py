@@ -1,4 +1,4 @@
-"""The door to the operating system: short writes, lifetimes, atomic replacement, locks."""
+"""File access: short writes, lifetimes of open files, atomic replacement, locks."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def files() -> Files:
     return Files()
 
 
-def test_appends_land_behind_each_other(files: Files, tmp_path: Path) -> None:
+def test_appends_are_written_one_after_the_other(files: Files, tmp_path: Path) -> None:
     file = files.open(tmp_path / "log", create=True)
     assert files.append(file, [b"one", memoryview(b"two")]) == 6
     assert files.append(file, [bytearray(b"three")]) == 5
@@ -192,7 +192,7 @@ def test_directories_come_and_go_with_what_they_hold(files: Files, tmp_path: Pat
     assert not files.exists(tmp_path / "a")
 
 
-def test_times_and_free_space_are_told(files: Files, tmp_path: Path) -> None:
+def test_times_and_free_space_are_returned(files: Files, tmp_path: Path) -> None:
     files.write(tmp_path / "log", b"")
     os.utime(tmp_path / "log", ns=(0, 1_700_000_000_123_456_789))
     assert files.modified_ms(tmp_path / "log") == 1_700_000_000_123
@@ -270,7 +270,7 @@ def test_a_lock_dies_with_its_process(files: Files, tmp_path: Path) -> None:
     files.lock(tmp_path / ".lock").release()
 
 
-def test_a_lock_file_that_is_deleted_under_the_waiter_is_made_anew(tmp_path: Path) -> None:
+def test_a_lock_file_that_is_deleted_under_the_waiter_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
 
     class DeletedMeanwhile(Files):
@@ -328,25 +328,25 @@ def test_a_range_is_copied_to_the_same_position(
     assert caught.value.filename == str(tmp_path / "source")
 
 
-# --- attempts
+# --- nonblocking reads
 
 
-def test_an_attempt_does_not_open_files_until_a_thread_has(tmp_path: Path) -> None:
+def test_nonblocking_reads_do_not_open_files_until_a_thread_has(tmp_path: Path) -> None:
     files = Files()
     path = tmp_path / "f"
     path.write_bytes(b"content")
-    attempt = NonBlockingReads(files)
-    with pytest.raises(WouldWaitError) as lacking, attempt:
+    reads = NonBlockingReads(files)
+    with pytest.raises(WouldWaitError) as lacking, reads:
         files.open(path)
     for call in lacking.value.calls.values():
         call()
-    attempt.made.update(lacking.value.calls)
-    with attempt:
+    reads.made.update(lacking.value.calls)
+    with reads:
         assert files.open(path).append_position == 7
-    assert files.size(path) == 7  # no attempt, no limits
+    assert files.size(path) == 7  # outside the context nothing is refused
 
 
-def test_other_threads_wait_while_an_attempt_is_made(tmp_path: Path) -> None:
+def test_other_threads_may_wait_during_nonblocking_reads(tmp_path: Path) -> None:
     files = Files()
     (tmp_path / "f").write_bytes(b"content")
     with NonBlockingReads(files), ThreadPoolExecutor(1) as threads:
@@ -366,8 +366,8 @@ def test_what_is_in_the_page_cache_is_read_as_ever(tmp_path: Path, size: int) ->
 def test_what_must_not_be_broken_off_waits(tmp_path: Path) -> None:
     files = Files()
     (tmp_path / "f").write_bytes(b"content")
-    attempt = NonBlockingReads(files)
-    with attempt:
+    reads = NonBlockingReads(files)
+    with reads:
         with files.allow_waiting():
             assert files.size(tmp_path / "f") == 7
         with pytest.raises(WouldWaitError):

@@ -1,4 +1,4 @@
-"""A flush plan is carried out while the log goes on, on another thread."""
+"""A flush plan is carried out on another thread while the log is used."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Offset and time index: entries, lookups, life; what Kafka wrote and what a crash left."""
+"""Offset and time index: entries, lookups, states; files that Kafka wrote or a crash left."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def times(tmp_path: Path) -> TimeIndex:
 
 
 def fill_as_kafka_did(offsets: OffsetIndex, times: TimeIndex) -> None:
-    """What GoldenFiles.java puts into its two indexes."""
+    """Add the entries that GoldenFiles.java writes to its two indexes."""
     for i in range(1, 51):
         offsets.append(BASE + 10 * i, 4100 * i)
         times.maybe_append(BASE_TIME + 500 * (i // 2), BASE + 10 * i)
@@ -280,7 +280,7 @@ def test_a_lookup_in_a_large_closed_index_reads_little(tmp_path: Path) -> None:
         assert sum(read) <= 5000
 
 
-def test_a_missing_index_is_told_at_its_first_use(tmp_path: Path) -> None:
+def test_a_missing_index_is_reported_at_its_first_use(tmp_path: Path) -> None:
     index = OffsetIndex(Files(), tmp_path / "none", BASE, MAX_BYTES)
     with pytest.raises(FileNotFoundError):
         index.lookup(BASE)
@@ -304,8 +304,8 @@ def test_resetting_drops_all_entries_also_on_disk(offsets: OffsetIndex) -> None:
 def test_the_unused_part_of_an_active_index_looks_like_entries_after_a_crash(
     offsets: OffsetIndex,
 ) -> None:
-    # As for Kafka: the length says how many entries there are, so whoever finds such an index of a
-    # segment that was not flushed rebuilds it.
+    # As for Kafka: the length says how many entries there are, so such an index of a
+    # segment that was not flushed is rebuilt.
     offsets.append(BASE + 1, 10)
     found = OffsetIndex(Files(), offsets.path, BASE, MAX_BYTES)
     assert found.entries == MAX_BYTES // 8

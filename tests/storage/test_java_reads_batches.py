@@ -45,7 +45,7 @@ def test_kafka_sees_log_append_time(tmp_path: Path) -> None:
 
 
 def lines_of(batch: bytes) -> list[str]:
-    """What GoldenFiles.java prints of a batch."""
+    """The lines that GoldenFiles.java prints for a batch."""
     header = read_header(batch)
     kind = "LogAppendTime" if header.is_log_append_time else "CreateTime"
     fields = [

@@ -85,7 +85,7 @@ def test_negative_entries_are_refused(epochs: LeaderEpochs, entry: tuple[int, in
     ("requested", "answer"),
     [
         (-1, (-1, -1)),  # undefined
-        (0, (0, 5)),  # before the first: what it wrote is gone
+        (0, (0, 5)),  # before the first: its records were deleted
         (2, (2, 10)),
         (3, (2, 10)),  # unknown, in between
         (4, (4, 20)),
@@ -165,7 +165,7 @@ def test_a_failed_write_is_tried_again_by_the_next_flush(tmp_path: Path) -> None
     assert on_disk(epochs) == [(1, 0)]
 
 
-def test_a_broken_file_is_told(tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text("0\n1\nzero zero\n")
     with pytest.raises(CheckpointError, match="line 3"):
@@ -193,7 +193,7 @@ def test_epochs_and_offsets_always_ascend(
 
 
 class KafkasRules:
-    """The rules of Kafka's class, in its words: entries by epoch, cut from either end."""
+    """A model with the rules of Kafka's class: entries by epoch, truncated from either end."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Appending: offsets, producers, rolling, and what a failed append leaves: nothing."""
+"""Appending: offsets, producers, rolling; a failed append changes nothing."""
 
 import errno
 import os
@@ -322,15 +322,15 @@ def test_a_failed_write_leaves_the_log_as_it_was(
     files = FailingFiles()
     box = LogBox(tmp_path, files=files, index_interval_bytes=0)
     log = box.open()
-    told: list[int | None] = []
-    log.on_disk_error = lambda _, disk_error: told.append(disk_error.errno)
+    reported: list[int | None] = []
+    log.on_disk_error = lambda _, disk_error: reported.append(disk_error.errno)
     first, second = batch_of(b"a", producer=(5, 0, 0)), batch_of(b"b", producer=(5, 0, 1))
     log.append(first, now_ms=NOW_MS)
     before = (log.log_end_offset, log.size_bytes, log.segments.active.offset_index.entries)
     files.error, files.half = error, half
     files.fail = {"write", "truncate"} if cut_fails else {"write"}
     assert code_of(log, second) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert told == [error]
+    assert reported == [error]
     files.fail = set()
     now = (log.log_end_offset, log.size_bytes, log.segments.active.offset_index.entries)
     assert now == before

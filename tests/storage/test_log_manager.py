@@ -1,4 +1,4 @@
-"""The logs of all directories: found again after any stop, made, deleted, checkpointed."""
+"""The logs of all directories: found after any stop, created, deleted, checkpointed."""
 
 import errno
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SIZE = len(batch_of(b"v"))
 
 
 class Disk(Files):
-    """Fails reads, syncs or everything made below `broken`."""
+    """Fails reads, syncs or creations below `broken`."""
 
     def __init__(self) -> None:
         self.broken: Path | None = None
@@ -44,7 +44,7 @@ class Disk(Files):
 
 
 class Node:
-    """Log directories below `root`, and the managers that live in them one after another."""
+    """Log directories below `root`, and the managers that use them one after another."""
 
     def __init__(self, root: Path, *names: str, **settings: Any) -> None:
         self.paths = [root / name for name in names or ("data",)]
@@ -61,7 +61,7 @@ class Node:
 
     @contextmanager
     def killed(self) -> Iterator[LogManager]:
-        """A manager whose process dies at the end: only its locks are let go."""
+        """A manager whose process dies at the end: only its locks are released."""
         manager = self.start()
         yield manager
         for directory in manager.directories:
@@ -139,7 +139,7 @@ def test_garbled_checkpoints_cost_only_time(tmp_path: Path, garbage: bytes) -> N
     manager.close(now_ms=NOW_MS)
 
 
-def test_an_unknown_partition_is_told(tmp_path: Path) -> None:
+def test_an_unknown_partition_is_refused(tmp_path: Path) -> None:
     manager = Node(tmp_path).start()
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(lambda: manager.get("orders", 0)) is unknown
@@ -174,7 +174,7 @@ def test_creating_again_gives_the_same_log_and_another_topic_id_is_refused(tmp_p
 # --- deletion
 
 
-def test_a_deleted_log_is_gone_at_once_and_its_files_later(tmp_path: Path) -> None:
+def test_a_deleted_log_is_removed_at_once_and_its_files_later(tmp_path: Path) -> None:
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")

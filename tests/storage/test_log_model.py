@@ -1,4 +1,4 @@
-"""A log against a list: whatever is done to it, and however it ends, it holds what it must."""
+"""Compares a log with a list of batches, after random operations, crashes and disk errors."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 class Disk(PowerCutFiles):
-    """Forgets what is not synced when the power goes; fails where a rule wants it to."""
+    """Loses unsynced data at a power cut; fails when a rule asks for it."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -66,7 +66,7 @@ class Disk(PowerCutFiles):
 
 
 class LogMachine(RuleBasedStateMachine):
-    """The model: what was appended, the log start, and how far it was synced."""
+    """The model: the appended batches, the log start, and the synced offset."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class LogMachine(RuleBasedStateMachine):
         return found
 
     def open(self, *, clean: bool) -> None:
-        """As the broker does it: a new leader epoch after a stop that was not clean."""
+        """Open the log as the broker does: with a new leader epoch after an unclean stop."""
         self.log = self.box.open(
             clean=clean, recovery_point=self.checkpoint, log_start_offset=self.start
         )
@@ -150,7 +150,7 @@ class LogMachine(RuleBasedStateMachine):
         self.let_new_producers_begin()
 
     def let_new_producers_begin(self) -> None:
-        """One whose records are deleted may be forgotten when a log is read anew, as in Kafka."""
+        """A producer whose records are deleted may be forgotten at the next load, as in Kafka."""
         for number, producer in enumerate(self.ids):
             first, batches = self.open_since(producer), self.batches_of(producer)
             last = batches[-1].base_offset if batches else self.start
@@ -158,7 +158,7 @@ class LogMachine(RuleBasedStateMachine):
                 self.ids[number] += 100
 
     def forget_from(self, offset: int) -> None:
-        """The log ends there now."""
+        """Remove the batches of the model from that offset on."""
         self.end = offset
         self.history = [entry for entry in self.history if entry.next_offset <= offset]
         self.checkpoint = min(self.checkpoint, offset)
@@ -293,14 +293,14 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.cut_unsynced)
     @rule(seed=st.one_of(st.none(), st.integers(0, 1000)))
     def cut_the_power_and_open(self, seed: int | None) -> None:
-        """What was synced is there; of the rest, some may be."""
+        """Cut the power and open the log: synced data is there, other data may be."""
         self.disk.power_cut(None if seed is None else random.Random(seed))
         log = self.box.open(
             clean=False, recovery_point=self.checkpoint, log_start_offset=self.start
         )
         end_offset = log.log_end_offset
         assert max(self.synced, self.start) <= end_offset <= self.end
-        # Of what was not synced, a later segment may be there and an earlier batch gone.
+        # Of unsynced data, a later segment may survive while an earlier batch is lost.
         read = [record for batch in log.batches(self.start) for record in read_records(batch)]
         kept = {record.offset for record in read} | set(range(self.synced))
         lost = set(range(self.start, end_offset)) - kept
@@ -317,7 +317,7 @@ class LogMachine(RuleBasedStateMachine):
     # --- a disk that is full
 
     def with_a_full_disk(self, at: int, lasting: bool, work: Callable[[], object]) -> bool:
-        """Whether the work was done; where it was not, the rules after this find out what is."""
+        """Run `work` on a full disk; return whether it succeeded. Later rules check the state."""
         self.disk.left, self.disk.lasting = at, lasting
         try:
             work()
@@ -348,7 +348,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(at=OPERATION)
     def flush_fails(self, at: int) -> None:
-        """Where it was an fsync that failed, the log is never used again."""
+        """Fail a flush; after a failed fsync the log is not used again."""
         if self.with_a_full_disk(at, True, self.flush) or self.log.is_online:
             return
         self.open(clean=False)
@@ -384,7 +384,7 @@ class LogMachine(RuleBasedStateMachine):
         }
         wanted = self.aborted()
         assert {each for each in wanted if each[1] >= self.start} <= stored
-        # A recovery sees no more of a transaction than what lies there.
+        # A recovery sees only the stored part of a transaction.
         first = self.log.segments[0].base_offset
         seen = {(producer, max(began, first), marker) for producer, began, marker in wanted}
         assert {each for each in stored if each[1] >= first} <= seen | wanted

@@ -1,4 +1,4 @@
-"""Reading: slices begin at the right batch, end between two, and never pass the log's end."""
+"""Reading: slices begin at the right batch, end at a batch's end, and not after the log's end."""
 
 from pathlib import Path
 

@@ -45,7 +45,7 @@ def test_a_torn_tail_ends_the_walk(tmp_path: Path) -> None:
     assert len(list(reader.records())) == 8
 
 
-def test_a_corrupt_batch_is_raised_or_told(tmp_path: Path) -> None:
+def test_a_corrupt_batch_is_raised_or_passed_to_on_corrupt(tmp_path: Path) -> None:
     box = LogBox(tmp_path, segment_bytes=3 * SIZE)
     reader = filled(box)
     path = box.path(0, ".log")
@@ -54,10 +54,10 @@ def test_a_corrupt_batch_is_raised_or_told(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(CorruptBatchError):
         list(reader.records())
-    told: list[CorruptBatchError] = []
-    offsets = [record.offset for record in reader.records(on_corrupt=told.append)]
+    errors: list[CorruptBatchError] = []
+    offsets = [record.offset for record in reader.records(on_corrupt=errors.append)]
     assert offsets == [0, 1, 2, 4, 5, 6, 7]
-    assert str(path) in str(told[0])
+    assert str(path) in str(errors[0])
 
 
 def test_control_batches_are_batches_and_not_records(tmp_path: Path) -> None:

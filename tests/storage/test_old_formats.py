@@ -1,4 +1,4 @@
-"""Logs that begin with messages of magic 0 and 1 are read, recovered, kept and written to."""
+"""Logs that begin with messages of magic 0 and 1 are read, recovered, retained and appended to."""
 
 import os
 import struct
@@ -148,7 +148,7 @@ def test_a_segment_without_times_that_was_written_since_ends_the_search(tmp_path
     assert log.offset_for_timestamp(NOW_MS) == (NOW_MS, 1, -1)
 
 
-def test_times_behind_messages_without_times_are_not_lost_with_the_time_index(
+def test_times_after_messages_without_times_are_not_lost_with_the_time_index(
     tmp_path: Path,
 ) -> None:
     box = quick_box(tmp_path, index_interval_bytes=100)
@@ -192,7 +192,7 @@ def test_a_torn_tail_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
         assert log.size_bytes == size
 
 
-def test_a_flipped_bit_behind_offset_and_size_ends_the_log_there(tmp_path: Path) -> None:
+def test_a_flipped_bit_after_offset_and_size_ends_the_log_there(tmp_path: Path) -> None:
     entries = [single(0, 1, NOW_MS), wrapped([1, 2], 1, GZIP, NOW_MS), single(3, 0, NOW_MS)]
     first, second = entries[0].data, b"".join(entry.data for entry in entries[1:])
     box = quick_box(tmp_path)
@@ -234,7 +234,7 @@ def test_a_wrapper_that_cannot_be_opened_is_an_error_where_it_must_be(tmp_path: 
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
-def test_lost_indexes_are_made_anew(tmp_path: Path, suffix: str) -> None:
+def test_lost_indexes_are_rebuilt(tmp_path: Path, suffix: str) -> None:
     box = aged_box(tmp_path)
     box.open().close(NOW_MS)
     before = {name: (box.directory / name).read_bytes() for name in box.names("index")}

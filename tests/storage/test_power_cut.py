@@ -1,4 +1,4 @@
-"""The power goes before any operation: what was synced is there, and the directory opens."""
+"""A power cut before any disk operation: synced data is kept, and the directory opens."""
 
 import random
 from contextlib import suppress
@@ -23,7 +23,7 @@ APPENDS = 9
 
 
 class Life:
-    """A broker's logs from start to stop, with what it has promised to whom."""
+    """A broker's logs from start to stop, and the appends that it acknowledged."""
 
     def __init__(self, root: Path) -> None:
         root.mkdir()
@@ -68,7 +68,7 @@ class Life:
         manager.close(now_ms=NOW_MS)
 
     def check(self, *, may_lack: int) -> None:
-        """Everything acknowledged is there but what retention took, and life goes on."""
+        """Check that acknowledged records are there, unless retention deleted them; append more."""
         manager = self.start()
         log = self.log(manager)
         records = records_from(log)
@@ -142,7 +142,7 @@ def test_segments_that_recovery_has_dropped_do_not_come_back(scratch: Path) -> N
     assert values_from(box.open(clean=False, recovery_point=1)) == [b"0", b"new 1"]
 
 
-def test_segments_that_were_truncated_do_not_come_back_behind_what_is_synced(scratch: Path) -> None:
+def test_truncated_segments_do_not_come_back_after_synced_records(scratch: Path) -> None:
     files = PowerCutFiles(scratch)
     box = LogBox(scratch, files=files, segment_bytes=2 * len(batch_of(b"0")) + 10)
     log = box.open()

@@ -50,7 +50,7 @@ def batch(
 
 
 def append(states: ProducerStates, header: BatchHeader) -> int:
-    """What a log does with a batch: the base offset, old or new."""
+    """Append as a log does; return the base offset, of the first copy for a duplicate."""
     duplicate = states.find_duplicate(header)
     if duplicate is not None:
         return duplicate.first_offset
@@ -368,7 +368,7 @@ def test_open_transactions_of_a_snapshot_are_in_order_of_their_offsets(
     assert reloaded(states, 60).first_unstable_offset == 20
 
 
-def test_reloading_takes_the_newest_snapshot_not_behind_the_logs_end(
+def test_reloading_takes_the_newest_snapshot_not_after_the_logs_end(
     states: ProducerStates,
 ) -> None:
     for sequence in range(4):
@@ -443,7 +443,7 @@ def test_a_moved_log_start_keeps_the_producers(states: ProducerStates) -> None:
     assert states.map_end_offset == 50
 
 
-def test_starting_anew_forgets_everything(states: ProducerStates) -> None:
+def test_starting_over_clears_everything(states: ProducerStates) -> None:
     append(states, batch(0, txn=True))
     states.take_snapshot()
     states.truncate_fully_and_start_at(100)

@@ -1,4 +1,4 @@
-"""How far a walk of a produced batch goes before it is handed on, and where it ends for good."""
+"""The limits at which a walk of a produced batch is handed on or refused."""
 
 import pickle
 import sys
@@ -51,7 +51,7 @@ def sound(count: int, codec: CompressionType = NONE) -> bytes:
 
 
 def calls_in(work: Callable[[], object]) -> int:
-    """How many functions it calls, in Python and in C: a measure of time that does not vary."""
+    """The number of function calls, in Python and C: a measure of time that does not vary."""
     count = 0
 
     def see(_frame: FrameType, event: str, _arg: object) -> None:

@@ -1,4 +1,4 @@
-"""Old segments go by log start, size and age; whole ones, oldest first, the active one last."""
+"""Segments are deleted by log start, size and age: whole ones, the oldest first."""
 
 import os
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_the_active_segment_goes_by_age_and_a_new_one_begins(tmp_path: Path) -> 
     assert values_from(box.open(log_start_offset=3)) == [b"new"]
 
 
-def test_a_young_segment_keeps_the_older_ones_behind_it(tmp_path: Path) -> None:
+def test_a_young_segment_keeps_the_older_ones_after_it(tmp_path: Path) -> None:
     log = two_per_segment(LogBox(tmp_path, segment_bytes=2 * SIZE), [1, 1, 20, 20, 20])
     assert delete_old_segments(log, NOW_MS) == 0
 

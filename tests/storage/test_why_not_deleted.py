@@ -1,4 +1,4 @@
-"""Each segment can be asked what keeps it, and retention does what the answer said."""
+"""The explanation of each segment agrees with what retention then deletes."""
 
 import os
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_size_tells_how_many_bytes_are_missing(tmp_path: Path) -> None:
     assert delete_old_segments(log, NOW_MS) == 1
 
 
-def test_the_log_start_frees_what_lies_before_it_whatever_the_policy(tmp_path: Path) -> None:
+def test_the_log_start_deletes_what_is_before_it_under_any_policy(tmp_path: Path) -> None:
     log = aged(one_each(tmp_path, cleanup_policy=("compact",)), 0, 0, 0)
     found = ask(log, 1)
     assert found.rules[0].missing_offsets == 2
@@ -133,7 +133,7 @@ def test_the_active_segment_says_what_is_special_about_it(tmp_path: Path) -> Non
     assert ask(log).deleted_by is None
 
 
-def test_a_segment_that_is_gone_is_not_asked(tmp_path: Path) -> None:
+def test_a_segment_that_was_deleted_raises_key_error(tmp_path: Path) -> None:
     log = aged(one_each(tmp_path), 99 * DAY_MS, 0)
     old = log.segments[0]
     delete_old_segments(log, NOW_MS)
