@@ -228,19 +228,19 @@ class PartitionLog:
         self.check_online()
         if origin is AppendOrigin.CLIENT:
             return self._append_from_client(batches, now_ms, transaction_verified, walked)
-        given = origin is AppendOrigin.REPLICA
+        has_offsets = origin is AppendOrigin.REPLICA
         entries = []
         next_offset = self.log_end_offset
-        for header, parts in split_batches(batches, self._rules, check_crc=given):
-            base_offset = header.base_offset if given else next_offset
+        for header, parts in split_batches(batches, self._rules, check_crc=has_offsets):
+            base_offset = header.base_offset if has_offsets else next_offset
             if base_offset < next_offset:
                 raise ApiError(
                     ErrorCode.CORRUPT_MESSAGE,
                     f"offset {base_offset} is appended to {self.name} where {next_offset} is next",
                 )
-            if header.producer_id >= 0 and not given:
+            if header.producer_id >= 0 and not has_offsets:
                 self.producers.check(header, base_offset, check_sequence=False)
-            epoch = header.partition_leader_epoch if given else self.leader_epoch
+            epoch = header.partition_leader_epoch if has_offsets else self.leader_epoch
             entries.append(PendingBatch(base_offset, epoch, header, parts))
             next_offset = entries[-1].next_offset
         return self._write(entries, now_ms, -1)
