@@ -119,7 +119,7 @@ class Broker:
             self.log_manager, self.files, self.disk, lambda: self.config.odradek_min_free_bytes
         )
         self.log_manager.on_full = lambda directory: loop.call_soon_threadsafe(
-            self.disk_space.found_full, directory
+            self.disk_space.note_full, directory
         )
         self.cluster_id = self.log_manager.cluster_id
         self._open_metadata(survey.reading)
@@ -273,7 +273,7 @@ class Broker:
 
     def _flush_after_roll(self, log: PartitionLog) -> None:
         """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-        self.in_background(self.log_syncs.flush_unasked(log, log.segments.active.base_offset))
+        self.in_background(self.log_syncs.flush_or_log(log, log.segments.active.base_offset))
 
     def answer_parked_requests(self) -> None:
         """Answer the requests that wait, with what there is or a refusal: the broker stops."""

@@ -1,1 +1,1 @@
-"""Disk work off the event loop: threads, group commit of fsyncs, watching for free space."""
+"""Disk work off the event loop: disk threads, cold reads, group commit of fsyncs, free space."""

@@ -1,24 +1,21 @@
-"""Look-ups on the event loop that never wait for a disk.
+"""Reads of logs on the event loop that never wait for a disk.
 
-    attempt on the loop -> WouldWaitError -> a disk thread makes those reads -> attempt again -> ...
+    attempt on the loop -> WouldWaitError -> a disk thread does those reads -> attempt again -> ...
 
-Where everything is in the page cache, the first attempt succeeds and nothing is different. Else the
-kernel has after each round what the attempt before lacked. State is only touched on the loop, and a
-new attempt sees it as it is then: a log may have been deleted meanwhile.
+If all pages are in the page cache, the first attempt succeeds. Otherwise the disk thread loads the
+pages that the attempt lacked, and the work is attempted again. State is only used on the loop. Each
+attempt sees the current state: a log may have been deleted since the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from odradek.storage.files import NonBlockingReads, WouldWaitError
+from odradek.storage.files import Files, NonBlockingReads, WouldWaitError
 
-if TYPE_CHECKING:
-    from odradek.storage.files import Files
-
-    from .disk_executor import DiskExecutor
+from .disk_executor import DiskExecutor
 
 T = TypeVar("T")
 
@@ -26,22 +23,22 @@ Calls = Mapping[Hashable, Callable[[], object]]
 
 
 class ColdReads:
-    """To be made on the thread of the loop."""
+    """Runs reads. Must be created on the thread of the event loop."""
 
     def __init__(self, files: Files, disk: DiskExecutor) -> None:
-        self.first_attempt = NonBlockingReads(files)  # the same for all: nothing was read for it
+        self.first_attempt = NonBlockingReads(files)  # one for all callers: holds no results
         self._files = files
         self._disk = disk
 
     async def look_up(self, work: Callable[[], T], lacking: WouldWaitError | None = None) -> T:
-        """What `work` returns, and raises. It is called once or more often, on the loop.
+        """Return what `work` returns, and raise what it raises. Calls `work` at least once.
 
-        `lacking`: what its first attempt has raised, where the caller has made that.
+        `lacking`: the error of the first attempt, if the caller has made it.
         """
         attempt = NonBlockingReads(self._files)
         while True:
             if lacking is not None:
-                await self._disk.run(make, lacking.calls)
+                await self._disk.run(make_calls, lacking.calls)
                 attempt.made.update(lacking.calls)
             try:
                 with attempt:
@@ -50,15 +47,15 @@ class ColdReads:
                 lacking = error
 
 
-def make(calls: Calls) -> None:
-    """Make the calls; one that fails will fail again in the next attempt, which says so."""
+def make_calls(calls: Calls) -> None:
+    """Make the calls. One that fails fails again in the next attempt, which reports the error."""
     for call in calls.values():
         with suppress(OSError):
             call()
 
 
-def together(errors: Iterable[WouldWaitError]) -> WouldWaitError:
-    """What several look-ups lack, to be read in one go."""
+def combine(errors: Iterable[WouldWaitError]) -> WouldWaitError:
+    """Combine the reads that several attempts lack, to make them in one call."""
     calls: dict[Hashable, Callable[[], object]] = {}
     for error in errors:
         calls |= error.calls

@@ -1,14 +1,13 @@
-"""Syncs logs in disk threads, and lets those who wait for the same log share one fsync.
+"""Group commit: syncs logs in disk threads; all callers that wait for one log share an fsync.
 
-While an fsync runs, those who come wait for the next one, which starts when the first ends: what
-they wrote may not be covered by the one under way. Logs do not wait for each other: each fsync has
-a disk thread of its own.
+A caller that comes while an fsync runs waits for the next one, which starts when the first ends:
+the running one may not cover what the caller wrote. Logs do not wait for each other: each fsync has
+its own disk thread.
 
-An fsync that fails is never tried again: the kernel may have dropped the pages that it could not
-write and call the next fsync a success (PostgreSQL's "fsyncgate"). So the directory goes offline,
-and whoever waits for anything in it gets the error. A success that comes after the failure of
-another fsync in the same directory counts for nothing either: the error may have been told to that
-one alone.
+A failed fsync is never retried. The kernel may have dropped the pages that it could not write, and
+then reports success for the next fsync (PostgreSQL's "fsyncgate"). So the directory goes offline,
+and every caller that waits for something in it gets the error. A success after the failure of
+another fsync in the same directory does not count either: the kernel may report an error only once.
 """
 
 from __future__ import annotations
@@ -18,24 +17,21 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.directories.disk_errors import lacks_descriptors
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import is_internal
 
-if TYPE_CHECKING:
-    from odradek.storage.directories.data_directory import DataDirectory
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
-
-    from .disk_executor import DiskExecutor
+from .disk_executor import DiskExecutor
 
 Sync = asyncio.Future[None]
 
 logger = logging.getLogger("odradek.disk")
 
-# A sync that finds no file descriptor is tried so often before it counts as failed.
+# The number of attempts of a sync that finds no free file descriptor.
 ATTEMPTS = 30
 RETRY_SECONDS = 1.0
 
@@ -43,7 +39,7 @@ RETRY_SECONDS = 1.0
 class LogSync:
     """Group commit for one log. `flush` syncs the log, as `LogSyncs.flush` does.
 
-    `on_end` is called with each fsync that has ended, and has to take its exception.
+    `on_end` is called with each fsync that has ended, and must retrieve its exception.
     """
 
     def __init__(
@@ -54,26 +50,26 @@ class LogSync:
     ) -> None:
         self._log = log
         self._flush = flush
-        self._on_end = on_end or _heard
+        self._on_end = on_end or _retrieve_exception
         self._running: Sync | None = None
         self._next: Sync | None = None
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits for an fsync."""
+        """Whether no fsync is running or wanted."""
         return self._next is None and (self._running is None or self._running.done())
 
     async def sync(self) -> None:
-        """Return when all that is in the log now is on the disk. Raises KAFKA_STORAGE_ERROR."""
+        """Return when everything now in the log is on the disk. Raises KAFKA_STORAGE_ERROR."""
         sync = self.start()
         if sync is not None:
-            # Shielded: one client that goes away must not cancel the others' fsync.
+            # Shielded: a client that disconnects must not cancel the fsync of the others.
             await asyncio.shield(sync)
 
     def start(self) -> Sync | None:
-        """The fsync that covers all that is in the log now; None: it is on the disk already.
+        """Return the fsync that covers everything now in the log; None: it is on the disk already.
 
-        To be waited for by many: shield it, or use `asyncio.wait`. Fails with KAFKA_STORAGE_ERROR.
+        Callers share the future: shield it, or use `asyncio.wait`. Fails with KAFKA_STORAGE_ERROR.
         """
         if self._log.recovery_point >= self._log.log_end_offset:
             return None
@@ -90,13 +86,12 @@ class LogSync:
 
 
 class LogSyncs:
-    """Syncs logs: when flush.messages is reached, after a roll, by the clock, when asked to.
+    """Syncs logs: when flush.messages is reached, after a roll, after flush.ms, and on request.
 
-    A log tells when an append left more unsynced than it may (`flush_due`); its fsync starts then.
-    `due` holds those begun by the request that is being served: its answer waits for them. What a
-    coordinator writes may be the outcome of one request and the answer to another, that was parked,
-    or of a timer: `coordinators` holds those of the internal topics, and which log is synced, until
-    they have ended.
+    A log calls `flush_due` when flush.messages is reached, and its fsync starts. `due` holds the
+    fsyncs started by the request that is being served: its response waits for them. A coordinator's
+    write may also be the result of a timer, or release the response of another, parked request. So
+    `coordinators` holds all running fsyncs of internal topics, with their logs.
     """
 
     def __init__(
@@ -107,10 +102,10 @@ class LogSyncs:
         self._log_manager = log_manager
         self._disk = disk
         self._now_ms = now_ms
-        self._syncs: dict[PartitionLog, LogSync] = {}  # where an fsync is waited for
+        self._syncs: dict[PartitionLog, LogSync] = {}  # logs with a running fsync
 
     def flush_due(self, log: PartitionLog) -> None:
-        """An append has reached flush.messages."""
+        """Start an fsync: an append has reached flush.messages."""
         group = self._syncs.get(log)
         if group is None:
             group = self._syncs[log] = LogSync(log, self.flush, partial(self._synced, log))
@@ -123,12 +118,12 @@ class LogSyncs:
             self.coordinators[sync] = log
 
     def take_due(self) -> dict[PartitionLog, Sync]:
-        """The fsyncs that the answer must wait for; they are its business from now on."""
+        """Return the fsyncs that the response must wait for, and clear `due`."""
         due, self.due = self.due, {}
         return due
 
     def _synced(self, log: PartitionLog, sync: Sync) -> None:
-        _heard(sync)
+        _retrieve_exception(sync)
         self.coordinators.pop(sync, None)
         self._forget_if_idle(log)
 
@@ -137,7 +132,7 @@ class LogSyncs:
             del self._syncs[log]
 
     async def flush(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
-        """Sync a log in a disk thread, up to an offset or all there is now.
+        """Sync a log in a disk thread: up to an offset, or everything now in it.
 
         A directory in which an fsync fails goes offline. Raises KAFKA_STORAGE_ERROR.
         """
@@ -146,18 +141,18 @@ class LogSyncs:
         if plan is None:
             return
         try:
-            # The log may move while the plan runs: an error is of the directory where it is now.
+            # The log may move while the plan runs. An error concerns its directory of now.
             await self.run(plan.run, self._log_manager.directory_of(log))
         except OSError as error:
             text = f"{log.name}: a sync failed: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
-        _check_online(log)  # another sync may have failed, and been told what this one was not
+        _check_online(log)  # another sync may have failed; see the module
         log.mark_flushed(plan, self._now_ms())
 
     async def run(self, sync: Callable[[], None], directory: DataDirectory) -> None:
-        """Call `sync` in a disk thread; if it fails, the directory goes offline. Raises OSError.
+        """Call `sync` in a disk thread. If it fails, the directory goes offline. Raises OSError.
 
-        Where no file could be opened no fsync has failed yet: it is called again.
+        If no file could be opened for lack of descriptors, no fsync has failed: it is retried.
         """
         for attempt in range(ATTEMPTS):
             try:
@@ -167,18 +162,18 @@ class LogSyncs:
                 if attempt == ATTEMPTS - 1 or not lacks_descriptors(error):
                     self._log_manager.sync_failed(directory, error)
                     raise
-                logger.warning("a sync is tried again: %s", error)
+                logger.warning("a sync is retried: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def flush_unasked(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
-        """As `flush`, where nobody waits for it: the failure of a log or directory is logged."""
+    async def flush_or_log(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
+        """Like `flush`, but raises no ApiError: the failure of a log or directory is logged."""
         with suppress(ApiError):
             await self.flush(log, up_to_offset)
 
-    async def flush_by_the_clock(self) -> None:
-        """Sync the logs that flush.ms wants synced now (log.flush.scheduler.interval.ms)."""
+    async def flush_due_by_time(self) -> None:
+        """Sync the logs whose flush.ms is over. Runs every log.flush.scheduler.interval.ms."""
         due = self._log_manager.logs_to_flush(self._now_ms())
-        await asyncio.gather(*map(self.flush_unasked, due))
+        await asyncio.gather(*map(self.flush_or_log, due))
 
 
 def _check_online(log: PartitionLog) -> None:
@@ -187,7 +182,7 @@ def _check_online(log: PartitionLog) -> None:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 
-def _heard(sync: Sync) -> None:
-    """Failures have been dealt with even where nobody waits (acks=0): asyncio need not complain."""
+def _retrieve_exception(sync: Sync) -> None:
+    """Keep asyncio from logging a failure that nothing awaits (acks=0); it is handled already."""
     if not sync.cancelled():
         sync.exception()

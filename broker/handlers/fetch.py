@@ -10,7 +10,7 @@ Not done: rack-aware replica choice, follower fetches (single node)."""
 from collections.abc import Awaitable
 from functools import partial
 
-from odradek.broker.disk.cold_reads import together
+from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
@@ -186,7 +186,7 @@ def read_all(
             total_bytes += answer.records.size_bytes
             left_bytes = max(0, left_bytes - answer.records.size_bytes)
     if lacking:
-        raise together(lacking)
+        raise combine(lacking)
     return answers, total_bytes
 
 

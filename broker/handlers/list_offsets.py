@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from functools import partial
 
-from odradek.broker.disk.cold_reads import together
+from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import RequestContext
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
@@ -67,7 +67,7 @@ def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOff
         ]
     )
     if lacking:
-        raise together(lacking)
+        raise combine(lacking)
     return response
 
 

@@ -11,8 +11,7 @@ import logging
 from collections.abc import Iterable
 
 from odradek.broker.broker import Broker
-from odradek.broker.maintenance.housekeeping import Housekeeping
-from odradek.broker.maintenance.periodic_tasks import chores_of
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.network.listeners import BoundListener, bind_listeners
 from odradek.broker.network.server import Server
 from odradek.config.broker_config import BrokerConfig
@@ -64,12 +63,12 @@ class RunningBroker:
             len(broker.metadata.topics),
         )
         broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
-        self._housekeeping = Housekeeping(chores_of(broker))
+        self._periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
 
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""
         logger.info("stopping")
-        await self._housekeeping.close()
+        await self._periodic_tasks.close()
         self._server.finish()
         self.broker.answer_parked_requests()
         await self._server.drain()

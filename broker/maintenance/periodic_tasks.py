@@ -1,31 +1,73 @@
-"""The list of what the broker does by the clock, with the keys of server.properties that say when.
+"""Periodic tasks: what the broker does at fixed intervals, and the settings of the intervals.
 
-What only looks at memory runs on the loop; what waits for a disk goes to the disk threads.
+A task runs on the event loop and does its disk work in the disk threads. When one fails, the error
+is logged and the task runs again after its interval. All stop before the broker stops.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.storage.deletions import remove_paths
 
-from .housekeeping import Chore
-
 if TYPE_CHECKING:
-    from odradek.broker.broker import Broker
+    from odradek.broker.broker import Broker  # it imports the tasks' owners in this room
+
+logger = logging.getLogger("odradek.periodic_tasks")
 
 REMOVE_DELETED_EVERY_MS = 1_000
-LOOK_FOR_SPACE_EVERY_MS = 1_000
+CHECK_SPACE_EVERY_MS = 1_000
 RELEASE_FILES_EVERY_MS = 30_000
-LOOK_FOR_SNAPSHOT_EVERY_MS = 1_000
+CHECK_SNAPSHOT_EVERY_MS = 1_000
 CLEAN_METADATA_EVERY_MS = 60_000
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
-# An interval that no process lives to see: Kafka's way to say "never".
+# An interval of a year or more means "never": Kafka's way to turn a periodic task off.
 NEVER_MS = 365 * 24 * 3_600_000
 
 
-def chores_of(broker: Broker) -> list[Chore]:
-    """Every chore, each in its rhythm; those whose rhythm is "never" are left out."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicTask:
+    """A function to call at an interval; `run` may be plain or a coroutine function."""
+
+    name: str
+    every_ms: int
+    first_after_ms: int
+    run: Callable[[], object]
+
+
+class PeriodicTasks:
+    """Runs each task at its interval, from the moment this object is made until `close`."""
+
+    def __init__(self, tasks: list[PeriodicTask]) -> None:
+        self._running = [asyncio.ensure_future(self._repeat(task)) for task in tasks]
+
+    async def _repeat(self, task: PeriodicTask) -> None:
+        await asyncio.sleep(task.first_after_ms / 1000)
+        while True:
+            try:
+                result = task.run()
+                if isinstance(result, Awaitable):
+                    await result
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                # The root of a background task: the next run may succeed.
+                logger.exception("%s failed", task.name)
+            await asyncio.sleep(task.every_ms / 1000)
+
+    async def close(self) -> None:
+        """Stop all tasks; one that is running is cancelled at its next await."""
+        for running in self._running:
+            running.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
+    """List every periodic task of the broker, except those whose interval means "never"."""
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager, now_ms = broker.log_manager, broker.now_ms
@@ -45,11 +87,11 @@ def chores_of(broker: Broker) -> list[Chore]:
     async def write_high_watermarks() -> None:
         await disk.run(manager.write_high_watermarks)
 
-    wanted = [
+    tasks = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
          lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
-         broker.log_syncs.flush_by_the_clock),
+         broker.log_syncs.flush_due_by_time),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,
          write_recovery_points),
         ("writing log start offsets", config.log_flush_start_offset_checkpoint_interval_ms,
@@ -58,16 +100,16 @@ def chores_of(broker: Broker) -> list[Chore]:
          write_high_watermarks),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
          lambda: manager.expire_producers(now_ms())),
-        ("writing metadata snapshots", LOOK_FOR_SNAPSHOT_EVERY_MS, 0,
+        ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,
          broker.metadata_snapshots.write_if_due),
         ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
-        ("looking for free space", LOOK_FOR_SPACE_EVERY_MS, 0, broker.disk_space.look),
+        ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
     ]  # fmt: skip
     return [
-        Chore(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
-        for name, every_ms, first_ms, run in wanted
+        PeriodicTask(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
+        for name, every_ms, first_ms, run in tasks
         if every_ms < NEVER_MS
     ]

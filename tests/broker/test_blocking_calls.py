@@ -16,7 +16,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.maintenance.periodic_tasks import chores_of
+from odradek.broker.maintenance.periodic_tasks import periodic_tasks_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.messages.alter_replica_log_dirs import (
@@ -204,22 +204,22 @@ async def delete_records_and_produce(rig: Rig) -> None:
     await produce(rig)
 
 
-async def run_chore(rig: Rig, name: str) -> None:
-    [chore] = [chore for chore in chores_of(rig.broker) if chore.name == name]
-    result = chore.run()
+async def run_periodic_task(rig: Rig, name: str) -> None:
+    [task] = [task for task in periodic_tasks_of(rig.broker) if task.name == name]
+    result = task.run()
     if inspect.isawaitable(result):
         await result
 
 
 async def retention(rig: Rig) -> None:
     rig.log.increment_log_start_offset(12)
-    await run_chore(rig, "retention")
+    await run_periodic_task(rig, "retention")
     assert rig.log.segments[0].base_offset == 10
 
 
 async def retention_of_all(rig: Rig) -> None:
     rig.now_ms += 30 * 24 * 3_600_000
-    await run_chore(rig, "retention")
+    await run_periodic_task(rig, "retention")
     assert len(rig.log.segments) == 1
 
 
@@ -293,19 +293,19 @@ async def write_snapshot(rig: Rig) -> None:
 
 
 async def look_for_snapshot(rig: Rig) -> None:
-    await run_chore(rig, "writing metadata snapshots")
-    await run_chore(rig, "cleaning the metadata log")
+    await run_periodic_task(rig, "writing metadata snapshots")
+    await run_periodic_task(rig, "cleaning the metadata log")
 
 
 async def checkpoints(rig: Rig) -> None:
     for name in ("recovery points", "log start offsets", "high watermarks"):
-        await run_chore(rig, f"writing {name}")
+        await run_periodic_task(rig, f"writing {name}")
 
 
-async def small_chores(rig: Rig) -> None:
-    for name in ("removing deleted files", "looking for free space", "releasing files"):
-        await run_chore(rig, name)
-    await run_chore(rig, "expiring producer ids")
+async def small_periodic_tasks(rig: Rig) -> None:
+    for name in ("removing deleted files", "checking free space", "releasing files"):
+        await run_periodic_task(rig, name)
+    await run_periodic_task(rig, "expiring producer ids")
 
 
 # --- what they may do on the loop
@@ -392,7 +392,7 @@ OPERATIONS = [
     Operation(name="A metadata snapshot", run=write_snapshot),
     Operation(name="Looking at metadata snapshots", run=look_for_snapshot),
     Operation(name="Checkpoints", run=checkpoints),
-    Operation(name="Small tasks by the clock", run=small_chores),
+    Operation(name="Small tasks by the clock", run=small_periodic_tasks),
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.maintenance.periodic_tasks import chores_of
+from odradek.broker.maintenance.periodic_tasks import periodic_tasks_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -68,7 +68,7 @@ async def test_a_move_calls_off_the_round_and_ends_before_the_next(broker: Broke
 
 
 async def test_the_check_by_the_clock_leaves_compacted_logs_alone(broker: Broker) -> None:
-    [retention] = [chore for chore in chores_of(broker) if chore.name == "retention"]
+    [retention] = [task for task in periodic_tasks_of(broker) if task.name == "retention"]
     log = broker.log_manager.get("t", 0)
     fill(log)
     log.increment_log_start_offset(250)

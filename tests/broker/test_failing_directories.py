@@ -291,8 +291,8 @@ async def test_below_the_minimum_of_free_space_only_produce_is_refused(
     served: BrokerInLoop, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.free = 1000
-    await served.broker.disk_space.look()
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
+    await served.broker.disk_space.check_directories()
     for _ in range(3):
         assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
     lines = [each.message for each in caplog.records if "odradek.min.free.bytes" in each.message]
@@ -303,7 +303,7 @@ async def test_below_the_minimum_of_free_space_only_produce_is_refused(
     await served.broker.topic_admin.delete([TopicRef(name="other")])
     assert "other" not in served.broker.metadata.topics
     disk.free = GIB
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
     assert await code_of_produce(served) == {ErrorCode.NONE}
     assert [log.log_end_offset for log in logs_of(served)] == [2] * PARTITIONS
 
@@ -316,10 +316,10 @@ async def test_a_write_that_finds_no_space_refuses_the_next_until_there_is_some(
     disk.heal()
     assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}  # nobody has looked
     disk.free = 1000
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
     assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
     disk.free = GIB
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
     assert await code_of_produce(served) == {ErrorCode.NONE}
     assert served.broker.log_manager.offline == {}
 
@@ -347,13 +347,13 @@ async def test_producers_keep_their_records_until_there_is_space(
     served: BrokerInLoop, disk: Disk, client: Callable[[str], None]
 ) -> None:
     disk.free = 1000
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
     sending = asyncio.create_task(asyncio.to_thread(client, f"127.0.0.1:{served.port}"))
     done, _ = await asyncio.wait([sending], timeout=1)
     assert not done
     assert [log.log_end_offset for log in logs_of(served)] == [1] * PARTITIONS
     disk.free = GIB
-    await served.broker.disk_space.look()
+    await served.broker.disk_space.check_directories()
     await asyncio.wait_for(sending, 20)
     assert logs_of(served)[0].log_end_offset == 2
 

@@ -41,11 +41,11 @@ def test_a_deletion_waits_for_whoever_writes_the_checkpoint_and_has_the_last_wor
     manager = LogManager.open(config, files=files)
     for topic in ("kept", "deleted"):
         manager.create(topic, 0, random_uuid(), TopicConfig(), now_ms=NOW_MS)
-    chore = Thread(target=manager.write_recovery_points)
-    chore.start()
+    writer = Thread(target=manager.write_recovery_points)
+    writer.start()
     assert files.one_writes.wait(10)
     manager.delete([("deleted", 0)], now_ms=NOW_MS)
-    chore.join()
+    writer.join()
     assert (files.have_met, manager.offline) == (False, {})
     assert read_offsets(files, tmp_path / NAME) == {("kept", 0): 0}
     manager.close(now_ms=NOW_MS)
