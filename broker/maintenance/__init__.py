@@ -1,5 +1,5 @@
-"""What the broker does in the background, without being asked by a client.
+"""Background work of the broker.
 
-Reading order: housekeeping and periodic_tasks; cleaning/ (log compaction); log_recovery, log_mover,
+Reading order: periodic_tasks; retention_check; cleaning/ (log compaction); log_recovery, log_mover,
 metadata_snapshots; workers/ (the processes that walk records for the broker).
 """

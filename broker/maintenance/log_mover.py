@@ -1,13 +1,13 @@
 """Moves logs between log directories while they are written to and read.
 
-Disk threads copy, a range of a file at a time; the loop only says which. When little is left, the
-metadata is told of the new directory and synced; then, in one turn of the loop, the last bytes are
-copied and the names change. Who asks for another directory meanwhile ends the move: for the one
-where the log is, that is all there is to do. All moves together keep to the rate of
-replica.alter.log.dirs.io.max.bytes.per.second, but for the last mebibyte of each.
+Disk threads copy ranges of files; the event loop decides which. When little is left, the new
+directory is written to the metadata log and synced. Then, in one turn of the event loop, the last
+bytes are copied and the directories renamed. A request for another directory cancels the move; a
+request for the log's present directory does nothing else. All moves together keep to the rate
+replica.alter.log.dirs.io.max.bytes.per.second, except for the last mebibyte of each.
 
-A move that fails is given up, and the log stays where it is. One that a stop interrupts goes on at
-the next start. Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
+A move that fails is given up, and the log stays where it is. A move that a stop interrupts goes on
+at the next start. Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
 """
 
 from __future__ import annotations
@@ -17,32 +17,26 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
+from odradek.broker.admin.config_in_force import ConfigInForce
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.log_sync import LogSyncs
+from odradek.coordinator.metadata.controller import Controller
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.moving.future_log import COPY_BYTES
-from odradek.storage.moving.log_moves import future_name
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.log import PartitionLog
+from odradek.storage.moving.copy_plan import CopyPlan
+from odradek.storage.moving.future_log import COPY_BYTES, FutureLog
+from odradek.storage.moving.log_moves import LogMoves, future_name
 
-from .throttle import LONGEST_SLEEP_SECONDS, Pace
-
-if TYPE_CHECKING:
-    from odradek.broker.admin.config_in_force import ConfigInForce
-    from odradek.broker.disk.cold_reads import ColdReads
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.broker.disk.log_sync import LogSyncs
-    from odradek.coordinator.metadata.controller import Controller
-    from odradek.storage.directories.data_directory import DataDirectory
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.moving.copy_plan import CopyPlan
-    from odradek.storage.moving.future_log import FutureLog
-    from odradek.storage.moving.log_moves import LogMoves
-
-    from .cleaning.log_cleaner import LogCleaner
+from .cleaning.log_cleaner import LogCleaner
+from .throttle import MAX_SLEEP_SECONDS, Pace
 
 logger = logging.getLogger("odradek.moves")
 
-LEAST_BYTES = 64 << 10  # of one copy, however slow it is to be
-AT_A_TIME = 2  # moves that copy: they share the disk threads with everybody's fsyncs
+MIN_COPY_BYTES = 64 << 10  # of one copy, however low the rate is
+MAX_COPYING = 2  # moves copying at once: they share the disk threads with all fsyncs
 
 
 class _EndedError(Exception):
@@ -50,9 +44,9 @@ class _EndedError(Exception):
 
 
 class LogMover:
-    """Begins moves that are asked for, goes on with those that were found, sees them through."""
+    """Starts requested moves, resumes those found at start, and completes them."""
 
-    def __init__(  # noqa: PLR0913 # the parts of the broker that it joins
+    def __init__(  # noqa: PLR0913 # the parts of the broker that it connects
         self,
         *,
         moves: LogMoves,
@@ -76,31 +70,32 @@ class LogMover:
         self._cold_reads = cold_reads
         self._in_background = in_background
         self._now_ms = now_ms
-        self._slots = asyncio.Semaphore(AT_A_TIME)
+        self._slots = asyncio.Semaphore(MAX_COPYING)
         loop = asyncio.get_running_loop()
         self._pace = Pace(in_force.move_bytes_per_second, now=loop.time)
         self._closed: asyncio.Future[None] = loop.create_future()
 
     def resume(self) -> None:
-        """Go on with what the last stop has interrupted."""
+        """Resume the moves that the last stop interrupted."""
         for future in list(self._manager.futures.values()):
-            logger.info("%s: goes on moving to %s", future.log.name, future.home.path)
-            self._in_background(self._see_through(future))
+            logger.info("%s: resumes its move to %s", future.log.name, future.home.path)
+            self._in_background(self._complete(future))
 
     def close(self) -> None:
-        """End at the next pause; what was copied stays for the next start."""
+        """Stop all moves soon. The next start continues with the copied files."""
         if not self._closed.done():
             self._closed.set_result(None)
 
     def alter(self, topic: str, index: int, path: str) -> asyncio.Future[ApiError | None] | None:
-        """Have the partition in the directory of that name: when this returns it is on its way.
+        """Start a move of the partition to the directory at `path`.
 
-        To be waited for: whether the directory it goes to could be prepared. None: nothing to do.
-        Raises ApiError: INVALID_TOPIC_EXCEPTION, LOG_DIR_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION,
-        REPLICA_NOT_AVAILABLE, INVALID_REPLICA_ASSIGNMENT (cordoned), KAFKA_STORAGE_ERROR.
+        The future gets the error of preparing the target directory, or None. Returns None if there
+        is nothing to move. Raises ApiError: INVALID_TOPIC_EXCEPTION, LOG_DIR_NOT_FOUND,
+        UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE, INVALID_REPLICA_ASSIGNMENT (cordoned),
+        KAFKA_STORAGE_ERROR.
         """
         future_name(topic, index)  # a name that is too long is refused first
-        home = self._home(path)
+        home = self._directory_at(path)
         log = self._log(topic, index)
         future = self._manager.futures.get((topic, index))
         if future is not None and future.home is not home:
@@ -110,11 +105,11 @@ class LogMover:
             future = None
         if future is None and self._manager.directory_of(log) is not home:
             future = self._moves.begin(log, home)
-            logger.info("%s: begins to move to %s", log.name, home.path)
+            logger.info("%s: starts its move to %s", log.name, home.path)
             return self._begin(future)
         return None
 
-    def _home(self, path: str) -> DataDirectory:
+    def _directory_at(self, path: str) -> DataDirectory:
         config = self._in_force.current
         if path not in (str(one.absolute()) for one in config.data_directories):
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log directories")
@@ -149,10 +144,10 @@ class LogMover:
         refusal = await self._prepare(future)
         prepared.set_result(refusal)
         if refusal is None:
-            await self._see_through(future)
+            await self._complete(future)
 
     async def _prepare(self, future: FutureLog) -> ApiError | None:
-        """Why it cannot be moved there."""
+        """Prepare the target directory; returns the error if that fails."""
         try:
             await self._disk.run(future.prepare)
         except OSError as error:
@@ -161,9 +156,9 @@ class LogMover:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         return None
 
-    async def _see_through(self, future: FutureLog) -> None:
+    async def _complete(self, future: FutureLog) -> None:
         async with self._slots:
-            source = self._manager.directory_of(future.log) if self._goes_on(future) else None
+            source = self._manager.directory_of(future.log) if self._is_active(future) else None
             try:
                 await self._copy(future)
             except _EndedError:
@@ -173,18 +168,18 @@ class LogMover:
                 return
             assert source is not None
             logger.info("%s: has moved to %s", future.log.name, future.log.directory)
-            await self._settle(future.log, source, future.home)
+            await self._sync_names(future.log, source, future.home)
 
     async def _copy(self, future: FutureLog) -> None:
-        """Once the new directory holds all records, everything on the disk says so, too."""
-        await self._cleaner.call_off([future.key])  # and it does not begin again until the end
+        """Copy the log, record the new directory on disk, and promote the copy."""
+        await self._cleaner.cancel_rounds([future.key])  # no round starts on a log that moves
         await self._catch_up(future)
-        await self._carry_out(future, await self._cold_reads.look_up(future.reveal))
+        await self._run_plan(future, await self._cold_reads.look_up(future.reveal))
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
         await self._log_syncs.flush(self._controller.log)
         while True:
-            await self._cold_reads.look_up(future.look_at_the_rest)
+            await self._cold_reads.look_up(future.read_rest)
             await self._catch_up(future)
             if not self._retention.removes_from(future.key):
                 break
@@ -192,45 +187,45 @@ class LogMover:
         self._moves.promote(future, self._now_ms())
 
     async def _catch_up(self, future: FutureLog) -> None:
-        """Copy until little is left. On return nobody else has had a turn since it was looked."""
+        """Copy until little is left. Returns in the same turn of the loop as that check."""
         while True:
-            await self._keep_to_the_rate(future)
+            await self._await_rate(future)
             self._check(future)
             rate = self._pace.bytes_per_second
-            most_bytes = COPY_BYTES if rate < 0 else max(int(rate), LEAST_BYTES)
+            most_bytes = COPY_BYTES if rate < 0 else max(int(rate), MIN_COPY_BYTES)
             plan = await self._cold_reads.look_up(partial(future.next_copy, most_bytes))
             self._check(future)
             if plan is None:
                 return
-            await self._carry_out(future, plan)
+            await self._run_plan(future, plan)
 
-    async def _carry_out(self, future: FutureLog, plan: CopyPlan) -> None:
+    async def _run_plan(self, future: FutureLog, plan: CopyPlan) -> None:
         await self._disk.run(plan.run)
         future.note(plan)
         self._pace.note(plan.size_bytes)
 
-    async def _keep_to_the_rate(self, future: FutureLog) -> None:
-        """Wait until more may be copied; the rate may change meanwhile."""
+    async def _await_rate(self, future: FutureLog) -> None:
+        """Wait until more may be copied; the rate may change during the wait."""
         self._pace.bytes_per_second = self._in_force.move_bytes_per_second
-        while self._goes_on(future) and (early := self._pace.early_seconds()) > 0:
-            await asyncio.wait([self._closed], timeout=min(early, LONGEST_SLEEP_SECONDS))
+        while self._is_active(future) and (early := self._pace.early_seconds()) > 0:
+            await asyncio.wait([self._closed], timeout=min(early, MAX_SLEEP_SECONDS))
             self._pace.bytes_per_second = self._in_force.move_bytes_per_second
         self._pace.restart()
 
     def _check(self, future: FutureLog) -> None:
-        if not self._goes_on(future):
+        if not self._is_active(future):
             raise _EndedError
 
-    def _goes_on(self, future: FutureLog) -> bool:
+    def _is_active(self, future: FutureLog) -> bool:
         return not (self._closed.done() or future.is_cancelled)
 
     def _assign_to(self, log: PartitionLog, home: DataDirectory) -> None:
-        """Tell the metadata where the replica is to be found."""
+        """Record the replica's directory in the metadata."""
         self._controller.assign_directory(*log.key, home.directory_id, self._now_ms())
 
     def _give_up(self, future: FutureLog, error: ApiError | OSError) -> None:
         if future.is_cancelled:
-            return  # that is why it has failed: its directory is gone
+            return  # its directory went offline, or the log was deleted
         log, manager = future.log, self._manager
         logger.error("%s: cannot be moved to %s: %s", log.name, future.home.path, error)
         source = manager.directory_of(log)
@@ -241,12 +236,14 @@ class LogMover:
         if source.is_online:
             self._assign_to(log, source)
 
-    async def _settle(self, log: PartitionLog, source: DataDirectory, home: DataDirectory) -> None:
-        """Have the disk know of the new names, and of where recovery begins."""
-        for directory in (home, source):  # first the new name
-            with suppress(OSError):  # then that directory is offline
+    async def _sync_names(
+        self, log: PartitionLog, source: DataDirectory, home: DataDirectory
+    ) -> None:
+        """Sync the renames and write the checkpoints of the new directory."""
+        for directory in (home, source):  # the new name first
+            with suppress(OSError):  # the directory is offline then
                 await self._log_syncs.run(partial(self._moves.sync_names, directory), directory)
-        await self._log_syncs.flush_unasked(log)
+        await self._log_syncs.flush_or_log(log)
         for write in (self._manager.write_recovery_points, self._manager.write_log_starts):
             await self._disk.run(write)
         await self._cleaner.save()

@@ -1,15 +1,15 @@
-"""Recovers, while the broker serves, the logs that were too large to be recovered before.
+"""Recovers large logs in the background while the broker serves the others.
 
-    found -> a recovering process reads it -> opened on the loop -> `on_ready`: it is led and served
+    found -> read by a recovery process -> opened on the event loop -> `on_ready`: led and served
 
-Until then a partition has no leader in Metadata (LEADER_NOT_AVAILABLE), and Produce, Fetch and
-ListOffsets answer NOT_LEADER_OR_FOLLOWER: the clients look for its leader again and wait. Every
-data directory has num.recovery.threads.per.data.dir processes, but together there are no more than
-processors. The smallest logs come first. One that a topic's deletion, or a failed directory, takes
-away is left alone at once: its process is killed before the files are touched.
+Until then the partition has no leader in Metadata (LEADER_NOT_AVAILABLE), and Produce, Fetch and
+ListOffsets answer NOT_LEADER_OR_FOLLOWER, so clients look for its leader again and wait. Every data
+directory has num.recovery.threads.per.data.dir processes; all directories together have at most one
+per processor. The smallest logs come first. When a log's topic is deleted or its directory fails,
+its process is killed before the files are touched.
 
-Internal topics come here only when a full disk has kept them from being opened: what is in them
-must be known before the broker listens.
+Internal topics are recovered here only if a full disk prevented it at start: otherwise their
+records are read before the broker listens.
 
 Kafka recovers all logs before it serves any: LogManager.loadLogs.
 """
@@ -20,25 +20,22 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.found_log import FoundLog
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 
-from .workers.recovery_messages import Recovered, RecoveryFailed
-from .workers.recovery_worker import RecoveryWorker
-
-if TYPE_CHECKING:
-    from odradek.config.topic_config import TopicConfig
-    from odradek.storage.directories.data_directory import DataDirectory
-    from odradek.storage.directories.found_log import FoundLog
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
+from .workers.messages import Recovered, RecoveryFailed
+from .workers.worker_process import RecoveryWorker
 
 logger = logging.getLogger("odradek.recovery")
 
 
 class LogRecovery:
-    """`topic_config` gives a topic's configuration in force; `on_ready` hears of each log."""
+    """`topic_config` returns a topic's current configuration; `on_ready` gets each opened log."""
 
     def __init__(
         self,
@@ -54,12 +51,12 @@ class LogRecovery:
         self._now_ms = now_ms
         self._tasks: list[asyncio.Task[None]] = []
         self.at_work: dict[tuple[str, int], RecoveryWorker] = {}
-        manager.on_abandoned = self._abandoned
+        manager.on_abandoned = self._stop_worker_of
 
     def begin(
         self, processes_per_directory: int, waiting: Sequence[FoundLog] | None = None
     ) -> None:
-        """Recover what waits, in the background: these logs, or (None) all."""
+        """Recover waiting logs in the background: these, or all (None)."""
         if waiting is None:
             waiting = self._manager.waiting()
         if not waiting:
@@ -74,37 +71,37 @@ class LogRecovery:
         processors = asyncio.Semaphore(os.cpu_count() or 1)
         self._tasks = [task for task in self._tasks if not task.done()]
         self._tasks += [
-            asyncio.get_running_loop().create_task(self._work_through(logs, processors))
+            asyncio.get_running_loop().create_task(self._recover_all(logs, processors))
             for logs in by_directory.values()
             for _ in range(min(processes_per_directory, len(logs)))
         ]
 
     async def finished(self) -> None:
-        """Return when nothing is left to recover."""
+        """Return when no recovery is running any more."""
         await asyncio.gather(*self._tasks)
 
     async def close(self) -> None:
-        """Stop: what is not recovered is recovered at the next start."""
+        """Stop. The next start recovers the logs that are left."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _work_through(self, logs: list[FoundLog], processors: asyncio.Semaphore) -> None:
-        """Recover one after another; the list is shared, and the last one is next."""
+    async def _recover_all(self, logs: list[FoundLog], processors: asyncio.Semaphore) -> None:
+        """Recover one log after another. Tasks share the list and take from its end."""
         worker: RecoveryWorker | None = None
         async with processors:
             try:
                 while logs:
                     log = logs.pop()
-                    if not self._is_wanted(log):
+                    if not self._is_waiting(log):
                         continue
                     if worker is None or not worker.is_alive:
                         worker = await RecoveryWorker.start()
                     await self._recover(log, worker)
             except OSError as error:
-                logger.error("no log can be recovered, no process can be started: %s", error)
+                logger.error("no log can be recovered because no process can be started: %s", error)
             except Exception:
-                logger.exception("recovering logs has ended early")
+                logger.exception("recovering logs failed")
             finally:
                 if worker is not None:
                     await worker.end()
@@ -116,7 +113,7 @@ class LogRecovery:
             ending = await worker.recover(task, logger.info)
         finally:
             self.at_work.pop(log.key, None)
-        if self._is_wanted(log):
+        if self._is_waiting(log):
             if isinstance(ending, Recovered):
                 self._open(log, ending)
             else:
@@ -134,16 +131,16 @@ class LogRecovery:
             self._on_ready(log)
             left = len(self._manager.waiting())
             logger.info(
-                "%s is recovered and served, it ends at %d; %d logs left",
+                "%s is recovered and served, its end offset is %d; %d logs left",
                 log.name,
                 log.log_end_offset,
                 left,
             )
 
-    def _is_wanted(self, log: FoundLog) -> bool:
+    def _is_waiting(self, log: FoundLog) -> bool:
         return log in self._manager.waiting()
 
-    def _abandoned(self, log: FoundLog) -> None:
+    def _stop_worker_of(self, log: FoundLog) -> None:
         worker = self.at_work.pop(log.key, None)
         if worker is not None:
             worker.stop_now()

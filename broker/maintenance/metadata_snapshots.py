@@ -1,37 +1,33 @@
-"""Writes snapshots of the metadata log while the broker goes on.
+"""Writes snapshots of the metadata log while the broker serves requests.
 
-The image is taken at once; its records are encoded on the loop a hundred at a time, and the file is
-written and synced by a disk thread. A snapshot only tells what is on the disk for sure: the log is
-synced up to its offset before. One that fails is logged, and tried again when the next one is due.
+The image is taken in one step. Its records are encoded on the event loop a hundred at a time, and a
+disk thread writes and syncs the file. A snapshot may only contain records that are durable, so the
+log is synced first. A failure is logged, and the next due snapshot is the retry.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.log_sync import LogSync
+from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.metadata_image import MetadataImage
 from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
 from odradek.coordinator.metadata.quorum import voter_records
+from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.storage.filenames import MetadataSnapshotName
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.broker.disk.cold_reads import ColdReads
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.broker.disk.log_sync import LogSync
-    from odradek.coordinator.metadata.controller import Controller
-    from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 
 logger = logging.getLogger("odradek.metadata")
 
 
 class MetadataSnapshots:
-    """Looks whether a snapshot is due, writes it, and drops old ones."""
+    """Writes a snapshot when one is due, and deletes old ones."""
 
     def __init__(
         self,
@@ -50,7 +46,7 @@ class MetadataSnapshots:
         self._now_ms = now_ms
 
     async def write_if_due(self) -> None:
-        """Write one if it is time. Raises OSError."""
+        """Write a snapshot if one is due. Raises OSError."""
         reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, self._now_ms()))
         if reason is not None and not self._controller.metadata.in_transaction:
             await self.write(reason)
@@ -79,7 +75,7 @@ class MetadataSnapshots:
         return name
 
     async def clean(self) -> None:
-        """Drop old snapshots, and the log before those that stay. Raises OSError, ApiError."""
+        """Delete old snapshots and the log before the kept ones. Raises OSError, ApiError."""
         now_ms = self._now_ms()
         await self._cold_reads.look_up(partial(self._keeper.load_headers, now_ms))
         self._keeper.clean(now_ms)

@@ -1,8 +1,9 @@
 """Deletes old segments of all logs: decided on the event loop, renamed by a disk thread.
 
-The segments leave the log first, in memory; then a thread renames their files. Nobody may rename
-the log's directory meanwhile: whoever deletes or moves a log waits for `wait_for` first, through
-LogCleaner.call_off. What could not be renamed is back in the log afterwards.
+First the segments are removed from the log in memory, then a disk thread renames their files. The
+log's directory must not be renamed in between: code that deletes or moves a log calls
+LogCleaner.cancel_rounds first, which awaits `wait_for`. A segment whose files could not be renamed
+is put back into the log.
 """
 
 from __future__ import annotations
@@ -11,24 +12,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.protocol.errors import ApiError
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 from odradek.storage.retention import OldSegments, find_old_segments, log_deletion
-
-if TYPE_CHECKING:
-    from odradek.broker.disk.cold_reads import ColdReads
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.storage.checkpoints import TopicPartition
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.segment_removal import SegmentRemoval
+from odradek.storage.segment_removal import SegmentRemoval
 
 logger = logging.getLogger("odradek.retention")
 
 
 class RetentionCheck:
-    """One for all logs, however many checks run at a time."""
+    """Applies retention. One object serves all logs; several checks may run at the same time."""
 
     def __init__(
         self,
@@ -44,7 +42,7 @@ class RetentionCheck:
         self._removals: dict[TopicPartition, asyncio.Task[None]] = {}
 
     async def run(self, is_wanted: Callable[[PartitionLog], bool]) -> None:
-        """Delete the segments that the wanted logs need not keep."""
+        """Delete the segments that have expired in the logs for which `is_wanted` is true."""
         for log in self._manager.logs():
             if is_wanted(log):
                 try:
@@ -79,9 +77,9 @@ class RetentionCheck:
     def _find(
         self, log: PartitionLog, is_wanted: Callable[[PartitionLog], bool], now_ms: int
     ) -> list[OldSegments]:
-        """Nothing where the log is gone, or is not to be touched, by now."""
-        is_there = self._manager.find(*log.key) is log and log.is_online
-        if not is_there or self.removes_from(log.key) or not is_wanted(log):
+        """Find the expired segments; none if the log was deleted or may not be changed any more."""
+        is_current = self._manager.find(*log.key) is log and log.is_online
+        if not is_current or self.removes_from(log.key) or not is_wanted(log):
             return []
         return find_old_segments(log, now_ms)
 

@@ -77,7 +77,7 @@ class CleanerCheckpoints:
         """The log is clean up to there."""
         self._offsets[key] = offset
 
-    def drop_gone(self) -> None:
+    def drop_deleted(self) -> None:
         """Forget logs that there are no longer."""
         for key in [key for key in self._offsets if self._home_of(key) is None]:
             del self._offsets[key]

@@ -178,7 +178,7 @@ class FutureLog:
             del self._copied[gone]
             self._done.discard(gone)
 
-    def look_at_the_rest(self) -> None:
+    def read_rest(self) -> None:
         """Read what `finish` will read, and change nothing. Raises OSError."""
         self._plan(self.log.segments.active, 0, is_whole=True)
         self._missing_snapshots()

@@ -31,8 +31,8 @@ cleaner_process.main()
 """
 WORKER_OF_A_BROKER = """
 import asyncio, sys
-from odradek.broker.maintenance.workers.cleaner_messages import CleanerSettings
-from odradek.broker.maintenance.cleaning.cleaner_worker import CleanerWorker
+from odradek.broker.maintenance.workers.messages import CleanerSettings
+from odradek.broker.maintenance.workers.worker_process import CleanerWorker
 async def main():
     worker = await CleanerWorker.start(CleanerSettings(1 << 20, 0.9, 4096))
     print(worker.pid, flush=True)
@@ -43,7 +43,7 @@ asyncio.run(main())
 LOOKS_AT_ONCE = """
 from odradek.broker.maintenance import throttle
 from odradek.broker.maintenance.workers import cleaner_process
-throttle.LOOK_AFTER_SECONDS = 0
+throttle.CHECK_AFTER_SECONDS = 0
 cleaner_process.main()
 """
 
@@ -114,7 +114,7 @@ async def test_one_process_cleans_log_after_log_and_is_ended_when_it_is_idle(
 async def test_a_process_that_dies_or_falls_silent_costs_only_its_log(
     make_rig: MakeRig, what: str, reason: str
 ) -> None:
-    rig = make_rig(sabotaged(what), patience_seconds=2)
+    rig = make_rig(sabotaged(what), silence_limit_seconds=2)
     fill(rig.log("bad"), rounds=4)
     fill(rig.log("good"))
     rig.cleaner.start()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.maintenance.cleaning import cleaning_round
-from odradek.broker.maintenance.workers.cleaner_messages import CleaningFailed, Ending
+from odradek.broker.maintenance.workers.messages import CleaningEnding, CleaningFailed
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.task import CleaningTask
@@ -65,15 +65,15 @@ def unfinished(log: PartitionLog) -> list[str]:
 
 async def looked(rig: CleanerRig) -> None:
     """It has looked at all logs, and does nothing."""
-    await until(lambda: rig.cleaner.status().looked_at_ms is not None)
+    await until(lambda: rig.cleaner.status().checked_at_ms is not None)
     await until(lambda: not rig.cleaner.status().cleaning)
 
 
-def failing(name: str, ending: Ending) -> Ruin:
+def failing(name: str, ending: CleaningEnding) -> Ruin:
     return lambda task: ending if task.name == name else None
 
 
-def silent(task: CleaningTask) -> Ending | None:
+def silent(task: CleaningTask) -> "CleaningEnding | None":
     raise SilenceError
 
 
@@ -84,7 +84,7 @@ async def test_a_dirty_log_is_cleaned_and_the_checkpoint_says_up_to_where(
     log = rig.log()
     fill(log)
     rig.cleaner.start()
-    assert "100% of the bytes: it is due" in rig.cleaner.why_not_cleaned("t", 0)
+    assert "100% of the bytes: the log is due" in rig.cleaner.why_not_cleaned("t", 0)
     await until(lambda: checkpoint(rig) == {("t", 0): 300})
     assert left_in(log) == newest()
     status = rig.cleaner.status()
@@ -92,7 +92,7 @@ async def test_a_dirty_log_is_cleaned_and_the_checkpoint_says_up_to_where(
     assert (status.last_round.stats.messages_read, status.last_round.end_offset) == (300, 300)
     assert (status.last_error, status.uncleanable) == (None, {})
     await looked(rig)
-    assert "nothing behind offset 300" in rig.cleaner.why_not_cleaned("t", 0)
+    assert "nothing after offset 300" in rig.cleaner.why_not_cleaned("t", 0)
 
 
 async def test_no_process_is_started_for_what_is_not_due(make_rig: MakeRig) -> None:
@@ -106,7 +106,7 @@ async def test_no_process_is_started_for_what_is_not_due(make_rig: MakeRig) -> N
     assert rig.pool.taken == 0
     assert checkpoint(rig) == {}
     why = rig.cleaner.why_not_cleaned
-    assert "nothing behind offset 0" in why("empty", 0)
+    assert "nothing after offset 0" in why("empty", 0)
     assert "100% of the bytes, which is not over" in why("clean-enough", 0)
     assert "younger than min.compaction.lag.ms (1000)" in why("young", 0)
     assert why("deleted", 0) == "its cleanup.policy has no compact"
@@ -161,7 +161,7 @@ async def test_a_log_that_is_cleaned_gets_no_retention(make_rig: MakeRig) -> Non
     await until(lambda: rig.cleaner.status().cleaning)
     log.update_config(rig.topic_config({"cleanup.policy": "delete"}))
     assert not rig.cleaner.leaves_to_retention(log)
-    await rig.cleaner.call_off([("t", 0)])
+    await rig.cleaner.cancel_rounds([("t", 0)])
     assert rig.cleaner.leaves_to_retention(log)
 
 
@@ -184,7 +184,7 @@ async def test_a_log_that_cannot_be_read_is_set_aside_until_a_restart(
     [(path, reasons)] = rig.cleaner.status().uncleanable.items()
     assert path == rig.manager.directories[0].path
     assert "byte 0: a length of 0 holds no batch" in reasons["bad", 0]
-    assert "it is set aside: " in rig.cleaner.why_not_cleaned("bad", 0)
+    assert "it is not cleaned until a restart: " in rig.cleaner.why_not_cleaned("bad", 0)
     assert unfinished(bad) == []
     told = [line for line in caplog.messages if line.startswith("bad-0 is not cleaned until")]
     assert len(told) == 1
@@ -196,7 +196,7 @@ async def test_a_log_that_cannot_be_read_is_set_aside_until_a_restart(
 async def test_a_full_disk_is_waited_for(make_rig: MakeRig) -> None:
     errors = [OSError(errno.ENOSPC, "No space left on device")]
 
-    def ruin(task: CleaningTask) -> Ending | None:
+    def ruin(task: CleaningTask) -> "CleaningEnding | None":
         return CleaningFailed("full", error=errors.pop()) if errors else None
 
     rig = make_rig(ruin=ruin)
@@ -379,7 +379,7 @@ async def test_a_directory_whose_sync_fails_goes_offline_and_the_round_ends(
 async def test_who_deletes_a_log_waits_until_it_is_no_longer_cleaned(make_rig: MakeRig) -> None:
     silenced = []
 
-    def ruin(task: CleaningTask) -> Ending | None:
+    def ruin(task: CleaningTask) -> "CleaningEnding | None":
         if silenced:
             raise SilenceError
         return None

@@ -182,7 +182,7 @@ async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
         looks.append(early_seconds(pace))
         return looks[-1]
 
-    monkeypatch.setattr(log_mover, "LONGEST_SLEEP_SECONDS", 0.005)
+    monkeypatch.setattr(log_mover, "MAX_SLEEP_SECONDS", 0.005)
     monkeypatch.setattr(log_mover.Pace, "early_seconds", counted)
     caplog.set_level("INFO", "odradek.config")
     rig.put(b"a")
@@ -205,7 +205,7 @@ async def test_a_move_that_is_held_back_ends_with_the_broker(rig: Rig) -> None:
     began = time.monotonic()
     rig.broker.log_mover.close()
     await rig.settled()
-    assert time.monotonic() - began < log_mover.LONGEST_SLEEP_SECONDS / 2
+    assert time.monotonic() - began < log_mover.MAX_SLEEP_SECONDS / 2
 
 
 @pytest.mark.parametrize(

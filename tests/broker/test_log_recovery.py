@@ -15,7 +15,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
 from odradek.broker.lifecycle.directory_failure import watch_directories
-from odradek.broker.maintenance.workers import recovery_worker, worker_process
+from odradek.broker.maintenance.workers import worker_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -48,7 +48,7 @@ def nothing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """No recovery ends."""
-    monkeypatch.setattr(recovery_worker, "COMMAND", STUCK)
+    monkeypatch.setattr(worker_process, "RECOVERY_COMMAND", STUCK)
 
 
 def open_broker(root: Path, **settings: str) -> Broker:
@@ -131,7 +131,7 @@ async def test_a_stop_in_the_middle_is_followed_by_another_recovery(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as never:
-        never.setattr(recovery_worker, "COMMAND", STUCK)
+        never.setattr(worker_process, "RECOVERY_COMMAND", STUCK)
         async with restarted(root) as broker:
             await at_work(broker)
             pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
@@ -166,9 +166,9 @@ async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
 async def test_a_process_that_a_hung_disk_keeps_from_ending_stops_neither_a_deletion_nor_a_stop(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery_worker, "COMMAND", HUNG)
+    monkeypatch.setattr(worker_process, "RECOVERY_COMMAND", HUNG)
     monkeypatch.setattr(worker_process, "END_SECONDS", 0.2, raising=False)
-    monkeypatch.setattr(recovery_worker, "STOP_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr(worker_process, "STOP_SECONDS", 0.2, raising=False)
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda pid, number: None)
         async with asyncio.timeout(10), restarted(root) as broker:
@@ -262,7 +262,7 @@ async def test_what_a_full_disk_kept_from_being_recovered_is_recovered_when_ther
     with pytest.raises(ApiError, match="no space left") as refusal:
         broker.log_manager.get(*first.key)
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    await broker.disk_space.look()
+    await broker.disk_space.check_directories()
     await broker.log_recovery.finished()
     assert all(broker.is_served(*log.key) for log in (first, *others))
     assert values_from(broker.log_manager.get(*first.key)) == [b"%d" % first.partition]
@@ -277,7 +277,7 @@ async def test_a_log_that_another_error_kept_is_not_tried_again(root: Path) -> N
     broker.log_manager.give_up(damaged, CorruptRecordError("it is not a log"))
     broker.log_manager.give_up(full, OSError(errno.ENOSPC, "no space left"))
     await broker.topic_admin.delete([TopicRef(name="t")])
-    await broker.disk_space.look()
+    await broker.disk_space.check_directories()
     assert broker.log_manager.waiting() == []
     await broker.close()
 
@@ -298,7 +298,7 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     monkeypatch.setattr(LogManager, "open_found", opened)
     assert not broker.groups.shards.is_served("g")
     await asyncio.sleep(0)  # the broker hears of the full disk
-    await broker.disk_space.look()
+    await broker.disk_space.check_directories()
     await broker.log_recovery.finished()
     assert broker.groups.shards.is_served("g")
     await broker.close()
@@ -315,7 +315,7 @@ async def test_a_log_that_could_not_be_made_is_made_when_there_is_room(tmp_path:
     await broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
     files.heal()
     assert [broker.is_served("t", index) for index in range(2)] == [False, True]
-    await broker.disk_space.look()
+    await broker.disk_space.check_directories()
     log = broker.log_manager.get("t", 0)
     assert log.append(batch_of(b"v"), now_ms=NOW_MS).base_offset == 0
     assert log.topic_id == broker.metadata.topics["t"].id

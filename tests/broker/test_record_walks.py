@@ -10,7 +10,8 @@ from types import FrameType
 
 import pytest
 
-from odradek.broker.maintenance.workers.record_walks import COMMAND, RecordWalks
+from odradek.broker.maintenance.workers.record_walks import RecordWalks
+from odradek.broker.maintenance.workers.worker_process import WALK_COMMAND
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.compression import CompressionType
@@ -268,7 +269,7 @@ async def test_the_loop_turns_often_while_hostile_batches_are_checked(
 CONVERT = partial(convert_messages, log_append_time=False, max_message_bytes=100)
 
 
-def made(command: Sequence[str] = COMMAND, idle_seconds: float = 30.0) -> RecordWalks:
+def made(command: Sequence[str] = WALK_COMMAND, idle_seconds: float = 30.0) -> RecordWalks:
     """At most a hundred bytes may wait."""
     return RecordWalks(lambda: 100, command=command, idle_seconds=idle_seconds)
 
@@ -309,7 +310,7 @@ async def test_an_idle_process_is_ended_and_started_again() -> None:
 
 
 async def test_batches_that_wait_have_a_limit_in_memory() -> None:
-    walks = made(command=(*COMMAND[:1], "-c", "import time; time.sleep(60)"))
+    walks = made(command=(*WALK_COMMAND[:1], "-c", "import time; time.sleep(60)"))
     first = asyncio.ensure_future(walks.run(CONVERT, bytes(60)))
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as caught:

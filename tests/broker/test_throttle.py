@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.broker.maintenance.throttle import Pace, Throttle
-from odradek.broker.maintenance.workers.cleaner_messages import FromProcess, Moved
-from odradek.broker.maintenance.workers.cleaner_process import Telling
+from odradek.broker.maintenance.workers.cleaner_process import IoReporter
+from odradek.broker.maintenance.workers.messages import FromCleaner, Moved
 
 
 class Clock:
@@ -76,16 +76,16 @@ def test_a_new_rate_ends_a_sleep_that_would_take_for_ever(clock: Clock, rate: fl
 def test_the_broker_hears_every_second_how_much_was_moved_also_from_a_sleeper(
     clock: Clock,
 ) -> None:
-    told: list[FromProcess] = []
-    telling = Telling(told.append, now=lambda: clock.now, sleep=clock.sleep)
-    telling.moved(5)
+    told: list[FromCleaner] = []
+    reporter = IoReporter(told.append, now=lambda: clock.now, sleep=clock.sleep)
+    reporter.moved(5)
     clock.now += 1.5
-    telling.moved(6)
+    reporter.moved(6)
     assert told == [Moved(11)]
-    telling.throttle.bytes_per_second = 10
-    telling.moved(30)
+    reporter.throttle.bytes_per_second = 10
+    reporter.moved(30)
     clock.now += 0.5
-    telling.moved(0)
+    reporter.moved(0)
     assert told[1:] == [Moved(30), Moved(0)]
 
 

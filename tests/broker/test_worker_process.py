@@ -31,13 +31,13 @@ async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerProcess
 async def test_nobody_waits_for_ever_for_a_process_that_does_not_end(
     worker: WorkerProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hearing = asyncio.ensure_future(worker.hear())
+    hearing = asyncio.ensure_future(worker.read_pickle())
     await asyncio.sleep(0)
     worker.kill()
     async with asyncio.timeout(10):
         with pytest.raises(asyncio.IncompleteReadError):
             await hearing
-        assert await worker.how_it_ended() == "was killed and does not end"
+        assert await worker.describe_end() == "was killed and does not end"
         await worker.end()
         await worker.end()
     assert [line for line in caplog.messages if f"process {worker.pid}" in line] == [

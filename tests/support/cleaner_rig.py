@@ -9,11 +9,16 @@ from pathlib import Path
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
-from odradek.broker.maintenance.cleaning.cleaner_worker import WorkerLostError
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.broker.maintenance.retention_check import RetentionCheck
-from odradek.broker.maintenance.workers.cleaner_messages import Ending, FromProcess, Rate, ToProcess
 from odradek.broker.maintenance.workers.cleaner_process import work_on
+from odradek.broker.maintenance.workers.messages import (
+    CleaningEnding,
+    FromCleaner,
+    Rate,
+    ToCleaner,
+)
+from odradek.broker.maintenance.workers.worker_process import WorkerLostError
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.record import Record
@@ -31,7 +36,7 @@ LIMIT_SECONDS = 20.0
 SETTINGS = {"log.cleaner.backoff.ms": "20", "log.cleaner.dedupe.buffer.size": "1048576"}
 
 
-Ruin = Callable[[CleaningTask], Ending | None]
+Ruin = Callable[[CleaningTask], "CleaningEnding | None"]
 MakePool = Callable[[Callable[[], BrokerConfig]], "CleanerPool | PlayedPool"]
 
 
@@ -45,9 +50,9 @@ class PlayedWorker:
         self.rate = 0.0
         self._cleaner = Cleaner(Files(), dedupe_buffer_bytes=1 << 20, io_buffer_bytes=4096)
         self._ruin = ruin
-        self._answers: asyncio.Queue[FromProcess | None] = asyncio.Queue()
+        self._answers: asyncio.Queue[FromCleaner | None] = asyncio.Queue()
 
-    def send(self, message: ToProcess) -> None:
+    def send(self, message: ToCleaner) -> None:
         if isinstance(message, Rate):
             self.rate = message.bytes_per_second
         elif isinstance(message, CleaningTask):
@@ -57,7 +62,7 @@ class PlayedWorker:
                     ending = work_on(message, self._cleaner, self._answers.put_nowait)
                 self._answers.put_nowait(ending)
 
-    async def receive(self, patience_seconds: float) -> FromProcess:
+    async def receive(self, timeout_seconds: float) -> FromCleaner:
         answer = await self._answers.get()
         if answer is None:
             raise WorkerLostError("it was killed")
@@ -78,7 +83,7 @@ class PlayedPool:
     """Gives such processes."""
 
     def __init__(self, config: Callable[[], BrokerConfig], ruin: Ruin = lambda _: None) -> None:
-        self.most = config().log_cleaner_threads
+        self.max_workers = config().log_cleaner_threads
         self.taken = 0
         self.pids: list[int] = []
         self._ruin = ruin
@@ -105,7 +110,7 @@ def idle_cleaner(
     *,
     now_ms: Callable[[], int] = lambda: NOW_MS,
     pool: CleanerPool | PlayedPool | None = None,
-    patience_seconds: float = LIMIT_SECONDS,
+    silence_limit_seconds: float = LIMIT_SECONDS,
 ) -> LogCleaner:
     """A cleaner that was not started."""
     return LogCleaner(
@@ -116,7 +121,7 @@ def idle_cleaner(
         disk=disk,
         config=config,
         now_ms=now_ms,
-        patience_seconds=patience_seconds,
+        silence_limit_seconds=silence_limit_seconds,
     )
 
 
@@ -131,7 +136,7 @@ class CleanerRig:
         paths: Sequence[Path],
         *,
         pool: MakePool = PlayedPool,
-        patience_seconds: float = LIMIT_SECONDS,
+        silence_limit_seconds: float = LIMIT_SECONDS,
         **texts: str,
     ) -> None:
         self.now_ms = NOW_MS
@@ -143,7 +148,7 @@ class CleanerRig:
         self.manager.load_logs(lambda _: self.topic_config(), now_ms=NOW_MS)
         self.disk = DiskExecutor(asyncio.get_running_loop())
         self.pool = pool(lambda: self.config)
-        self._patience_seconds = patience_seconds
+        self._silence_limit_seconds = silence_limit_seconds
         self.cleaner = self.new_cleaner()
 
     def new_cleaner(self) -> LogCleaner:
@@ -155,7 +160,7 @@ class CleanerRig:
             self.disk,
             now_ms=lambda: self.now_ms,
             pool=self.pool,
-            patience_seconds=self._patience_seconds,
+            silence_limit_seconds=self._silence_limit_seconds,
         )
 
     def topic_config(self, overrides: Mapping[str, str] | None = None) -> TopicConfig:

@@ -1,8 +1,9 @@
-"""The cleaning processes: started when there is work, kept a little while, ended.
+"""A pool of cleaning processes.
 
-An idle one takes 20 MB, so it is ended before the log cleaner looks for work the next time; but one
-that is wanted again at once is there. A change of settings reaches those that wait at once and
-those that work when they are done (Kafka ends what they do); a change of the rate reaches all.
+A process starts when there is work and ends after IDLE_SECONDS without any. An idle process needs
+20 MB, so it ends before the log cleaner looks for work the next time; a round that follows at once
+reuses it. After a change of settings an idle process ends at once and a working one after its round
+(Kafka aborts the round). A change of the rate reaches every process at once.
 """
 
 from __future__ import annotations
@@ -10,27 +11,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from odradek.broker.maintenance.workers.cleaner_messages import CleanerSettings, Rate
-
-from .cleaner_worker import COMMAND, CleanerWorker
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
+from odradek.broker.maintenance.workers.messages import CleanerSettings, Rate
+from odradek.broker.maintenance.workers.worker_process import CLEANER_COMMAND, CleanerWorker
+from odradek.config.broker_config import BrokerConfig
 
 IDLE_SECONDS = 10.0
 LARGEST_DEDUPE_BUFFER_BYTES = (1 << 31) - 1  # of one process, as in Kafka
 
 
 class CleanerPool:
-    """`config` gives the configuration in force."""
+    """Starts, reuses and ends cleaning processes. `config` returns the current configuration."""
 
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
         *,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] = CLEANER_COMMAND,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._config = config
@@ -41,17 +38,17 @@ class CleanerPool:
         self._endings: set[asyncio.Task[None]] = set()
 
     @property
-    def most(self) -> int:
-        """So many processes may work at once: one processor stays for the broker."""
+    def max_workers(self) -> int:
+        """The largest number of working processes. One processor is left to the broker."""
         return min(self._config().log_cleaner_threads, max((os.cpu_count() or 1) - 1, 1))
 
     @property
     def pids(self) -> list[int]:
-        """The processes there are."""
+        """The running processes."""
         return [worker.pid for worker in (*self._working, *self._idle) if worker.is_alive]
 
     async def take(self) -> CleanerWorker:
-        """A process to work with, to be given back. Raises WorkerLostError."""
+        """Return a process for one round; call `give_back` after it. Raises WorkerLostError."""
         self.update()
         worker = self._take_idle() or await CleanerWorker.start(self._settings(), self._command)
         worker.send(self._rate())
@@ -68,7 +65,7 @@ class CleanerPool:
         return None
 
     def give_back(self, worker: CleanerWorker, *, is_idle: bool) -> None:
-        """It is no longer used; unless it waits for a task, it is ended."""
+        """Take a process back. It is ended unless it is idle and its settings are current."""
         self._working.discard(worker)
         if is_idle and worker.settings == self._settings():
             loop = asyncio.get_running_loop()
@@ -77,7 +74,7 @@ class CleanerPool:
             self._end(worker)
 
     def update(self) -> None:
-        """The settings may have changed."""
+        """Apply settings that may have changed."""
         for worker in self._working:
             worker.send(self._rate())
         for worker in list(self._idle):
@@ -85,7 +82,7 @@ class CleanerPool:
                 self._end(worker)
 
     def _settings(self) -> CleanerSettings:
-        config, parts = self._config(), max(self.most, 1)
+        config, parts = self._config(), max(self.max_workers, 1)
         buffer_bytes = config.log_cleaner_dedupe_buffer_size // parts
         return CleanerSettings(
             dedupe_buffer_bytes=min(buffer_bytes, LARGEST_DEDUPE_BUFFER_BYTES),
@@ -94,7 +91,7 @@ class CleanerPool:
         )
 
     def _rate(self) -> Rate:
-        return Rate(self._config().log_cleaner_io_max_bytes_per_second / max(self.most, 1))
+        return Rate(self._config().log_cleaner_io_max_bytes_per_second / max(self.max_workers, 1))
 
     def _end(self, worker: CleanerWorker) -> None:
         timer = self._idle.pop(worker, None)
@@ -105,7 +102,7 @@ class CleanerPool:
         ending.add_done_callback(self._endings.discard)
 
     async def close(self) -> None:
-        """End those that wait; nobody works any more."""
+        """End the idle processes. No process may be working."""
         for worker in list(self._idle):
             self._end(worker)
         if self._endings:

@@ -1,14 +1,14 @@
-"""What the log cleaner keeps in mind of its rounds: how they ended, and which logs must wait.
+"""Results of the log cleaner's rounds, and the logs that may not be cleaned now.
 
-    a batch that cannot be told from the next       the log is set aside until a restart
-    the process crashed or fell silent              set aside
-    a file is missing                               set aside
-    the disk is full, memory or files are short     tried again at the next regular look
-    no process can be started                       tried again
-    another error of the disk                       its directory goes offline
+    the end of a batch cannot be found              the log is uncleanable until a restart
+    the process crashed or sends nothing            uncleanable until a restart
+    a file is missing                               uncleanable until a restart
+    no disk space, memory or file descriptors       retried after log.cleaner.backoff.ms
+    no process can be started                       retried after log.cleaner.backoff.ms
+    another disk error                              the log's directory goes offline
 
-Kafka: LogCleanerManager.uncleanablePartitions; there everything but an IOException sets aside, and
-every IOException costs the directory.
+Kafka: LogCleanerManager.uncleanablePartitions. There every IOException takes the directory offline,
+and any other exception makes the partition uncleanable.
 """
 
 from __future__ import annotations
@@ -17,25 +17,23 @@ import errno
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 
 from .cleaner_status import FinishedRound
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.storage.checkpoints import TopicPartition
-    from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.cleaner")
 
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
-_PASSING = _FULL_DISK | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_TRANSIENT = _FULL_DISK | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
-class CleanerBooks:
-    """`uncleanable`: why a log was set aside; `last_error` and `last_round` of any log."""
+class CleanerState:
+    """See the module. `uncleanable`: the reasons. `last_error`, `last_round`: of any log."""
 
     def __init__(
         self,
@@ -54,17 +52,17 @@ class CleanerBooks:
         self._not_before_ms: dict[TopicPartition, int] = {}
 
     def must_wait(self, key: TopicPartition) -> bool:
-        """Whether no round of this log may begin now."""
+        """Whether no round of this log may start now."""
         return key in self.uncleanable or self._now_ms() < self._not_before_ms.get(key, 0)
 
-    def set_aside(self, log: PartitionLog, reason: str) -> None:
-        """It is not cleaned until a restart; the others go on."""
+    def mark_uncleanable(self, log: PartitionLog, reason: str) -> None:
+        """Stop cleaning this log until a restart. Other logs are not affected."""
         self.last_error = f"{log.name} is not cleaned until a restart: {reason}"
         self.uncleanable[log.key] = reason
         logger.error("%s", self.last_error)
 
-    def try_later(self, log: PartitionLog, reason: str) -> None:
-        """Not before the next regular look. The same reason is logged once."""
+    def retry_later(self, log: PartitionLog, reason: str) -> None:
+        """Delay the log's next round by log.cleaner.backoff.ms. Logs a repeated reason once."""
         text = f"{log.name} is not cleaned: {reason}"
         if text != self.last_error:
             logger.error("%s", text)
@@ -73,34 +71,34 @@ class CleanerBooks:
         self._not_before_ms[log.key] = due_ms
 
     def disk_failed(self, log: PartitionLog, error: OSError) -> None:
-        """The system refused something while the log was looked at or cleaned."""
+        """Handle an OSError of assessing or cleaning the log."""
         if isinstance(error, FileNotFoundError):
-            self.set_aside(log, str(error))
+            self.mark_uncleanable(log, str(error))
             return
-        self.try_later(log, str(error))
-        is_ours = self._manager.find(*log.key) is log
-        if is_ours and (error.errno not in _PASSING or error.errno in _FULL_DISK):
+        self.retry_later(log, str(error))
+        is_current = self._manager.find(*log.key) is log
+        if is_current and (error.errno not in _TRANSIENT or error.errno in _FULL_DISK):
             self._manager.on_directory_error(self._manager.directory_of(log), error)
 
-    def finished(self, round_: FinishedRound, unreadable: tuple[str, ...]) -> None:
-        """A log was cleaned."""
+    def note_finished(self, round_: FinishedRound, unreadable: tuple[str, ...]) -> None:
+        """Record and log a finished round."""
         self.last_round = round_
         logger.info("%s", round_)
         for line in unreadable:
-            logger.warning("%s: copied as it is, for it cannot be read: %s", round_.name, line)
+            logger.warning("%s: copied unchanged because it cannot be read: %s", round_.name, line)
         if round_.stats.invalid_messages:
             count = round_.stats.invalid_messages
             logger.warning("%s: %d records without a key were dropped", round_.name, count)
 
-    def forget_gone(self) -> None:
-        """Drop what is known of logs that are gone."""
+    def forget_deleted(self) -> None:
+        """Drop the entries of logs that no longer exist."""
         for known in (self.uncleanable, self._not_before_ms):
             for key in [key for key in known if self._manager.find(*key) is None]:
                 del known[key]
-        self._checkpoints.drop_gone()
+        self._checkpoints.drop_deleted()
 
     def uncleanable_by_directory(self) -> dict[Path, dict[TopicPartition, str]]:
-        """As Kafka counts them."""
+        """Group `uncleanable` by log directory, as Kafka's metric does."""
         found: dict[Path, dict[TopicPartition, str]] = {}
         for key, reason in self.uncleanable.items():
             log = self._manager.find(*key)

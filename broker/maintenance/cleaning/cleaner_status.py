@@ -1,23 +1,22 @@
-"""What can be seen of the log cleaner: for metrics, for tools, and for whoever asks why."""
+"""The log cleaner's status, for metrics, tools and explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from odradek.config.topic_config import TopicConfig
-    from odradek.storage.checkpoints import TopicPartition
-    from odradek.storage.cleaning.plan import LogToClean
-    from odradek.storage.cleaning.task import CleanerStats
+from odradek.config.topic_config import TopicConfig
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.cleaning.plan import LogToClean
+from odradek.storage.cleaning.task import CleanerStats
 
 MB = 1 << 20
 
 
-class RoundUnderWay(NamedTuple):
-    """A log that is being cleaned, since when, and how many bytes were read and written so far."""
+class CurrentRound(NamedTuple):
+    """A log that is being cleaned: since when, and the bytes read and written so far."""
 
     partition: TopicPartition
     began_ms: int
@@ -26,7 +25,7 @@ class RoundUnderWay(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRound:
-    """A log was cleaned from one offset up to another. Kafka: LogCleaner.recordStats."""
+    """A round that cleaned offsets [first_offset, end_offset). Kafka: LogCleaner.recordStats."""
 
     name: str
     first_offset: int
@@ -40,41 +39,41 @@ class FinishedRound:
             f"{self.name}: cleaned offsets {self.first_offset} to {self.end_offset} in "
             f"{self.seconds:.1f} s: {stats.bytes_read / MB:.1f} MB became "
             f"{stats.bytes_written / MB:.1f}, {stats.messages_written} of {stats.messages_read} "
-            "records stay"
+            "records were kept"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerStatus:
-    """The log cleaner now. Kafka's metrics of LogCleaner and LogCleanerManager can be read off.
+    """The log cleaner's status: the values of Kafka's LogCleaner and LogCleanerManager metrics.
 
-    `uncleanable`: partitions set aside until a restart, with the reason, by log directory.
-    `max_dirty_ratio` is of the last look, `looked_at_ms` is when
-    that was (None: not yet).
+    `uncleanable`: partitions that are not cleaned until a restart, with the reason, by log
+    directory. `max_dirty_ratio` was seen at `checked_at_ms`, the last check of all logs (None: no
+    check yet).
     """
 
     is_enabled: bool
-    looked_at_ms: int | None
+    checked_at_ms: int | None
     max_dirty_ratio: float
-    cleaning: Sequence[RoundUnderWay]
+    cleaning: Sequence[CurrentRound]
     uncleanable: Mapping[Path, Mapping[TopicPartition, str]]
     last_error: str | None
     last_round: FinishedRound | None
     worker_pids: Sequence[int]
 
 
-def why_not_due(to_clean: LogToClean, config: TopicConfig) -> str:
-    """Why a log is not cleaned now, or that it will be, in one line."""
+def explain_due(to_clean: LogToClean, config: TopicConfig) -> str:
+    """Say in one line whether a log is due for cleaning, and why."""
     begin, end = to_clean.first_dirty_offset, to_clean.first_uncleanable_offset
     where = f"offsets {begin} to {end} can be cleaned, {to_clean.cleanable_ratio:.0%} of the bytes"
     if not to_clean.cleanable_bytes:
         lag_ms = config.min_compaction_lag_ms
         young = f", records younger than min.compaction.lag.ms ({lag_ms})" if lag_ms else ""
         return (
-            f"nothing behind offset {begin} can be cleaned yet: not the active segment, no open "
-            f"transaction{young}"
+            f"nothing after offset {begin} can be cleaned yet: the active segment, open "
+            f"transactions{young} are excluded"
         )
     ratio = config.min_cleanable_dirty_ratio
     if to_clean.is_due(ratio):
-        return f"{where}: it is due"
+        return f"{where}: the log is due"
     return f"{where}, which is not over min.cleanable.dirty.ratio ({ratio})"

@@ -1,45 +1,38 @@
 """One round of cleaning: a log, and the process that cleans it.
 
-The process writes `.cleaned` files and says when a group of them is finished; the broker lets each
-take the place of the old segments, in the order in which they come. What needs no disk happens on
-the loop, the sync in a disk thread. Meanwhile nobody else may delete segments of this log: see
-LogCleaner. A round that is cancelled ends behind the swap it is at; what it has swapped stays.
+The process writes `.cleaned` files and reports each finished group of them. The broker replaces the
+old segments with each group, in the order of arrival: the renames run on the event loop, the sync
+in a disk thread. During a round nothing else may delete segments of this log: see LogCleaner. A
+round that is cancelled during a swap completes the swap first; completed swaps stay.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from odradek.broker.maintenance.workers.cleaner_messages import Ending, Moved, Ready, Unusable
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.maintenance.workers.messages import CleaningEnding, Moved, Ready, Unusable
+from odradek.broker.maintenance.workers.worker_process import CleanerWorker, WorkerLostError
 from odradek.protocol.errors import ApiError
-from odradek.storage.cleaning.plan import task_for
+from odradek.storage.cleaning.plan import LogToClean, task_for
+from odradek.storage.cleaning.segment_swap import SegmentSwap
 from odradek.storage.cleaning.task import CleanedGroup
 from odradek.storage.directories.disk_errors import lacks_descriptors
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 
-from .cleaner_worker import WorkerLostError
-
-if TYPE_CHECKING:
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.storage.cleaning.plan import LogToClean
-    from odradek.storage.cleaning.segment_swap import SegmentSwap
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
-
-    from .cleaner_worker import CleanerWorker
-
-# A process that works says something every second, unless it waits for the disk.
-PATIENCE_SECONDS = 300.0
-RETRY_SECONDS = 1.0  # after which a swap that was refused goes on
+# A working process sends a message every second, unless it waits for the disk.
+SILENCE_LIMIT_SECONDS = 300.0
+RETRY_SECONDS = 1.0  # between the attempts of a swap
 
 
 class RoundCancelledError(Exception):
-    """Somebody needs the log for himself, or the broker stops."""
+    """The log is being deleted or moved, or the broker stops."""
 
 
 class CleaningRound:
-    """See the module. `moved_bytes` have been read and written so far."""
+    """See the module. `moved_bytes`: read and written so far."""
 
     def __init__(
         self,
@@ -49,7 +42,7 @@ class CleaningRound:
         manager: LogManager,
         disk: DiskExecutor,
         now_ms: Callable[[], int],
-        patience_seconds: float = PATIENCE_SECONDS,
+        silence_limit_seconds: float = SILENCE_LIMIT_SECONDS,
     ) -> None:
         self.log = log
         self.to_clean = to_clean
@@ -58,28 +51,29 @@ class CleaningRound:
         self._manager = manager
         self._disk = disk
         self._now_ms = now_ms
-        self._patience_seconds = patience_seconds
+        self._silence_limit_seconds = silence_limit_seconds
         self._worker: CleanerWorker | None = None
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Have it end soon."""
+        """Make `run` end soon."""
         self._is_cancelled = True
         if self._worker is not None:
             self._worker.kill()
 
-    async def run(self, worker: CleanerWorker) -> Ending:
-        """How the process says it ended.
+    async def run(self, worker: CleanerWorker) -> CleaningEnding:
+        """Run the round; returns the process's last message.
 
-        Raises RoundCancelledError, WorkerLostError, and ApiError for a log that went offline. What
-        is left of it in the log's directory is to be removed once the process rests.
+        Raises RoundCancelledError, WorkerLostError, and ApiError if the log went offline. Files of
+        the round may be left in the log's directory: call `tidy_up` when the process is idle or has
+        ended.
         """
         self._worker = worker
         self._check()
         worker.send(task_for(self.log, self.to_clean, self._now_ms()))
         try:
             while True:
-                message = await worker.receive(self._patience_seconds)
+                message = await worker.receive(self._silence_limit_seconds)
                 self._check()
                 if isinstance(message, CleanedGroup):
                     await self._swap(message)
@@ -88,7 +82,7 @@ class CleaningRound:
                 elif not isinstance(message, Ready | Unusable):
                     return message
         except WorkerLostError:
-            self._check()  # that is why it is lost
+            self._check()  # a cancelled round killed it
             raise
 
     def _check(self) -> None:
@@ -96,10 +90,10 @@ class CleaningRound:
             raise RoundCancelledError
 
     async def _swap(self, group: CleanedGroup) -> None:
-        """Replace the old segments of a group. Once that has begun it can only go on.
+        """Replace the old segments of a group. A swap that has begun cannot be undone.
 
-        The system may refuse a file descriptor, or room for a name, for a while: then it is tried
-        again. Where the round is cancelled meanwhile, the log goes offline until a restart.
+        The system may lack a file descriptor, or space for a directory entry, for some time: the
+        swap is retried. If the round is cancelled meanwhile, the log goes offline until a restart.
         """
         log = self.log
         swap = log.stage_replacement(group.segments, self._now_ms())
@@ -113,7 +107,7 @@ class CleaningRound:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _is_synced(self, swap: SegmentSwap) -> bool:
-        """False: the directory could not be opened, as too many files are open."""
+        """Sync the new names. False: the directory could not be opened, too many files are open."""
         home = self._manager.directory_of(self.log)
         try:
             await self._disk.run(swap.sync)
@@ -124,9 +118,9 @@ class CleaningRound:
         return True
 
     async def tidy_up(self) -> None:
-        """Remove what the process has left; it does not write any more."""
+        """Remove the files of an unfinished group. The process must not be writing any more."""
         if self.log.is_online:
             try:
                 await self._disk.run(self.log.discard_cleaned)
             except ApiError:
-                return  # logged by the log, whose directory is offline now
+                return  # the log has logged it, and its directory is offline now

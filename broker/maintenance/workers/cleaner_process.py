@@ -1,8 +1,7 @@
-"""The process that cleans logs for a broker; the broker starts it with `python -m`.
+"""The process that cleans logs. LogCleaner starts it with `python -m` and ends it.
 
-It walks records in Python, which would cost the broker's event loop its latency (see LogCleaner,
-which starts and ends it). It knows no more than its tasks tell, holds nothing worth keeping, and
-may be killed at any time. It gives way to everybody else on the machine.
+Cleaning walks records in Python, which would block the broker's event loop. The process knows only
+what its tasks say, keeps no state, and may be killed at any time. It runs at a low priority.
 """
 
 from __future__ import annotations
@@ -24,119 +23,123 @@ from odradek.storage.cleaning.cleaner import Cleaner, SegmentOverflowError
 from odradek.storage.cleaning.task import CleaningTask
 from odradek.storage.files import Files
 
-from .cleaner_messages import (
+from .messages import (
     CleanerSettings,
+    CleaningEnding,
     CleaningFailed,
-    Ending,
-    FromProcess,
+    FromCleaner,
     Moved,
     Rate,
     Ready,
     SplitUp,
-    ToProcess,
+    ToCleaner,
     Unusable,
 )
 from .process_pipe import listen, pipe_to_broker, read_message
 
-BEAT_SECONDS = 1.0
+REPORT_SECONDS = 1.0
 NO_LIMIT = -1.0
 
 
-class Telling:
-    """Hears of every read and write: holds back who is too fast, and tells the broker of them."""
+class IoReporter:
+    """Counts bytes read and written: sleeps to keep the rate, and reports to the broker."""
 
     def __init__(
         self,
-        send: Callable[[FromProcess], None],
+        send: Callable[[FromCleaner], None],
         *,
         now: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.throttle = Throttle(NO_LIMIT, now=now, sleep=self._rest)
+        self.throttle = Throttle(NO_LIMIT, now=now, sleep=self._sleep_and_report)
         self._send = send
         self._now = now
         self._sleep = sleep
-        self._untold_bytes = 0
-        self._told = now()
+        self._unreported_bytes = 0
+        self._reported_at = now()
 
     def moved(self, size_bytes: int) -> None:
-        """So many bytes were read or written."""
-        self._untold_bytes += size_bytes
-        self._beat()
+        """Count bytes that were read or written. May sleep."""
+        self._unreported_bytes += size_bytes
+        self._report_if_due()
         self.throttle.moved(size_bytes)
 
-    def _rest(self, seconds: float) -> None:
+    def _sleep_and_report(self, seconds: float) -> None:
         self._sleep(seconds)
-        self._beat()
+        self._report_if_due()
 
-    def _beat(self) -> None:
-        if self._now() - self._told >= BEAT_SECONDS:
-            self._send(Moved(self._untold_bytes))
-            self._untold_bytes, self._told = 0, self._now()
+    def _report_if_due(self) -> None:
+        if self._now() - self._reported_at >= REPORT_SECONDS:
+            self._send(Moved(self._unreported_bytes))
+            self._unreported_bytes, self._reported_at = 0, self._now()
 
 
 def main() -> None:
-    """Work for the broker at the other end of stdin until it goes."""
+    """Clean the logs that the broker sends over stdin, until the broker is gone."""
     send = pipe_to_broker()
-    give_way()
-    logging.disable()  # what is worth a line is in the messages
+    lower_priority()
+    logging.disable()  # the messages carry what the broker logs
     try:
         settings = read_message(sys.stdin.buffer)
     except EOFError:
         return
     assert isinstance(settings, CleanerSettings)
-    telling = Telling(send)
+    reporter = IoReporter(send)
     try:
-        cleaner = make_cleaner(settings, telling)
+        cleaner = make_cleaner(settings, reporter)
     except (ValueError, MemoryError) as error:
         send(Unusable(str(error) or "there is not enough memory for the keys"))
         return
     tasks: SimpleQueue[CleaningTask] = SimpleQueue()
-    take = sorted_out(tasks, telling.throttle)
-    Thread(target=listen, args=(sys.stdin.buffer, take), daemon=True).start()
+    on_message = message_handler(tasks, reporter.throttle)
+    Thread(target=listen, args=(sys.stdin.buffer, on_message), daemon=True).start()
     send(Ready())
     try:
         while True:
             send(work_on(tasks.get(), cleaner, send))
-    except BaseException:  # noqa: BLE001  nothing can follow: the thread holds on to stdin
+    except BaseException:  # noqa: BLE001  a plain exit would wait for the thread that reads stdin
         traceback.print_exc()
         os._exit(1)
 
 
-def give_way() -> None:
-    """Let everybody else have the processors first."""
+def lower_priority() -> None:
+    """Yield the processors to the other processes of the machine."""
     with suppress(OSError):
         os.nice(10)
     if sys.platform == "linux":
-        with suppress(OSError):  # not even its waking up interrupts others
+        with suppress(OSError):  # a batch process does not preempt others when it wakes
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def sorted_out(tasks: SimpleQueue[CleaningTask], throttle: Throttle) -> Callable[[ToProcess], None]:
-    """Where what the broker says goes."""
+def message_handler(
+    tasks: SimpleQueue[CleaningTask], throttle: Throttle
+) -> Callable[[ToCleaner], None]:
+    """Returns a function that applies a Rate at once and queues a CleaningTask."""
 
-    def take(message: ToProcess) -> None:
+    def on_message(message: ToCleaner) -> None:
         if isinstance(message, Rate):
             throttle.bytes_per_second = message.bytes_per_second
         elif isinstance(message, CleaningTask):
             tasks.put(message)
 
-    return take
+    return on_message
 
 
-def make_cleaner(settings: CleanerSettings, telling: Telling) -> Cleaner:
-    """Raises ValueError for a buffer that is too small."""
+def make_cleaner(settings: CleanerSettings, reporter: IoReporter) -> Cleaner:
+    """Create the cleaner. Raises ValueError if the buffer is too small."""
     return Cleaner(
         Files(),
         dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
         load_factor=settings.load_factor,
         io_buffer_bytes=settings.io_buffer_bytes,
-        on_io=telling.moved,
+        on_io=reporter.moved,
     )
 
 
-def work_on(task: CleaningTask, cleaner: Cleaner, send: Callable[[FromProcess], None]) -> Ending:
-    """One round. Groups are sent as they are finished; returns how it ended."""
+def work_on(
+    task: CleaningTask, cleaner: Cleaner, send: Callable[[FromCleaner], None]
+) -> CleaningEnding:
+    """Run one round. Sends each group when its files are finished; returns how it ended."""
     try:
         try:
             return cleaner.clean(task, send)
@@ -150,7 +153,7 @@ def work_on(task: CleaningTask, cleaner: Cleaner, send: Callable[[FromProcess], 
     except MemoryError:
         reason = "there is not enough memory"
         return CleaningFailed(reason, error=OSError(errno.ENOMEM, reason))
-    except Exception as error:  # noqa: BLE001  the root of the process: the broker names it
+    except Exception as error:  # noqa: BLE001  the root of the process: the broker reports it
         reason = f"{type(error).__name__}: {error}"
         return CleaningFailed(reason, traceback=traceback.format_exc())
 

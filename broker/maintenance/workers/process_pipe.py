@@ -1,12 +1,12 @@
-"""The pipes between the broker and a process that works for it: the process's stdin and stdout.
+"""The worker process's end of its pipes to the broker: its stdin and stdout.
 
-Each message is its length in four bytes and a pickle: both sides are of the same program. Here are
-the messages' form and the process's end; the broker's end is worker_process.py.
+Each message is four bytes of length and a pickle. Both sides run the same program. The broker's
+end is worker_process.py.
 
-The process ends at once when the broker is gone, whatever it is doing: a broker that starts again
-on the same directory must not meet a stranger who still writes there. A thread of it therefore does
-nothing but listen. Signals that a terminal or a service manager sends to all are the broker's to
-answer.
+A worker process exits at once when the broker is gone, whatever it is doing. Otherwise a broker
+that starts again on the same directory would share it with a process that still writes there. So
+one thread of the worker does nothing but read stdin. The worker ignores SIGINT and SIGTERM, which
+a terminal or a service manager sends to all processes of the group: the broker handles them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LENGTH = struct.Struct(">I")
 
 
 def pack(message: object) -> bytes:
-    """The bytes of a message."""
+    """Encode a message."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(content)) + content
 
 
 def read_message(stream: BinaryIO) -> Any:
-    """The next message of the broker; waits for it. Raises EOFError where the broker is gone."""
+    """Wait for the broker's next message. Raises EOFError if the broker is gone."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError
@@ -40,11 +40,11 @@ def read_message(stream: BinaryIO) -> Any:
 
 
 def pipe_to_broker() -> Callable[[object], None]:
-    """Make a worker of this process; what is returned sends a message to its broker."""
+    """Set this process up as a worker. Returns a function that sends a message to the broker."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     to_broker = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what is printed by mistake is no message
+    os.dup2(2, 1)  # a stray print() goes to stderr, not between the messages
 
     def send(message: object) -> None:
         view = memoryview(pack(message))
@@ -57,10 +57,10 @@ def pipe_to_broker() -> Callable[[object], None]:
     return send
 
 
-def listen(stream: BinaryIO, take: Callable[[Any], object]) -> None:
-    """Take in what the broker says; when it is gone, so are we."""
+def listen(stream: BinaryIO, on_message: Callable[[Any], object]) -> None:
+    """Pass the broker's messages to `on_message`. Exits the process when the broker is gone."""
     try:
         while True:
-            take(read_message(stream))
+            on_message(read_message(stream))
     finally:
         os._exit(0)

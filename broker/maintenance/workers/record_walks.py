@@ -1,20 +1,20 @@
-"""Walks of batches that would hold the event loop for too long.
+"""Walks of batches that would block the event loop for too long.
 
-What costs more than AT_ONCE allows (storage/record_walk.py) goes to a process: to a thread would
-not do, for a walk in Python holds the interpreter's lock, and so do the copies between the calls
-of the codecs. There are two processes, one for SHORT walks and one for LONG ones. Each takes its
-batches in the order of their arrival; a batch that is too much for the first goes to the second.
-So a batch that unpacks to 100 MiB holds back only others of its kind, and the memory that walks
-take is that of one large batch.
+A walk that exceeds the limits AT_ONCE (storage/record_walk.py) runs in a process. A thread would
+not help: a walk in Python holds the interpreter's lock, and so do the copies between the calls of
+the codecs. There are two processes, one for SHORT walks and one for LONG ones. Each serves its
+batches in the order of arrival. A batch that exceeds the limits of the first goes to the second.
+So a batch that unpacks to 100 MiB delays only other large batches, and walks need the memory of
+one large batch.
 
-A connection's next request is not served before its batch is stored, so the order of what one
-producer sends on one connection stays. Batches of other connections may be stored in between.
+A connection's next request is served only after its batch is stored, so the batches of one
+producer on one connection keep their order. Batches of other connections may be stored in between.
 
-The batches that wait are held in memory, together at most `queued.max.request.bytes`; above that
-they are refused with REQUEST_TIMED_OUT, which producers retry. A walk goes on when its client
-disconnects: its request was received whole, and Kafka stores such records too.
+Waiting batches are kept in memory, together at most `queued.max.request.bytes`. Above that they are
+refused with REQUEST_TIMED_OUT, which producers retry. A walk goes on when its client disconnects:
+its request was received whole, and Kafka stores such records too.
 
-A process takes 20 MB. It is started with its first batch and ended when it was idle for a while.
+A process needs 20 MB. It starts with its first batch and ends after IDLE_SECONDS without one.
 """
 
 from __future__ import annotations
@@ -28,34 +28,35 @@ from typing import NamedTuple, TypeVar, cast
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.record_walk import LONG, SHORT, RecordsRefusedError, WalkLimits
 
-from .walk_messages import Ending, Refused, TooLong, Walked, WalkFailed, WalkTask
-from .worker_process import WorkerProcess, command_of, start_process
+from .messages import Refused, TooLong, Walked, WalkEnding, WalkFailed, WalkTask
+from .worker_process import WALK_COMMAND, WorkerProcess, start_process
 
 logger = logging.getLogger(__name__)
 
-COMMAND = command_of("walk_process")
 IDLE_SECONDS = 30.0
 
+T = TypeVar("T")
 
-Found = TypeVar("Found")
 
-
-class _Wanted(NamedTuple):
-    """A walk of a batch, and who waits for how it ends."""
+class _QueuedWalk(NamedTuple):
+    """A walk of a batch, and the future that gets its result."""
 
     walk: Callable[..., object]
     batch: bytes
-    ending: asyncio.Future[Ending]
+    ending: asyncio.Future[WalkEnding]
 
 
 class RecordWalks:
-    """Both processes. `close` must be called. `max_waiting_bytes`: of all batches; None: any."""
+    """Both processes and their queues. `close` must be called.
+
+    `max_waiting_bytes` is the limit for all waiting batches together; None: no limit.
+    """
 
     def __init__(
         self,
         max_waiting_bytes: Callable[[], int | None],
         *,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] = WALK_COMMAND,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._max_waiting_bytes = max_waiting_bytes
@@ -64,11 +65,11 @@ class RecordWalks:
 
     @property
     def pids(self) -> list[int]:
-        """The processes there are."""
+        """The running processes."""
         return [lane.pid for lane in self._lanes if lane.pid is not None]
 
-    async def run(self, walk: Callable[..., Found], batch: bytes) -> Found:
-        """What `walk(batch, limits=...)` gives; a process must be able to import `walk`.
+    async def run(self, walk: Callable[..., T], batch: bytes) -> T:
+        """Return the result of `walk(batch, limits=...)`. A process must be able to import `walk`.
 
         Raises ApiError.
         """
@@ -86,10 +87,10 @@ class RecordWalks:
                     break
         finally:
             self._waiting_bytes -= size_bytes
-        return cast(Found, _found(ending))
+        return cast(T, _result_of(ending))
 
     def release_all(self) -> None:
-        """The broker stops: batches that wait are refused, so that their clients retry."""
+        """Refuse the waiting batches because the broker stops; their clients retry."""
         for lane in self._lanes:
             lane.release_all()
 
@@ -100,9 +101,9 @@ class RecordWalks:
             await lane.close()
 
 
-def _found(ending: Ending) -> object:
+def _result_of(ending: WalkEnding) -> object:
     if isinstance(ending, Walked):
-        return ending.found
+        return ending.result
     if isinstance(ending, Refused):
         if ending.record_errors:
             raise RecordsRefusedError(ending.code, ending.message, ending.record_errors)
@@ -112,14 +113,14 @@ def _found(ending: Ending) -> object:
 
 
 class _Lane:
-    """One process and the walks that wait for it, in order."""
+    """One process and the queue of its walks."""
 
     def __init__(self, limits: WalkLimits, command: Sequence[str], idle_seconds: float) -> None:
         self._limits = limits
         self._command = command
         self._idle_seconds = idle_seconds
-        self._queue: asyncio.Queue[_Wanted] = asyncio.Queue()
-        self._waiting: set[asyncio.Future[Ending]] = set()
+        self._queue: asyncio.Queue[_QueuedWalk] = asyncio.Queue()
+        self._waiting: set[asyncio.Future[WalkEnding]] = set()
         self._worker: WorkerProcess | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -127,10 +128,10 @@ class _Lane:
     def pid(self) -> int | None:
         return None if self._worker is None else self._worker.pid
 
-    async def walk(self, walk: Callable[..., object], batch: bytes) -> Ending:
-        ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+    async def walk(self, walk: Callable[..., object], batch: bytes) -> WalkEnding:
+        ending: asyncio.Future[WalkEnding] = asyncio.get_running_loop().create_future()
         self._waiting.add(ending)
-        self._queue.put_nowait(_Wanted(walk, batch, ending))
+        self._queue.put_nowait(_QueuedWalk(walk, batch, ending))
         if self._serving is None:
             self._serving = asyncio.ensure_future(self._serve())
         try:
@@ -139,33 +140,33 @@ class _Lane:
             self._waiting.discard(ending)
 
     async def _serve(self) -> None:
-        """Give the process one walk after another, until there are none for a while."""
+        """Run the queued walks one after another, until there is none for `idle_seconds`."""
         try:
             while True:
                 async with asyncio.timeout(self._idle_seconds):
-                    wanted = await self._queue.get()
-                if not wanted.ending.done():
-                    said = await self._said_of(wanted)
-                    if not wanted.ending.done():
-                        wanted.ending.set_result(said)
+                    queued = await self._queue.get()
+                if not queued.ending.done():
+                    outcome = await self._outcome_of(queued)
+                    if not queued.ending.done():
+                        queued.ending.set_result(outcome)
         except TimeoutError:
             await self._end_worker()
         self._serving = None
-        if not self._queue.empty():  # it came while the process was being ended
+        if not self._queue.empty():  # a walk was queued while the process was being ended
             self._serving = asyncio.ensure_future(self._serve())
 
-    async def _said_of(self, wanted: _Wanted) -> Ending:
-        task = WalkTask(wanted.walk, self._limits, len(wanted.batch))
+    async def _outcome_of(self, queued: _QueuedWalk) -> WalkEnding:
+        task = WalkTask(queued.walk, self._limits, len(queued.batch))
         try:
             if self._worker is None:
                 self._worker = WorkerProcess(await start_process(self._command))
-            self._worker.send(task, wanted.batch)
-            said: Ending = pickle.loads(await self._worker.hear())
+            self._worker.send(task, queued.batch)
+            outcome: WalkEnding = pickle.loads(await self._worker.read_pickle())
         except (asyncio.IncompleteReadError, OSError) as error:
-            how = str(error) if self._worker is None else await self._worker.how_it_ended()
+            how = str(error) if self._worker is None else await self._worker.describe_end()
             await self._end_worker()
             return WalkFailed(f"the walking process {how}")
-        return said
+        return outcome
 
     async def _end_worker(self) -> None:
         if self._worker is not None:

@@ -1,8 +1,7 @@
-"""The process that recovers large logs; the broker starts it with `python -m`.
+"""The process that recovers large logs. LogRecovery starts it with `python -m` and ends it.
 
-It walks batches in Python, which would cost the broker's event loop its latency (see LogRecovery,
-which starts and ends it). It knows no more than its tasks tell and may be killed at any time: what
-it has not finished is recovered again.
+Recovery walks batches in Python, which would block the broker's event loop. The process knows only
+what its tasks say. It may be killed at any time: an unfinished log is recovered again.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.recovering.task import RecoveryTask, recover
 
+from .messages import FromRecovery, Progress, Recovered, RecoveryEnding, RecoveryFailed
 from .process_pipe import listen, pipe_to_broker
-from .recovery_messages import Ending, FromProcess, Progress, Recovered, RecoveryFailed
 
 
-class _ToBroker(logging.Handler):
-    """What is worth a line in the broker's log is sent to it."""
+class _BrokerLogHandler(logging.Handler):
+    """Sends warnings and errors to the broker, for its log."""
 
-    def __init__(self, send: Callable[[FromProcess], None]) -> None:
+    def __init__(self, send: Callable[[FromRecovery], None]) -> None:
         super().__init__(logging.WARNING)
         self._send = send
 
@@ -33,26 +32,26 @@ class _ToBroker(logging.Handler):
 
 
 def main() -> None:
-    """Recover what the broker at the other end of stdin says, until it goes."""
+    """Recover the logs that the broker sends over stdin, until the broker is gone."""
     send = pipe_to_broker()
     root = logging.getLogger("odradek")
     root.propagate = False
-    root.addHandler(_ToBroker(send))
+    root.addHandler(_BrokerLogHandler(send))
     tasks: SimpleQueue[RecoveryTask] = SimpleQueue()
     Thread(target=listen, args=(sys.stdin.buffer, tasks.put), daemon=True).start()
     while True:
         send(work_on(tasks.get(), send))
 
 
-def work_on(task: RecoveryTask, send: Callable[[FromProcess], None]) -> Ending:
-    """Recover one log; how it ended."""
+def work_on(task: RecoveryTask, send: Callable[[FromRecovery], None]) -> RecoveryEnding:
+    """Recover one log; returns how that ended."""
     try:
         return Recovered(recover(task, Files(), lambda line: send(Progress(line))))
     except OSError as error:
         return RecoveryFailed(str(error), error)
     except CorruptRecordError as error:
         return RecoveryFailed(str(error))
-    except Exception as error:  # noqa: BLE001  the root of the process: the broker names it
+    except Exception as error:  # noqa: BLE001  the root of the process: the broker reports it
         return RecoveryFailed(f"{type(error).__name__}: {error}")
 
 

@@ -1,8 +1,7 @@
-"""The process that walks large batches for a broker; the broker starts it with `python -m`.
+"""The process that walks large batches. RecordWalks starts it with `python -m` and ends it.
 
-It walks records in Python, which would hold the broker's event loop (see RecordWalks, which starts
-and ends it). It keeps nothing from one batch to the next, and may be killed at any time. It gives
-way to the broker.
+A walk in Python would block the broker's event loop. The process keeps no state between batches
+and may be killed at any time. It runs at a lower priority than the broker.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from odradek.protocol.batch_header import TooManyRecordsError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.record_walk import RecordsRefusedError
 
+from .messages import Refused, TooLong, Walked, WalkEnding, WalkFailed, WalkTask
 from .process_pipe import listen, pipe_to_broker
-from .walk_messages import Ending, Refused, TooLong, Walked, WalkFailed, WalkTask
 
 
 def main() -> None:
-    """Walk what the broker at the other end of stdin sends, until it goes."""
+    """Walk the batches that the broker sends over stdin, until the broker is gone."""
     send = pipe_to_broker()
     with suppress(OSError):
         os.nice(10)
     tasks: SimpleQueue[tuple[WalkTask, bytes]] = SimpleQueue()
 
-    def take(task: WalkTask) -> None:
+    def on_message(task: WalkTask) -> None:
         tasks.put((task, sys.stdin.buffer.read(task.batch_bytes)))
 
-    Thread(target=listen, args=(sys.stdin.buffer, take), daemon=True).start()
+    Thread(target=listen, args=(sys.stdin.buffer, on_message), daemon=True).start()
     while True:
         send(work_on(*tasks.get()))
 
 
-def work_on(task: WalkTask, batch: bytes) -> Ending:
-    """One walk; how it ended."""
+def work_on(task: WalkTask, batch: bytes) -> WalkEnding:
+    """Run one walk; returns how it ended."""
     try:
         return Walked(task.walk(batch, limits=task.limits))
     except TooManyRecordsError as error:
@@ -48,7 +47,7 @@ def work_on(task: WalkTask, batch: bytes) -> Ending:
         return Refused(error.code, error.message)
     except MemoryError:
         return Refused(ErrorCode.MESSAGE_TOO_LARGE, "there is not enough memory to unpack it")
-    except Exception as error:  # noqa: BLE001  the root of the process: the broker names it
+    except Exception as error:  # noqa: BLE001  the root of the process: the broker reports it
         return WalkFailed(f"{type(error).__name__}: {error}")
 
 

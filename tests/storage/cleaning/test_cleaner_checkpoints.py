@@ -100,7 +100,7 @@ def test_logs_that_are_gone_are_forgotten_in_the_file_too(manager: LogManager) -
     assert saved(checkpoints) == 1
     assert content(manager, 0) == {("t", 0): 5}
     manager.delete([("t", 0)], now_ms=NOW_MS)
-    checkpoints.drop_gone()
+    checkpoints.drop_deleted()
     saved(checkpoints)
     assert content(manager, 0) == {}
 
@@ -140,7 +140,7 @@ def test_the_entry_of_a_log_that_is_not_open_yet_waits_for_it(
     again = LogManager.open(BrokerConfig.from_texts(settings), files=UnsyncedFiles())
     again.load_logs(lambda _: config, now_ms=NOW_MS, may_wait=lambda _: True)
     checkpoints = opened(again)
-    checkpoints.drop_gone()
+    checkpoints.drop_deleted()
     assert saved(checkpoints) == 0
     assert {found.key for found in again.waiting()} == {("t", 0), ("t", 2)}
     for found in again.waiting():
