@@ -37,7 +37,7 @@ from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, cut_before, cut_to_committed
-from .directories.disk_errors import passes
+from .directories.disk_errors import is_transient
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
 from .offset_lookup import (
@@ -640,7 +640,7 @@ class PartitionLog:
                 return True
             swap.complete(old)
         except OSError as error:
-            if passes(error):
+            if is_transient(error):
                 if self.on_disk_error is not None:  # it reports what is lacking, once
                     self.on_disk_error(self, error)
                 return False

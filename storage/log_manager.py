@@ -35,7 +35,7 @@ from .directories.data_directory import (
     OpenedDirectories,
     open_directories,
 )
-from .directories.disk_errors import is_full_disk, passes
+from .directories.disk_errors import is_full_disk, is_transient
 from .directories.found_log import FoundLog, divide, stored_bytes
 from .directories.log_creation import LogCreation, MadeLog, NewLog
 from .directories.log_opening import LogOpening
@@ -47,7 +47,7 @@ from .filenames import DirectoryState, parse_partition_directory
 from .files import Files
 from .log import PartitionLog
 from .recovering.producer_recovery import RecentBatches
-from .recovering.progress import is_worth_a_line
+from .recovering.progress import should_report
 from .recovering.task import RecoveryTask
 from .topic_names import CLUSTER_METADATA_TOPIC
 
@@ -201,7 +201,7 @@ class LogManager:
         done = 0
         for log in at_once:
             if not log.directory.had_clean_shutdown:
-                if is_worth_a_line(done, len(unclean)):
+                if should_report(done, len(unclean)):
                     self._report(f"recovering {log.name}, {done} of {len(unclean)} logs done")
                 done += 1
             if log.directory.is_online:
@@ -479,7 +479,7 @@ class LogManager:
 
     def on_directory_error(self, directory: DataDirectory, error: OSError) -> None:
         """Take a directory offline after an error there, unless the error is transient."""
-        if not passes(error):
+        if not is_transient(error):
             self.take_offline(directory, str(error))
         elif is_full_disk(error) and self.on_full is not None:
             self.on_full(directory)

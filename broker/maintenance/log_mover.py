@@ -174,7 +174,7 @@ class LogMover:
         """Copy the log, record the new directory on disk, and promote the copy."""
         await self._cleaner.cancel_rounds([future.key])  # no round starts on a log that moves
         await self._catch_up(future)
-        await self._run_plan(future, await self._cold_reads.look_up(future.reveal))
+        await self._run_plan(future, await self._cold_reads.look_up(future.name_active))
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
         await self._log_syncs.flush(self._controller.log)

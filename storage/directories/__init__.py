@@ -1,12 +1,12 @@
-"""The log directories of a node and what lies in them: the parts that LogManager is made of.
+"""The log directories of a node: the parts that LogManager is made of.
 
-data_directory        one of them: locked, and marked as this node's
-log_search            what lies in it at start; found_log is a log there that is not open
-log_table             which logs there are, where each lies, and why some are not served
-log_opening           from a directory to an open log
-log_creation          how logs of new partitions are made
-log_retirement        how logs leave
-offset_checkpoints    the files that say an offset of every log in a directory
-upkeep                what is done to all logs from time to time
-disk_errors           which errors pass, and which take a directory offline
+data_directory        one log directory: its lock and its identity
+log_search            finds the logs in it at start; found_log describes a log that is not open
+log_table             all logs, the directory of each, and why some are not served
+log_opening           opens a log
+log_creation          creates the logs of new partitions
+log_retirement        removes logs of deleted partitions
+offset_checkpoints    the files with one offset per log of a directory
+upkeep                periodic work on all logs
+disk_errors           transient disk errors, and those that take a directory offline
 """

@@ -1,10 +1,10 @@
-"""One of the log directories: locked, and marked as this node's.
+"""One log directory of the node: its lock and its identity.
 
-`.lock` keeps a second broker out, odradek or Apache Kafka. `meta.properties` says whose the
-directory is; an empty directory gets one, an existing one is never overwritten (only a directory id
-is added to one that has none, as Kafka does). All directories of a node share cluster id and node
-id; each has an id of its own. `.kafka_cleanshutdown` says that every log in it was closed and
-synced; it is read once at start and removed, so that a crash while starting is a crash.
+`.lock` keeps a second broker out, odradek or Apache Kafka. `meta.properties` holds the identity. An
+empty directory gets one; an existing one is never overwritten, except that a missing directory id
+is added, as Kafka does. All directories of a node share cluster id and node id; each has its own
+directory id. `.kafka_cleanshutdown` says that every log in the directory was closed and synced. It
+is read once at start and removed, so that a crash during the start counts as an unclean stop.
 
 Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 """
@@ -30,12 +30,12 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import FileLock, Files, LockHeldError
 
-# Looks at the locked directories, with what their meta.properties say, before they are written to.
+# Checks the locked directories and their meta.properties before anything is written to them.
 Inspection = Callable[[Mapping[Path, MetaProperties | None]], object]
 
 
 class DirectoryError(Exception):
-    """A log directory that this node must not use. One line for the user; nothing was changed."""
+    """A log directory that this node must not use. The message is one line for the user."""
 
 
 class DataDirectory:
@@ -44,16 +44,16 @@ class DataDirectory:
     def __init__(
         self, files: Files, path: Path, lock: FileLock, cluster_id: str, directory_id: bytes
     ) -> None:
-        """Takes the mark of a clean shutdown away."""
+        """Remove the mark of a clean shutdown."""
         self.path = path
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.offline_reason: str | None = None
-        self.has_unclosed_log = False  # one that is there, but not in the table of logs any more
+        self.has_unclosed_log = False  # one that is on disk, but no longer in the table of logs
         self._files = files
         self._lock = lock
         self.had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)
-        # The epoch in which the node shut down cleanly; None where that is not known.
+        # The broker epoch of the clean shutdown; None if it is not known.
         self.broker_epoch = read_clean_shutdown(files, path)
         files.remove(path / CLEAN_SHUTDOWN)
 
@@ -65,16 +65,16 @@ class DataDirectory:
         return self.offline_reason is None
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Every log in it is closed and synced."""
+        """Write the mark of a clean shutdown: every log in the directory is closed and synced."""
         write_clean_shutdown(self._files, self.path, broker_epoch)
 
     def unlock(self) -> None:
-        """Another broker may have it. Twice is harmless."""
+        """Release the lock. May be called twice."""
         self._lock.release()
 
 
 class OpenedDirectories:
-    """The directories that could be opened, and the others with the reason."""
+    """The directories that were opened, and the others with the reasons."""
 
     def __init__(self) -> None:
         self.online: list[DataDirectory] = []
@@ -89,11 +89,11 @@ def open_directories(
     cluster_id: str | None = None,
     inspect: Inspection = lambda _: None,
 ) -> OpenedDirectories:
-    """Lock every directory, make the empty ones this node's, and check the others.
+    """Lock every directory, give the empty ones an identity, and check that of the others.
 
-    A directory with a disk error is left out. Raises DirectoryError where one is locked, belongs to
-    another cluster or node, or holds logs of nobody; and when none is left; and what `inspect`
-    raises. Then all are unlocked, and are as they were.
+    A directory with a disk error is left out. Raises DirectoryError if one is locked, belongs to
+    another cluster or node, or holds logs without an identity, and if none is left. Also raises
+    what `inspect` raises. After an error all directories are unlocked and unchanged.
     """
     opened = OpenedDirectories()
     locks: dict[Path, FileLock] = {}
@@ -148,8 +148,8 @@ def _identify(
         try:
             if directory_id is None:
                 directory_id = random_uuid()
-                mine = MetaProperties(cluster_id, node_id, directory_id)
-                write_meta_properties(files, path, mine)
+                new_meta = MetaProperties(cluster_id, node_id, directory_id)
+                write_meta_properties(files, path, new_meta)
             opened.online.append(DataDirectory(files, path, locks[path], cluster_id, directory_id))
         except OSError as error:
             opened.offline[path] = str(error)

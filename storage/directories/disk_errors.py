@@ -1,4 +1,4 @@
-"""Which errors of the operating system pass by themselves, and which are a disk's end.
+"""Tells transient errors of the operating system from those that take a log directory offline.
 
 Known difference: Kafka takes a log directory offline for every IOException, a full disk too.
 """
@@ -7,12 +7,12 @@ import errno
 
 _FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
-# The disk is full, or we hold too many files: that passes, and reading goes on.
-_PASSING = _FULL_DISK | _NO_DESCRIPTORS
+# The disk is full, or too many files are open. Logs can still be read, and a retry may succeed.
+_TRANSIENT = _FULL_DISK | _NO_DESCRIPTORS
 
 
 def is_full_disk(error: OSError) -> bool:
-    """Whether there is no room on the disk, or none for us."""
+    """Whether the disk or our quota is full."""
     return error.errno in _FULL_DISK
 
 
@@ -21,6 +21,6 @@ def lacks_descriptors(error: OSError) -> bool:
     return error.errno in _NO_DESCRIPTORS
 
 
-def passes(error: OSError) -> bool:
-    """Whether what failed may be tried again later, in the same directory."""
-    return error.errno in _PASSING
+def is_transient(error: OSError) -> bool:
+    """Whether the operation may be retried later, in the same directory."""
+    return error.errno in _TRANSIENT

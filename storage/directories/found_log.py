@@ -1,8 +1,8 @@
-"""A log that lies in a data directory, before it is opened: what the checkpoints say of it, and how
-much of it has to be read before it can be served.
+"""A log found in a data directory and not opened yet: its checkpointed offsets, and how many bytes
+must be read before it can be served.
 
-After an unclean stop a log is read from its recovery point on. What is small is recovered at once;
-what is large waits, so that the others are served meanwhile: see recovering/task.py.
+After an unclean stop a log is read from its recovery point on. Small logs are recovered at once.
+Large ones wait, and the others are served meanwhile: see recovering/task.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ from odradek.storage.files import Files
 
 from .data_directory import DataDirectory
 
-# So much is read before the broker listens: that is less than a second's work.
+# The most that is read before the broker listens: less than a second's work.
 READ_AT_ONCE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLog:
-    """A log as it was found; without a checkpoint, its offset there is None."""
+    """A log on disk. An offset that no checkpoint has is None."""
 
     directory: DataDirectory
     topic: str
@@ -36,7 +36,7 @@ class FoundLog:
     recovery_point: int | None = None
     log_start_offset: int | None = None
     high_watermark: int | None = None
-    unflushed_bytes: int = 0  # 0 also where nothing needs to be read
+    unflushed_bytes: int = 0  # 0 if nothing needs to be read
 
     @property
     def key(self) -> TopicPartition:
@@ -52,7 +52,7 @@ class FoundLog:
 
 
 def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
-    """How long the segments are that may hold something which was not synced."""
+    """The size of the segments that may hold records that were not synced."""
     names = map(parse_segment_file, files.list_directory(directory))
     bases = sorted(
         name.offset
@@ -66,7 +66,7 @@ def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
 
 
 def stored_bytes(files: Files, directory: Path) -> int:
-    """How long all segments are; what is just being removed or renamed does not count."""
+    """The size of all segments, except files that are removed or renamed meanwhile."""
     total = 0
     for name in files.list_directory(directory):
         parsed = parse_segment_file(name)
@@ -79,8 +79,9 @@ def stored_bytes(files: Files, directory: Path) -> int:
 def divide(
     found: Sequence[FoundLog], may_wait: Callable[[FoundLog], bool]
 ) -> tuple[list[FoundLog], list[FoundLog]]:
-    """The logs to open at once and those that wait: what must not wait, then as many small ones as
-    are read in no time.
+    """Divide logs into those to open at once and those that wait.
+
+    At once: the logs that must not wait, then the smallest, up to READ_AT_ONCE_BYTES together.
     """
     at_once = [log for log in found if not log.unflushed_bytes or not may_wait(log)]
     chosen = {log.key for log in at_once}

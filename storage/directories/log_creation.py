@@ -1,4 +1,4 @@
-"""Logs of new partitions: their files are made on any thread, then the table gets them."""
+"""Creates the logs of new partitions: the files on any thread, then the entries in the table."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from .log_opening import LogOpening
 
 
 class NewLog(NamedTuple):
-    """A partition that is to have a log; `directory_id` is where, if that directory is online."""
+    """A partition to create a log for. `directory_id`: its directory, if that one is online."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class NewLog(NamedTuple):
 
 
 class MadeLog(NamedTuple):
-    """A log that was made in `home`, or why it was not."""
+    """A log that was created in `home`, or the error."""
 
     new: NewLog
     home: DataDirectory
@@ -37,7 +37,7 @@ class MadeLog(NamedTuple):
 
 
 class LogCreation:
-    """Logs that nobody knows of yet. `run` on any thread, then `finish` on the broker's."""
+    """Creates logs. Call `run` on any thread, then `finish` on the broker's."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LogCreation:
         now_ms: int,
         settle: Callable[[MadeLog], None],
     ) -> None:
-        """`settle` is called by `finish` with each."""
+        """`finish` calls `settle` with each log."""
         self._opening = opening
         self._wanted = wanted
         self._now_ms = now_ms
@@ -54,7 +54,7 @@ class LogCreation:
         self._made: list[MadeLog] = []
 
     def run(self) -> None:
-        """Make them all, whatever becomes of the others."""
+        """Create all logs. An error of one does not stop the others."""
         for new, home in self._wanted:
             log: PartitionLog | OSError | CorruptRecordError | ApiError
             try:
@@ -71,10 +71,10 @@ class LogCreation:
         except ApiError as error:
             if isinstance(error.__cause__, OSError):
                 raise error.__cause__ from error
-            raise  # what lies there is another topic's
+            raise  # the directory holds the log of another topic
         return log
 
     def finish(self) -> None:
-        """From here on they are served; those that could not be made answer with the reason."""
+        """Serve the created logs. Requests for the others get the error."""
         for made in self._made:
             self._settle(made)

@@ -1,6 +1,6 @@
-"""From a directory to an open PartitionLog: what the broker's settings and the last life say of it.
+"""Opens a PartitionLog from its directory, the broker's settings and the checkpoints.
 
-One way for each kind of log: one that is made, one that was found, one that was moved here, and the
+One method for each kind of log: a new one, one found at start, one that was moved here, and the
 metadata log.
 """
 
@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LogOpening:
-    """Opens logs. All that do so raise OSError and CorruptRecordError."""
+    """Opens logs. The methods that open one raise OSError and CorruptRecordError."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class LogOpening:
         deletions: Deletions,
         report: Callable[[str], None],
     ) -> None:
-        """`config` may be exchanged; `report` hears of every log that is recovered."""
+        """`config` may be replaced. `report` gets a line for every recovered log."""
         self.config = config
         self._files = files
         self._deletions = deletions
@@ -46,7 +46,7 @@ class LogOpening:
     def make(
         self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
     ) -> PartitionLog:
-        """A log that was not there before."""
+        """Create a new log."""
         path = directory.path / partition_directory(*key)
         source = self._source(directory, path, config, now_ms)
         return self._open(replace(source, had_clean_shutdown=True), key)
@@ -54,7 +54,7 @@ class LogOpening:
     def open_whole(
         self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
     ) -> PartitionLog:
-        """A log of which no checkpoint says anything; made where it is not there."""
+        """Open a log that is in no checkpoint; create it if it does not exist."""
         path = directory.path / partition_directory(*key)
         return self._open(self._source(directory, path, config, now_ms), key)
 
@@ -65,7 +65,7 @@ class LogOpening:
         now_ms: int,
         recovered: RecentBatches | None = None,
     ) -> PartitionLog:
-        """A log that was found. `recovered`: another process has recovered it since."""
+        """Open a log found at start. `recovered`: set if another process has recovered it."""
         source = replace(
             self._source(found.directory, found.path, config, now_ms),
             recovery_point=found.recovery_point or 0,
@@ -82,7 +82,7 @@ class LogOpening:
         config: TopicConfig,
         now_ms: int,
     ) -> PartitionLog:
-        """The log in a `-future` directory, recovered where need be."""
+        """Open the log in a `-future` directory; recover it if necessary."""
         source = replace(
             self._source(directory, path, config, now_ms),
             recovery_point=read_recovery_points(self._files, directory).get(key, 0),
@@ -91,7 +91,7 @@ class LogOpening:
         return self._open(source, key)
 
     def task_of(self, found: FoundLog, config: TopicConfig, now_ms: int) -> RecoveryTask:
-        """What another process is told, to recover it."""
+        """Make the task for the process that recovers the log."""
         return RecoveryTask(
             directory=found.path,
             config=config,
@@ -102,7 +102,7 @@ class LogOpening:
         )
 
     def topic_id_in(self, path: Path) -> bytes | None:
-        """What partition.metadata says; None where it is not there or is garbled."""
+        """Read the topic id in partition.metadata; None if the file is missing or damaged."""
         try:
             return read_topic_id(self._files, path / PARTITION_METADATA)
         except CheckpointError as error:
@@ -112,7 +112,7 @@ class LogOpening:
     def _source(
         self, directory: DataDirectory, path: Path, config: TopicConfig, now_ms: int
     ) -> LogSource:
-        """Of a log there, of which no checkpoint says anything."""
+        """Describe a log that is in no checkpoint."""
         return LogSource(
             files=self._files,
             directory=path,

@@ -1,9 +1,9 @@
-"""How logs leave: their directories are renamed, and what is deleted goes later.
+"""Removes logs: their directories are renamed at once, and deleted later.
 
-    TOPIC-PARTITION.UNIQUEID-delete    removed after file.delete.delay.ms, or by the next start
-    TOPIC-PARTITION.UNIQUEID-stray     kept: the metadata does not know it
+    TOPIC-PARTITION.UNIQUEID-delete    deleted after file.delete.delay.ms, or at the next start
+    TOPIC-PARTITION.UNIQUEID-stray     kept: the metadata has no such partition
 
-A rename is quick and final: from then on a log of the same name can be made.
+After the quick rename a log of the same name can be created.
 Kafka: LogManager.asyncDelete.
 """
 
@@ -25,8 +25,8 @@ from .found_log import FoundLog
 from .log_table import LogTable
 
 
-class Leaving(NamedTuple):
-    """A log's directory, and the name it is to have."""
+class RetiringLog(NamedTuple):
+    """A log's directory and its new name."""
 
     home: DataDirectory
     source: Path
@@ -36,18 +36,18 @@ class Leaving(NamedTuple):
 
 
 class Retirement:
-    """Logs that are not in the table any more; their directories still have their names.
+    """Renames the directories of logs that were taken out of the table.
 
-    `run` may be called on any thread, then `finish` on the broker's. Until then no log of the same
-    name may be made.
+    Call `run` on any thread, then `finish` on the broker's. Before that no log of the same name may
+    be created.
     """
 
     def __init__(
         self,
         files: Files,
-        leaving: Sequence[Leaving],
+        leaving: Sequence[RetiringLog],
         write_checkpoints: Callable[[DataDirectory], None],
-        settle: Callable[[Leaving, OSError | None], None],
+        settle: Callable[[RetiringLog, OSError | None], None],
     ) -> None:
         self._files = files
         self._leaving = leaving
@@ -56,8 +56,8 @@ class Retirement:
         self._errors: dict[Path, OSError] = {}
 
     def run(self) -> None:
-        """Rename them. The checkpoints forget them, too: a new log of the same name must not begin
-        with the offsets of this one.
+        """Rename the directories, and remove the logs from the checkpoints: a new log of the same
+        name must not start with their offsets.
         """
         touched = []
         for one in self._leaving:
@@ -71,7 +71,7 @@ class Retirement:
             self._write_checkpoints(home)
 
     def finish(self) -> None:
-        """What was renamed goes later. Raises KAFKA_STORAGE_ERROR where one was not."""
+        """Schedule the deletions. Raises KAFKA_STORAGE_ERROR if a directory was not renamed."""
         for one in self._leaving:
             self._settle(one, self._errors.get(one.source))
         for source, error in self._errors.items():
@@ -80,10 +80,10 @@ class Retirement:
 
 
 class LogRetirement:
-    """Takes logs out of the table; each that leaves goes to `deletions` or `strays`.
+    """Takes logs out of the table. A renamed directory is added to `deletions` or `strays`.
 
-    `failed` is told of every error of a disk, `abandoned` of every log that waited for its
-    recovery and needs none any more.
+    `failed` is called with every disk error, `abandoned` with every log that waited for a recovery
+    that is no longer needed.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class LogRetirement:
     def begin(
         self, keys: Iterable[TopicPartition], state: DirectoryState, due_ms: int
     ) -> Retirement:
-        """Let them go, to the state DELETE or STRAY. One that is not there is fine."""
+        """Take logs out of the table, for the state DELETE or STRAY. Missing logs are ignored."""
         leaving = []
         for key in keys:
             self._table.forget_reasons(key)
@@ -115,15 +115,15 @@ class LogRetirement:
             if future is not None:
                 future.is_cancelled = True
                 target = self._target(future.home, key, DirectoryState.DELETE)
-                leaving.append(Leaving(future.home, future.path, target, DirectoryState.DELETE))
-            lying = self._take(key)
-            if lying is not None:
-                home, path, log = lying
-                leaving.append(Leaving(home, path, self._target(home, key, state), state, log))
+                leaving.append(RetiringLog(future.home, future.path, target, DirectoryState.DELETE))
+            taken = self._take(key)
+            if taken is not None:
+                home, path, log = taken
+                leaving.append(RetiringLog(home, path, self._target(home, key, state), state, log))
         settle = partial(self._settle, due_ms)
         return Retirement(self._files, leaving, self._write_checkpoints, settle)
 
-    def _settle(self, due_ms: int, one: Leaving, error: OSError | None) -> None:
+    def _settle(self, due_ms: int, one: RetiringLog, error: OSError | None) -> None:
         if error is not None:
             one.home.has_unclosed_log = True
             self._failed(one.home, error)
@@ -136,7 +136,7 @@ class LogRetirement:
             self.strays.append(one.target)
 
     def _take(self, key: TopicPartition) -> tuple[DataDirectory, Path, PartitionLog | None] | None:
-        """Where it lies; and the log, if it was open. None: nowhere that we can reach."""
+        """Return the log's directories, and the log if it is open. None: not found or offline."""
         found = self._table.not_open.pop(key, None)
         if found is not None:
             self._abandoned(found)
@@ -151,7 +151,7 @@ class LogRetirement:
         return None
 
     def drop_future(self, key: TopicPartition, due_ms: int) -> None:
-        """Do not move that log; what was copied goes. Nothing to drop is fine."""
+        """Cancel the move of a log and delete the copy. Does nothing if there is no move."""
         future = self._table.futures.pop(key, None)
         if future is None:
             return
@@ -161,9 +161,9 @@ class LogRetirement:
     def delete_directory(
         self, home: DataDirectory, path: Path, key: TopicPartition, due_ms: int
     ) -> Path:
-        """Rename a log's directory to `-delete`, to go later; where it is then.
+        """Rename a log's directory to `-delete` and schedule its deletion. Returns its new path.
 
-        An OSError is told of, and not raised.
+        An OSError goes to `failed` and is not raised; the path is the old one then.
         """
         target = self._target(home, key, DirectoryState.DELETE)
         try:

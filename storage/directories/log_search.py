@@ -1,8 +1,8 @@
-"""What lies in a log directory when the node starts.
+"""Finds the logs in a log directory when the node starts.
 
-A partition's directory says by its name what it is: a log, one that was deleted, one on its way
-here, or a stray that belongs to nobody and is kept for whoever put it there. Of each log it is told
-what the checkpoints say, and how much has to be read before it can be served.
+The name of a partition's directory says what it holds: a log, a deleted log, the copy of a log that
+is being moved here, or a stray, which belongs to no partition and is kept for the user. Each log is
+returned with its checkpointed offsets and the bytes to read before it can be served.
 """
 
 import logging
@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Contents(NamedTuple):
-    """The logs to load, and what else is there: deleted logs, futures, strays."""
+    """The logs to load, and the paths of deleted logs, futures and strays."""
 
     logs: list[FoundLog]
     deleted: list[Path]
@@ -37,7 +37,7 @@ class Contents(NamedTuple):
 
 
 def search(files: Files, directory: DataDirectory) -> Contents:
-    """Look at all but the metadata log. Raises OSError."""
+    """Find all logs except the metadata log. Raises OSError."""
     keys: list[TopicPartition] = []
     contents = Contents([], [], [], [])
     for path, name in _partition_directories(files, directory.path):

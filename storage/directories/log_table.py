@@ -1,12 +1,12 @@
-"""Which logs there are, in which log directory each lies, and why some are not served.
+"""The table of all logs: the log directory of each, and why some are not served.
 
     open          served, unless a disk error has taken them offline
-    not_open      found in a directory: waiting for their recovery, if they are not unreadable
-    unreadable    not served, and why: they could not be opened, not be recovered or not be made, or
-                  their directory is offline
-    lack_space    unreadable only for a full disk: they are tried again when there is room
+    not_open      found in a directory; they wait for their recovery, unless they are unreadable
+    unreadable    not served, with the reason: opening, recovery or creation failed, or the
+                  directory is offline
+    lack_space    unreadable only because of a full disk; retried when there is space
 
-The metadata log stands here too, but is nobody's to ask for, and in no checkpoint.
+The metadata log is in the table too, but requests cannot name it, and no checkpoint holds it.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ from .data_directory import DataDirectory
 from .disk_errors import is_full_disk
 from .found_log import FoundLog
 
-_by_work: Callable[[FoundLog], int] = attrgetter("unflushed_bytes")
+_by_unflushed_bytes: Callable[[FoundLog], int] = attrgetter("unflushed_bytes")
 
 
 class LogTable:
-    """Everything by topic and partition. Lists are copies, which any thread may make."""
+    """Maps by topic and partition. The methods that return lists may be called on any thread."""
 
     def __init__(self) -> None:
         self.open: dict[TopicPartition, PartitionLog] = {}
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
         self.lack_space: set[TopicPartition] = set()
-        self.futures: dict[TopicPartition, FutureLog] = {}  # logs on their way, see moving
+        self.futures: dict[TopicPartition, FutureLog] = {}  # logs that are being moved, see moving/
         self.locations: dict[TopicPartition, DataDirectory] = {}  # of the open ones
 
     # --- one log
@@ -41,11 +41,11 @@ class LogTable:
     def get(self, topic: str, partition: int) -> PartitionLog:
         """See LogManager.get."""
         log = self.open.get((topic, partition))
-        if log is None or topic == CLUSTER_METADATA_TOPIC:  # that one is nobody's to ask for
-            raise self._why_not(topic, partition)
+        if log is None or topic == CLUSTER_METADATA_TOPIC:  # private to the controller
+            raise self._error_for(topic, partition)
         return log
 
-    def _why_not(self, topic: str, partition: int) -> ApiError:
+    def _error_for(self, topic: str, partition: int) -> ApiError:
         name = f"{topic}-{partition}"
         reason = self.unreadable.get((topic, partition))
         if reason is not None:
@@ -55,37 +55,39 @@ class LogTable:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
 
     def put(self, log: PartitionLog, directory: DataDirectory) -> None:
-        """The log lies in that directory, and is the one of its partition."""
+        """Add an open log, stored in `directory`."""
         self.not_open.pop(log.key, None)
         self.open[log.key] = log
         self.locations[log.key] = directory
 
     def take(self, key: TopicPartition) -> tuple[PartitionLog, DataDirectory] | None:
-        """It is not here any more; None where it was not open."""
+        """Remove and return an open log and its directory; None if it is not open."""
         log = self.open.pop(key, None)
         return None if log is None else (log, self.locations.pop(key))
 
     def give_up(self, found: FoundLog, reason: str) -> None:
-        """That log cannot be read."""
+        """Mark a log as unreadable."""
         self.not_open[found.key] = found
         self.unreadable[found.key] = reason
 
     def forget_reasons(self, key: TopicPartition) -> None:
-        """Whatever kept it from being served, it is deleted now."""
+        """Forget why a log was not served: it is deleted."""
         self.unreadable.pop(key, None)
         self.lack_space.discard(key)
 
     def note_lack_of_space(self, key: TopicPartition, error: OSError) -> None:
-        """If the error says so: what this log needs next is room."""
+        """Have the log retried when there is space, if the error is a full disk."""
         if is_full_disk(error):
             self.lack_space.add(key)
 
     # --- many
 
     def waiting(self) -> list[FoundLog]:
-        """Logs that are still to be recovered, the smallest first."""
+        """The logs that wait for recovery, the smallest first."""
         found = list(self.not_open.items())
-        return sorted((log for key, log in found if key not in self.unreadable), key=_by_work)
+        return sorted(
+            (log for key, log in found if key not in self.unreadable), key=_by_unflushed_bytes
+        )
 
     def space_again(self, directory: DataDirectory) -> tuple[list[FoundLog], list[TopicPartition]]:
         """See LogManager.space_again."""
@@ -103,31 +105,31 @@ class LogTable:
                 found.append(log)
         return found, unmade
 
-    # --- what lies in one directory
+    # --- one directory
 
     def open_in(self, directory: DataDirectory) -> list[PartitionLog]:
-        """Its open logs, the metadata log too."""
+        """The open logs of a directory, with the metadata log."""
         opened = list(self.open.items())
         return [log for key, log in opened if self.locations.get(key) is directory]
 
     def partitions_in(self, directory: DataDirectory) -> list[PartitionLog]:
-        """Its open logs, but not the metadata log, of which Kafka's checkpoints do not speak."""
+        """The open logs of a directory, without the metadata log, as in Kafka's checkpoints."""
         return [log for log in self.open_in(directory) if log.topic != CLUSTER_METADATA_TOPIC]
 
     def not_open_in(self, directory: DataDirectory) -> list[FoundLog]:
-        """Logs of which the checkpoints keep what they said."""
+        """The logs that are not open. The checkpoints keep their old offsets."""
         return [log for log in list(self.not_open.values()) if log.directory is directory]
 
     def futures_in(self, directory: DataDirectory) -> list[FutureLog]:
-        """What is being moved to it."""
+        """The logs that are being moved to a directory."""
         return [future for future in list(self.futures.values()) if future.home is directory]
 
     def count_in(self, directory: DataDirectory) -> int:
-        """How many open logs it has, the metadata log counted."""
+        """The number of open logs of a directory, with the metadata log."""
         return sum(each is directory for each in self.locations.values())
 
     def lose(self, directory: DataDirectory, reason: str) -> list[FoundLog]:
-        """It went offline: nothing in it is served. Returns what needs no recovery any more."""
+        """Stop serving the logs of an offline directory. Returns those that were not open."""
         for log in self.open_in(directory):
             log.take_offline(reason)
         lost = self.not_open_in(directory)
@@ -136,6 +138,6 @@ class LogTable:
             self.unreadable[found.key] = reason
         for key, future in list(self.futures.items()):
             if directory in (future.home, self.locations.get(key)):
-                future.is_cancelled = True  # what lies there is looked at when it is online again
+                future.is_cancelled = True  # the copy is checked when the directory is online again
                 del self.futures[key]
         return lost

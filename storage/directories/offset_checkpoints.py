@@ -1,12 +1,12 @@
-"""The three files of each log directory that say an offset of every log in it. Kafka:
+"""The three checkpoint files of each log directory, with an offset per log. Kafka:
 OffsetCheckpointFile.
 
-    recovery-point-offset-checkpoint    up to where it is synced
-    log-start-offset-checkpoint         where it begins, if that is not where its files do
-    replication-offset-checkpoint       its high watermark
+    recovery-point-offset-checkpoint    the offset before which the log is synced
+    log-start-offset-checkpoint         the log start offset, if it is not that of the first file
+    replication-offset-checkpoint       the high watermark
 
-Logs that are not open keep what the files said of them, or the next start would read all of a log
-that this one could not get to. A file that would not change is not written.
+Logs that are not open keep their entries. Otherwise the next start would read the whole of a log
+that this start could not open. A file whose content would not change is not written.
 """
 
 import logging
@@ -33,17 +33,17 @@ Offsets = dict[TopicPartition, int]
 
 
 def read_recovery_points(files: Files, directory: DataDirectory) -> Offsets:
-    """Raises OSError, like its two neighbours; a file that is garbled counts as none."""
+    """Read the offsets; a damaged file counts as empty. Raises OSError."""
     return _read(files, directory.path / RECOVERY_POINT_CHECKPOINT)
 
 
 def read_log_starts(files: Files, directory: DataDirectory) -> Offsets:
-    """See the module."""
+    """Read the offsets; a damaged file counts as empty. Raises OSError."""
     return _read(files, directory.path / LOG_START_OFFSET_CHECKPOINT)
 
 
 def read_high_watermarks(files: Files, directory: DataDirectory) -> Offsets:
-    """See the module."""
+    """Read the offsets; a damaged file counts as empty. Raises OSError."""
     return _read(files, directory.path / REPLICATION_OFFSET_CHECKPOINT)
 
 
@@ -51,63 +51,63 @@ def _read(files: Files, path: Path) -> Offsets:
     try:
         return read_offsets(files, path)
     except CheckpointError as error:
-        _logger.warning("beginning without %s", error)
+        _logger.warning("ignoring a checkpoint: %s", error)
         return {}
 
 
 class OffsetCheckpoints:
-    """Writes them, on any thread, each file by one at a time. All raise OSError.
+    """Writes the files, on any thread. All methods raise OSError.
 
-    Whoever comes second looks at the logs when the first is done: so what stands there in the end
-    is the newest, and no file is renamed away under another thread.
+    Only one thread at a time writes a file, and reads the logs after the previous writer is done.
+    So the last content is the newest, and no temporary file is renamed by another thread.
     """
 
     def __init__(self, files: Files, table: LogTable) -> None:
         self._files = files
         self._table = table
-        self._written: dict[Path, Offsets] = {}  # as they are on disk
-        self._turns: dict[Path, Lock] = {}
+        self._written: dict[Path, Offsets] = {}  # the content on disk
+        self._locks: dict[Path, Lock] = {}
 
     def write_all(self, directory: DataDirectory) -> None:
-        """All three."""
+        """Write all three files."""
         self.write_recovery_points(directory)
         self.write_log_starts(directory)
         self.write_high_watermarks(directory)
 
     def write_recovery_points(self, directory: DataDirectory) -> None:
-        """See the module."""
+        """Write the recovery-point-offset-checkpoint."""
         self._write(directory, RECOVERY_POINT_CHECKPOINT, self._recovery_points)
 
     def write_log_starts(self, directory: DataDirectory) -> None:
-        """See the module."""
+        """Write the log-start-offset-checkpoint."""
         self._write(directory, LOG_START_OFFSET_CHECKPOINT, self._log_starts)
 
     def write_high_watermarks(self, directory: DataDirectory) -> None:
-        """See the module."""
+        """Write the replication-offset-checkpoint."""
         self._write(directory, REPLICATION_OFFSET_CHECKPOINT, self._high_watermarks)
 
     def _write(
-        self, directory: DataDirectory, name: str, look: Callable[[DataDirectory], Offsets]
+        self, directory: DataDirectory, name: str, offsets_of: Callable[[DataDirectory], Offsets]
     ) -> None:
         path = directory.path / name
-        with self._turns.setdefault(path, Lock()):
-            offsets = look(directory)
+        with self._locks.setdefault(path, Lock()):
+            offsets = offsets_of(directory)
             if self._written.get(path) != offsets:
                 write_offsets(self._files, path, offsets)
                 self._written[path] = offsets
 
-    # --- what the logs say
+    # --- the content
 
-    def _as_found(
+    def _of_logs_not_open(
         self, directory: DataDirectory, offset: Callable[[FoundLog], int | None]
     ) -> Offsets:
-        """What the files said of the logs that are not open."""
-        said = ((log.key, offset(log)) for log in self._table.not_open_in(directory))
-        return {key: each for key, each in said if each is not None}
+        """The offsets that the files had for the logs that are not open."""
+        known = ((log.key, offset(log)) for log in self._table.not_open_in(directory))
+        return {key: each for key, each in known if each is not None}
 
     def _recovery_points(self, directory: DataDirectory) -> Offsets:
-        """What of a log on its way here was copied is also synced."""
-        offsets = self._as_found(directory, lambda log: log.recovery_point)
+        """Includes logs that are being moved here: their copied part is synced."""
+        offsets = self._of_logs_not_open(directory, lambda log: log.recovery_point)
         for log in self._table.partitions_in(directory):
             offsets[log.key] = log.recovery_point
         for future in self._table.futures_in(directory):
@@ -115,22 +115,22 @@ class OffsetCheckpoints:
         return offsets
 
     def _log_starts(self, directory: DataDirectory) -> Offsets:
-        offsets = self._as_found(directory, lambda log: log.log_start_offset)
+        offsets = self._of_logs_not_open(directory, lambda log: log.log_start_offset)
         for log in self._table.partitions_in(directory):
-            if _begins_inside(log):
+            if _starts_inside(log):
                 offsets[log.key] = log.log_start_offset
         for future in self._table.futures_in(directory):
-            if _begins_inside(future.log):
+            if _starts_inside(future.log):
                 offsets[future.key] = future.log.log_start_offset
         return offsets
 
     def _high_watermarks(self, directory: DataDirectory) -> Offsets:
-        offsets = self._as_found(directory, lambda log: log.high_watermark)
+        offsets = self._of_logs_not_open(directory, lambda log: log.high_watermark)
         for log in self._table.partitions_in(directory):
             offsets[log.key] = log.high_watermark
         return offsets
 
 
-def _begins_inside(log: PartitionLog) -> bool:
-    """Whether its first records count no more, though their segment is still there."""
+def _starts_inside(log: PartitionLog) -> bool:
+    """Whether the first segment has records before the log start offset."""
     return log.log_start_offset > log.first_file_offset

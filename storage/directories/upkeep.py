@@ -1,4 +1,4 @@
-"""What is done to all logs from time to time, whoever decides when."""
+"""Periodic work on all logs. The caller decides when."""
 
 from collections.abc import Iterable
 
@@ -6,14 +6,14 @@ from odradek.storage.log import PartitionLog
 
 
 def logs_to_flush(logs: Iterable[PartitionLog], now_ms: int) -> list[PartitionLog]:
-    """Logs that flush.ms wants synced now."""
+    """List the logs whose flush.ms is over."""
     return [
         log for log in logs if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
     ]
 
 
 def release_closed_segments(logs: Iterable[PartitionLog], max_open: int) -> None:
-    """Let go of the files of closed segments when more than `max_open` are open."""
+    """Close the files of all closed segments if more than `max_open` of them are open."""
     opened = [
         segment for log in logs for segment in list(log.segments)[:-1] if segment.has_open_file
     ]

@@ -1,8 +1,8 @@
-"""Logs on their way from one log directory to another.
+"""Moving logs between log directories.
 
-    log_moves     begins and ends a move, and settles what a crash has left of one
-    future_log    the copy that is being made
-    copy_plan     which bytes are copied next
+    log_moves     starts and completes moves, and handles interrupted ones after a restart
+    future_log    the copy of one log
+    copy_plan     the next bytes to copy
 
-Nothing here knows a thread: broker/maintenance/log_mover.py lets the bytes be copied in one.
+Nothing here uses threads: broker/maintenance/log_mover.py runs the copying in the disk threads.
 """

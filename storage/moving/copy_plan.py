@@ -1,9 +1,9 @@
-"""What of a log is copied to another directory next; drawn on the broker's thread, run on another.
+"""One step of copying a log to another directory: planned on the broker's thread, run on another.
 
-The plan holds the open source files, so that retention may delete them meanwhile. What it has
-written is synced before the `.cleaned` suffixes fall: a file that has its own name is whole. Kafka
-copies by fetching from itself (ReplicaAlterLogDirsThread); here the kernel copies ranges of files,
-and the copy is the same to the byte.
+The plan holds the open source files, so retention may delete them meanwhile. Files are synced
+before their `.cleaned` suffix is removed: a file without the suffix is complete. Kafka copies by
+fetching from itself (ReplicaAlterLogDirsThread); here the kernel copies ranges of files, and the
+copy is identical to the byte.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,10 @@ from odradek.storage.segment import Segment
 
 
 class CopiedRange(NamedTuple):
-    """`size` bytes of a file, to the same position of another; from 0 on, that one is new.
+    """`size` bytes of a file to copy to the same position of another. Position 0 starts a new file.
 
-    `length` is the target's afterwards, where it is longer: an active index ends with a hole.
+    `length`: the length of the target afterwards, if it is larger. The file of an active index is
+    longer than its entries.
     """
 
     source: OpenFile
@@ -34,7 +35,7 @@ class CopiedRange(NamedTuple):
 class CopyPlan:
     """One step of copying `segment`: ranges, then removals and renames, then the leader epochs.
 
-    Afterwards `copied_bytes` of its .log are there, and all its files if it `is_whole`.
+    Afterwards `copied_bytes` of its .log are copied; if `is_whole`, all its files.
     """
 
     files: Files
@@ -46,15 +47,15 @@ class CopyPlan:
     renames: Sequence[tuple[Path, Path]] = ()
     epochs: Sequence[tuple[int, int]] = ()
     is_whole: bool = False
-    is_revealed: bool = False  # whether the .log has its own name now
+    is_renamed: bool = False  # whether the .log loses its .cleaned suffix
 
     @property
     def size_bytes(self) -> int:
-        """How much is copied."""
+        """The number of bytes that the plan copies."""
         return sum(one.size for one in self.ranges)
 
     def run(self, *, sync: bool = True) -> None:
-        """Carry it out. Raises OSError: then it has not happened, and may be tried again."""
+        """Carry out the plan. Raises OSError; then it may be run again."""
         for one in self.ranges:
             target = self.files.open(one.target, create=True)
             if one.position == 0:

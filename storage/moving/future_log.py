@@ -1,19 +1,19 @@
-"""A log on its way to another log directory: `TOPIC-PARTITION.UNIQUEID-future` there.
+"""The copy of a log that is being moved: `TOPIC-PARTITION.UNIQUEID-future` in the new directory.
 
-    prepare                     what lies there already is looked at
+    prepare                     check the files that an interrupted move left there
     next_copy, run, note        until little is left: closed segments first, the oldest before all
-    reveal, run, note           what was copied of the active segment gets its own name
-    (the metadata names the new directory)
-    next_copy, run, note        what has come since
-    finish                      the rest and the books, at once; then LogManager.promote renames
+    name_active, run, note      the copy of the active segment gets its final name
+    (the metadata records the new directory)
+    next_copy, run, note        what was appended since
+    finish                      the rest, epochs, snapshots, in one step; LogMoves.promote renames
 
-The copy is the same to the byte, so the log goes on in it with all that it has in memory. Until the
-last moment the old directory is the log, and at any time the new one holds sound segments from the
-log's start on: a file that is still being written ends in `.cleaned`, which Apache Kafka too throws
-away at its start. So after a crash either one can be the log, and the longer one is (LogManager).
+The copy is identical to the byte, so the log continues in it with its state in memory. Until
+`promote` the old directory is the log. At any time the new one holds valid segments from the log's
+start on: a file that is still being written ends in `.cleaned`, which Apache Kafka also deletes at
+its start. So after a crash either directory can be the log, and the longer one is (LogMoves).
 
-Retention and DeleteRecords go on meanwhile; the cleaner must wait, as in Kafka. A segment that was
-cleaned all the same is another object, and is copied again.
+Retention and DeleteRecords continue during a move; the cleaner must wait, as in Kafka. A segment
+that was cleaned after it was copied is a new object, and is copied again.
 """
 
 from pathlib import Path
@@ -35,34 +35,34 @@ from odradek.storage.segment import Segment
 from .copy_plan import CopiedRange, CopyPlan
 
 COPY_BYTES = 32 << 20  # of one plan: also how much may wait to be synced
-FINAL_BYTES = 1 << 20  # at most so much is copied by `finish`, which nobody can interrupt
-TAIL_BYTES = 4096  # by which a copy is known again after a restart
+FINAL_BYTES = 1 << 20  # the most that `finish` copies, which blocks the event loop
+TAIL_BYTES = 4096  # compared after a restart to recognize a complete copy
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
 
 
 class FutureLog:
-    """The copy of `log` in `path`, a directory in `home`. Born empty, or with what lies there."""
+    """The copy of `log` at `path`, a directory in `home`. `path` may hold an interrupted copy."""
 
     def __init__(self, files: Files, log: PartitionLog, home: DataDirectory, path: Path) -> None:
-        """Only makes the directory; see `prepare`. Raises OSError."""
+        """Create the directory only; see `prepare`. Raises OSError."""
         self.log = log
         self.home = home
         self.path = path
         self.is_cancelled = False
-        self.gone: list[str] = []  # files in it that are to be deleted once it is the log
+        self.deleted_files: list[str] = []  # files to delete once the copy is the log
         self._files = files
         self._copied: dict[Segment, int] = {}  # bytes of the .log
         self._done: set[Segment] = set()
-        self._revealed: set[Segment] = set()  # whose .log has its own name before all is copied
+        self._renamed: set[Segment] = set()  # whose .log has its final name already
         files.make_directory(path)
 
     def prepare(self) -> None:
-        """Keep the closed segments that lie there and are the log's; remove all else.
+        """Keep the closed segments that are complete copies; remove all other files.
 
-        To be called once, before anything is copied, on any thread. Raises OSError.
+        Call it once, before anything is copied, on any thread. Raises OSError.
         """
-        self._keep_what_is_sound()
+        self._keep_complete_segments()
         if self.log.topic_id is not None:
             write_topic_id(self._files, self.path / PARTITION_METADATA, self.log.topic_id)
         self._files.fsync_directory(self.home.path)
@@ -70,7 +70,7 @@ class FutureLog:
     def __repr__(self) -> str:
         return f"FutureLog({self.log.name}, {self.path})"
 
-    # --- what there is
+    # --- progress
 
     @property
     def key(self) -> TopicPartition:
@@ -82,7 +82,7 @@ class FutureLog:
 
     @property
     def end_offset(self) -> int:
-        """Up to where it holds the log, as far as that is known without looking into segments."""
+        """The offset before which the copy is complete, as known without reading segments."""
         for segment in self.log.segments:
             if segment not in self._done:
                 at_end = self._copied.get(segment, 0) == segment.size_bytes
@@ -92,12 +92,12 @@ class FutureLog:
 
     @property
     def lag(self) -> int:
-        """How many offsets are not copied yet."""
+        """The number of offsets that are not copied yet."""
         return max(self.log.log_end_offset - self.end_offset, 0)
 
     # --- after a restart
 
-    def _keep_what_is_sound(self) -> None:
+    def _keep_complete_segments(self) -> None:
         names = set(self._files.list_directory(self.path))
         kept = {PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT}
         for segment in list(self.log.segments)[:-1]:
@@ -112,13 +112,13 @@ class FutureLog:
             self._files.remove(self.path / name)
 
     def _is_copied(self, segment: Segment, names: set[str]) -> bool:
-        """Whether its files are there, of the same length, and its log ends with the same bytes."""
+        """Whether each file of the segment has a copy of equal length that ends in equal bytes."""
         for kind in (FileKind.LOG, *_INDEXES):
             source, name = segment.path(kind), segment_file(segment.base_offset, kind)
             if not self._files.exists(source):
                 if name in names:
                     return False
-            elif name not in names or not self._ends_alike(source, self.path / name):
+            elif name not in names or not self._has_same_end(source, self.path / name):
                 return False
         return segment.size_bytes == self._files.size(segment.path(FileKind.LOG))
 
@@ -127,10 +127,10 @@ class FutureLog:
         return (
             segment.base_offset in self.log.producers.snapshot_offsets
             and name in names
-            and self._ends_alike(self.log.directory / name, self.path / name)
+            and self._has_same_end(self.log.directory / name, self.path / name)
         )
 
-    def _ends_alike(self, one: Path, other: Path) -> bool:
+    def _has_same_end(self, one: Path, other: Path) -> bool:
         tails = []
         for path in (one, other):
             file = self._files.open(path, read_only=True)
@@ -142,9 +142,9 @@ class FutureLog:
     # --- copying
 
     def next_copy(self, most_bytes: int = COPY_BYTES) -> CopyPlan | None:
-        """What to copy next; None when so little is left that `finish` may do it.
+        """Plan the next step; None when so little is left that `finish` may copy it.
 
-        `most_bytes`: not more of a .log file than this, but all of its indexes. Raises OSError.
+        `most_bytes`: the most to copy of a .log file; indexes are copied whole. Raises OSError.
         """
         most_bytes = min(most_bytes, COPY_BYTES)
         for segment in self.log.segments:
@@ -159,35 +159,35 @@ class FutureLog:
                 return self._plan(segment, segment.size_bytes, is_whole=True)
         return None
 
-    def reveal(self) -> CopyPlan:
-        """Copy all there is of the active segment, and give it its own name.
+    def name_active(self) -> CopyPlan:
+        """Plan to copy the rest of the active segment and give it its final name.
 
-        From then on a broker that finds this directory finds the whole log. Raises OSError.
+        After that a broker that finds this directory finds the whole log. Raises OSError.
         """
         active = self.log.segments.active
-        return self._plan(active, active.size_bytes, is_revealed=True)
+        return self._plan(active, active.size_bytes, is_renamed=True)
 
     def note(self, plan: CopyPlan) -> None:
-        """The plan was carried out."""
+        """Note that the plan has been run."""
         self._copied[plan.segment] = plan.copied_bytes
-        if plan.is_revealed:
-            self._revealed.add(plan.segment)
+        if plan.is_renamed:
+            self._renamed.add(plan.segment)
         if plan.is_whole:
             self._done.add(plan.segment)
-        for gone in self._copied.keys() - set(self.log.segments):
-            del self._copied[gone]
-            self._done.discard(gone)
+        for removed in self._copied.keys() - set(self.log.segments):
+            del self._copied[removed]
+            self._done.discard(removed)
 
     def read_rest(self) -> None:
-        """Read what `finish` will read, and change nothing. Raises OSError."""
+        """Read what `finish` will read, so that it finds it in the page cache. Raises OSError."""
         self._plan(self.log.segments.active, 0, is_whole=True)
         self._missing_snapshots()
 
     def finish(self, *, sync: bool) -> list[Path]:
-        """Copy what is left, here and now: the log is the same in both directories then.
+        """Copy what is left. Afterwards both directories hold the same log.
 
-        With `sync` nothing of it is lost in a power cut but the small files that are returned,
-        whose content is also in the batches. Raises OSError: then nothing has changed.
+        Returns the small files that are never synced here: their content can be rebuilt from the
+        batches. With `sync` all other files are. Raises OSError; then nothing has changed.
         """
         active = self.log.segments.active
         self._plan(active, active.size_bytes, is_whole=True).run(sync=sync)
@@ -196,7 +196,7 @@ class FutureLog:
             self._files.write(path, data, sync=False)
         epochs = self.path / LEADER_EPOCH_CHECKPOINT
         write_epochs(self._files, epochs, self.log.epochs.entries, sync=False)
-        self._mark_what_is_gone()
+        self._mark_deleted_files()
         return [*snapshots, epochs]
 
     def _plan(
@@ -205,10 +205,10 @@ class FutureLog:
         copied_bytes: int,
         *,
         is_whole: bool = False,
-        is_revealed: bool = False,
+        is_renamed: bool = False,
     ) -> CopyPlan:
         copied = self._copied.get(segment, 0)
-        log_path = self._target(segment, FileKind.LOG, cleaned=segment not in self._revealed)
+        log_path = self._target(segment, FileKind.LOG, cleaned=segment not in self._renamed)
         ranges = [CopiedRange(segment.file, log_path, copied, copied_bytes - copied)]
         removals = []
         if is_whole:
@@ -230,15 +230,15 @@ class FutureLog:
             renames=[
                 (one.target, one.target.with_suffix(""))
                 for one in ranges
-                if (is_whole or is_revealed) and one.target.suffix == FileState.CLEANED
+                if (is_whole or is_renamed) and one.target.suffix == FileState.CLEANED
             ],
-            epochs=self.log.epochs.entries if is_whole or is_revealed else (),
+            epochs=self.log.epochs.entries if is_whole or is_renamed else (),
             is_whole=is_whole,
-            is_revealed=is_revealed,
+            is_renamed=is_renamed,
         )
 
     def _index_range(self, segment: Segment, kind: FileKind) -> CopiedRange | None:
-        """All of an index; None where the segment has none of that kind."""
+        """The whole index; None if the segment has none of that kind."""
         if kind is not FileKind.TXN_INDEX:
             target = self._target(segment, kind, cleaned=True)
             index = segment.offset_index if kind is FileKind.OFFSET_INDEX else segment.time_index
@@ -254,10 +254,10 @@ class FutureLog:
         state = FileState.CLEANED if cleaned else FileState.LIVE
         return self.path / segment_file(segment.base_offset, kind, state)
 
-    # --- the books
+    # --- snapshots and deleted segments
 
     def _missing_snapshots(self) -> dict[Path, bytes]:
-        """The producer snapshots that did not come with a segment, by where they belong."""
+        """The producer snapshots that were not copied with a segment, by target path."""
         names = [
             segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
             for offset in self.log.producers.snapshot_offsets
@@ -268,8 +268,8 @@ class FutureLog:
             if not self._files.exists(self.path / name)
         }
 
-    def _mark_what_is_gone(self) -> None:
-        """Files of segments that the log has let go of since they were copied, to be deleted."""
+    def _mark_deleted_files(self) -> None:
+        """Rename to `.deleted` the files of segments that the log has deleted since the copy."""
         bases = set(self.log.segments.base_offsets)
         snapshots = set(self.log.producers.snapshot_offsets)
         for name in map(parse_segment_file, self._files.list_directory(self.path)):
@@ -279,4 +279,4 @@ class FutureLog:
             if name.offset not in (snapshots if is_snapshot else bases):
                 deleted = segment_file(name.offset, name.kind, FileState.DELETED)
                 self._files.rename(self.path / segment_file(*name), self.path / deleted)
-                self.gone.append(deleted)
+                self.deleted_files.append(deleted)

@@ -1,17 +1,17 @@
-"""Moving logs between log directories: begin, promote, and what a restart finds.
+"""Moves of logs between log directories: start, promotion, and the state found at a restart.
 
-A log has at most one future. When that is complete, the old directory becomes `-delete` and then
-the future one gets the log's name: there are never two live ones. The metadata has been told of the
-new directory before, so that Apache Kafka too promotes the future if a crash comes in between. At a
-start there may be, of one partition:
+The copy of a log is its future log; there is at most one. When it is complete, the old directory is
+renamed to `-delete`, then the future directory gets the log's name: there are never two live ones.
+The metadata records the new directory before that, so that Apache Kafka also promotes the future
+log after a crash in between. A start may find for a partition:
 
-    the log and a future that the metadata means     the longer one is the log
-    the log and another future                       the copying goes on
-    a future only                                    it is the log, unless a directory is offline
-    a future of no topic that there is               put aside as `-stray`
+    the log and a future in the metadata's directory     the longer one is the log
+    the log and another future                           the copying continues
+    only a future                                        it is the log if no directory is offline
+    a future of a topic that does not exist              it is renamed to `-stray`
 
 Kafka: LogManager.replaceCurrentWithFutureLog, recoverAbandonedFutureLogs,
-ReplicaManager.maybeAddLogDirFetchers. There a future that the metadata means wins also where it is
+ReplicaManager.maybeAddLogDirFetchers. There a future in the metadata's directory wins even if it is
 shorter.
 """
 
@@ -42,14 +42,14 @@ _logger = logging.getLogger(__name__)
 
 
 class KnownPartition(NamedTuple):
-    """What the metadata says of a partition: its topic's id, and in which directory it lies."""
+    """A partition in the metadata: its topic's id and its directory."""
 
     topic_id: bytes
     directory_id: bytes | None
 
 
 class LogMoves:
-    """Begins and ends moves; `manager.futures` has those under way."""
+    """Starts and completes moves. `manager.futures` holds the current ones."""
 
     def __init__(self, manager: LogManager, files: Files) -> None:
         self.manager = manager
@@ -58,14 +58,14 @@ class LogMoves:
     # --- a move
 
     def begin(self, log: PartitionLog, home: DataDirectory) -> FutureLog:
-        """An empty future of the log in another directory, still to be prepared.
+        """Create an empty future log in another directory; the caller must `prepare` it.
 
         Raises ApiError: INVALID_TOPIC_EXCEPTION for a name that has no room for the suffix,
         KAFKA_STORAGE_ERROR.
         """
         name = future_name(*log.key)
         if self.manager.offline:
-            # One of them may hold a future of this log already.
+            # An offline directory may hold a future of this log.
             text = f"{log.name} cannot be moved: a directory is offline: {self.manager.offline}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         try:
@@ -78,18 +78,18 @@ class LogMoves:
         return future
 
     def promote(self, future: FutureLog, now_ms: int) -> None:
-        """Copy what is left, and let the copy be the log.
+        """Copy what is left and make the copy the log.
 
-        Raises OSError, and KAFKA_STORAGE_ERROR where the old directory could not be renamed: then
-        it is not.
+        Raises OSError, and KAFKA_STORAGE_ERROR if the old directory could not be renamed. Then the
+        old directory stays the log.
 
-        Nothing waits for the disk here, but where every record is to be synced at once.
+        Waits for the disk only if the topic sets flush.messages or flush.ms.
         """
         log, manager = future.log, self.manager
         source = manager.directory_of(log)
         never = TopicConfig.model_fields["flush_messages"].default
-        is_promised = log.config.flush_messages < never or log.config.flush_ms < never
-        small_files = future.finish(sync=is_promised)
+        must_sync = log.config.flush_messages < never or log.config.flush_ms < never
+        small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)
         retired = manager.delete_directory(source, log.directory, future.key, now_ms)
         if retired == log.directory:
@@ -101,18 +101,18 @@ class LogMoves:
             try:
                 self._files.rename(retired, log.directory)
             except OSError as error:
-                # What is left of the log has no name. The copy is kept: it is the log at the next
-                # start, for the metadata means it.
+                # Neither directory has the log's name. The copy is kept: the next start makes it
+                # the log, because the metadata names its directory.
                 manager.take_offline(source, f"{retired} could not be renamed back: {error}")
             raise
         del manager.futures[future.key]
         log.use_copies_in(live, [live / path.name for path in small_files])
         manager.adopt(log, future.home)
-        gone = [live / name for name in future.gone]
-        manager.deletions.add(gone, now_ms + log.config.file_delete_delay_ms)
+        deleted = [live / name for name in future.deleted_files]
+        manager.deletions.add(deleted, now_ms + log.config.file_delete_delay_ms)
 
     def sync_names(self, directory: DataDirectory) -> None:
-        """Make the renames in it survive a power cut; on any thread. Raises OSError."""
+        """Sync the renames in a directory, on any thread. Raises OSError."""
         self._files.fsync_directory(directory.path)
 
     # --- after a restart
@@ -123,7 +123,7 @@ class LogMoves:
         config_of: Callable[[str], TopicConfig],
         now_ms: int,
     ) -> None:
-        """Decide on every `-future` directory that was found: see the module."""
+        """Handle every `-future` directory found at start: see the module."""
         found, self.manager.found_futures = self.manager.found_futures, []
         for home, path in found:
             parsed = parse_partition_directory(path.name)
@@ -134,7 +134,7 @@ class LogMoves:
                     None,
                     partition.topic_id,
                 ):
-                    self._put_aside(home, path, key)
+                    self._make_stray(home, path, key)
                 elif key in self.manager.futures:
                     _logger.warning("%s: a second future log is deleted", path)
                     self.manager.delete_directory(home, path, key, now_ms)
@@ -164,12 +164,12 @@ class LogMoves:
                 self._adopt(future, home)
         elif manager.directory_of(log) is home:
             manager.delete_directory(home, path, key, now_ms)
-        elif not self._is_longer(home, path, log, partition, now_ms):
+        elif not self._promote_if_longer(home, path, log, partition, now_ms):
             copy = FutureLog(self._files, log, home, path)
             copy.prepare()
             manager.futures[key] = copy
 
-    def _is_longer(
+    def _promote_if_longer(
         self,
         home: DataDirectory,
         path: Path,
@@ -177,12 +177,12 @@ class LogMoves:
         partition: KnownPartition,
         now_ms: int,
     ) -> bool:
-        """Whether the future was complete, and therefore is the log now."""
+        """Promote the future if it is at least as long as the log; returns whether it did."""
         if partition.directory_id != home.directory_id:
             return False
         future = self.manager.load_future(home, path, log.key, log.config, now_ms=now_ms)
         if future.log_end_offset < log.log_end_offset:
-            future.take_offline("it is copied anew")
+            future.take_offline("it is copied again")
             return False
         future.increment_log_start_offset(log.log_start_offset)
         self.manager.delete([log.key], now_ms=now_ms)
@@ -194,17 +194,17 @@ class LogMoves:
         self._files.rename(log.directory, live)
         log.move_to(live)
         self.manager.adopt(log, home)
-        _logger.info("%s: its future log is the log now, in %s", log.name, live)
+        _logger.info("%s: its future log is now the log, in %s", log.name, live)
 
-    def _put_aside(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
+    def _make_stray(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
         target = home.path / retired_directory(*key, DirectoryState.STRAY, random_uuid().hex())
-        _logger.warning("%s belongs to no topic: it is put aside as %s", path, target)
+        _logger.warning("%s belongs to no topic: it is renamed to %s", path, target)
         self._files.rename(path, target)
         self.manager.strays.append(target)
 
 
 def future_name(topic: str, partition: int) -> str:
-    """A new name for a `-future` directory. Raises INVALID_TOPIC_EXCEPTION where it is too long."""
+    """A new name for a `-future` directory. Raises INVALID_TOPIC_EXCEPTION if it is too long."""
     unique_id = random_uuid().hex()
     name = retired_directory(topic, partition, DirectoryState.FUTURE, unique_id)
     if len(name) > MAX_NAME_LENGTH:

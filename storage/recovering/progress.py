@@ -1,8 +1,8 @@
-"""How often to tell of a recovery that takes long: some 20 lines, however much there is to do."""
+"""How often to report on a long recovery: about 20 lines, however long it is."""
 
 PROGRESS_LINES = 20
 
 
-def is_worth_a_line(done: int, count: int) -> bool:
-    """Whether to tell of this step: of each while they are few, else of every 20th part."""
+def should_report(done: int, count: int) -> bool:
+    """Whether to report this step: each step if there are few, otherwise every 20th part."""
     return done == 0 or done * PROGRESS_LINES // count != (done - 1) * PROGRESS_LINES // count

@@ -22,7 +22,7 @@ from .found_epochs import epochs_from_batches, note_epoch
 from .found_segments import drop_segments
 from .log_source import LogSource
 from .producer_recovery import rebuild_producer_state, replay_producer
-from .progress import is_worth_a_line
+from .progress import should_report
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEp
     first = unflushed[0].base_offset
     rebuild_producer_state(producers, segments, source.log_start_offset, first, source.now_ms)
     for done, segment in enumerate(unflushed):
-        if is_worth_a_line(done, len(unflushed)):
+        if should_report(done, len(unflushed)):
             source.report(
                 f"{source.directory}: recovering segment {segment.base_offset}, "
                 f"{done} of {len(unflushed)} done"

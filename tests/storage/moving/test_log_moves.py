@@ -93,7 +93,7 @@ class Life:
             future = self.moves.begin(self.log, self.directory("two"))
             future.prepare()
         self.copy(future, meanwhile)
-        plan = future.reveal()
+        plan = future.name_active()
         plan.run()
         future.note(plan)
         self.manager.write_log_starts()
@@ -217,7 +217,7 @@ def test_lag_and_size_tell_how_far_a_move_is(tmp_path: Path) -> None:
     told = [(future.lag, future.size_bytes)]
     life.copy(future, lambda: told.append((future.lag, future.size_bytes)))
     assert told == [(8, 0), (5, 3 * SIZE), (2, 6 * SIZE)]
-    plan = future.reveal()
+    plan = future.name_active()
     plan.run()
     future.note(plan)
     assert (future.lag, future.size_bytes) == (0, log.size_bytes)
