@@ -1,17 +1,17 @@
-"""What of a batch the log cleaner keeps.
+"""Decides which records of a batch the log cleaner keeps.
 
-A record goes when a later one has its key, when it has none, or when it is a tombstone and its
-batch's delete horizon has passed; never when it lies behind what the offset map has seen. A batch
-of an aborted transaction goes whole; the marker of a transaction goes when no batch of it is left
-and the marker's own delete horizon has passed.
+A record is removed if a later one has its key, if it has no key, or if it is a tombstone and its
+batch's delete horizon has passed. A record after the last offset of the offset map is always kept.
+A batch of an aborted transaction is removed as a whole. The marker of a transaction is removed when
+no batch of it is left and the marker's own delete horizon has passed.
 
-A batch that is left without records stays as a bare header where it is the last one of a living
-producer (it holds the sequence that the next batch must follow), or the last one of the round (it
-holds the offset at which the next one begins).
+A batch without records is kept as a bare header if it is the last one of an active producer (it
+holds the sequence that the next batch must follow), or the last one of the round (it holds the
+offset at which the next round begins).
 
-A batch that cannot be read, because its bytes are not what was checksummed or its records are not
-what its header says, is copied as it is and named: a client may have sent it so, for batches are
-not looked into when they are produced. Its keys take the place of nobody.
+A batch that cannot be read, because its CRC is wrong or its records do not match its header, is
+copied unchanged and reported. A client may have sent it so: Produce need not check the records of a
+batch. Its keys replace no older records.
 
 Kafka: the RecordFilter in Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecords.filterTo.
 """
@@ -46,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 
 class KeptBatch(NamedTuple):
-    """What to write, with its last offset and largest timestamp for the indexes."""
+    """The bytes to write, with the last offset and largest timestamp for the indexes."""
 
     data: Buffer
     last_offset: int
@@ -54,7 +54,7 @@ class KeptBatch(NamedTuple):
 
 
 class BatchFilter:
-    """Decides over the batches of one round, in the order of their offsets."""
+    """Filters the batches of one round, in the order of their offsets."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class BatchFilter:
         self._new_horizon_ms = delete_horizon(task.now_ms, task.delete_retention_ms)
 
     def take_retained_aborted(self) -> list[AbortedTransaction]:
-        """What belongs into the .txnindex of the segment that ends here."""
+        """Return the aborted transactions for the .txnindex of the segment that ends here."""
         retained, self._transactions.retained = self._transactions.retained, []
         return retained
 
     def keep(self, stored: StoredBatch, *, keep_old_tombstones: bool) -> KeptBatch | None:
-        """What stays of it; None: nothing. `keep_old_tombstones`: those of formats before v2."""
+        """Return what is kept of a batch, or None. `keep_old_tombstones`: of formats v0, v1."""
         self._stats.bytes_read += len(stored.data)
         try:
             if stored.magic < MAGIC_V2:
@@ -94,7 +94,7 @@ class BatchFilter:
         self, stored: StoredBatch, max_timestamp: int, error: Exception
     ) -> KeptBatch:
         line = f"{self._task.name}: the batch at offset {stored.base_offset}: {error}"
-        _logger.warning("copied as it is, for it cannot be read: %s", line)
+        _logger.warning("copied unchanged because it cannot be read: %s", line)
         self.unreadable.append(line)
         return KeptBatch(stored.data, stored.last_offset, max_timestamp)
 
@@ -111,14 +111,14 @@ class BatchFilter:
             drops_all = may_go and header.has_delete_horizon and horizon_ms <= now_ms
         else:
             may_go = drops_all = self._transactions.on_batch(header)
-        outlives = self._outlives_its_records(header)
-        if drops_all and not outlives:
+        keeps_header = self._is_kept_when_empty(header)
+        if drops_all and not keeps_header:
             return None
         if drops_all:
             self._stats.messages_read += header.record_count
             return _written(*empty_batch_of(header))
-        inside = payload(data, header)
-        spans = record_spans(inside, header)
+        records = payload(data, header)
+        spans = record_spans(records, header)
         self._stats.messages_read += len(spans)
         if header.is_control:
             kept = spans
@@ -126,7 +126,7 @@ class BatchFilter:
             keep_tombstones = horizon_ms < 0 or now_ms < horizon_ms
             kept = self._kept_of(spans, header.base_offset, keep_tombstones)
         if not kept:
-            return _written(*empty_batch_of(header)) if outlives else None
+            return _written(*empty_batch_of(header)) if keeps_header else None
         self._stats.messages_written += len(kept)
         sets_horizon = not header.has_delete_horizon and (
             (header.is_control and may_go) or False in [has_value for *_, has_value in kept]
@@ -135,9 +135,9 @@ class BatchFilter:
             return KeptBatch(data, header.last_offset, header.max_timestamp)
         if sets_horizon:
             horizon_ms = self._new_horizon_ms
-        return _written(*batch_of(header, inside, kept, horizon_ms))
+        return _written(*batch_of(header, records, kept, horizon_ms))
 
-    def _outlives_its_records(self, header: BatchHeader) -> bool:
+    def _is_kept_when_empty(self, header: BatchHeader) -> bool:
         if header.next_offset == self._task.first_uncleanable_offset:
             return True
         last = self._task.last_records.get(header.producer_id)

@@ -1,8 +1,8 @@
-"""A segment in the making: `.cleaned` files, which count for nothing until they are swapped in.
+"""Writes a new segment as `.cleaned` files, which are not part of the log until a swap.
 
-Batches are collected up to the I/O buffer and written with one call. When it is finished everything
-is synced, and the files get the modification time of the segments that they replace: retention and
-lookups by time go by it where records have no timestamps.
+Batches are collected up to the size of the I/O buffer and written with one call. A finished segment
+is synced, and its files get the modification time of the segments that they replace: retention and
+lookups by time use it for records without timestamps.
 
 Kafka: UnifiedLog.createNewCleanedSegment, and the end of Cleaner.cleanSegments.
 """
@@ -22,19 +22,19 @@ from .task import CleanedSegment
 
 
 class SegmentOverflowError(Exception):
-    """Offsets that lie more than 2**31-1 behind their segment's first: it must be split."""
+    """An offset is more than 2**31-1 above its segment's base offset: the segment must be split."""
 
     def __init__(self, base_offset: int, last_offset: int) -> None:
-        super().__init__(base_offset, last_offset)  # both, for it crosses processes
+        super().__init__(base_offset, last_offset)  # both: pickle passes them to __init__
         self.base_offset = base_offset
         self.last_offset = last_offset
 
     def __str__(self) -> str:
-        return f"offset {self.last_offset} is too far behind {self.base_offset}"
+        return f"offset {self.last_offset} is too far above {self.base_offset}"
 
 
 class CleanedSegmentWriter:
-    """Writes one segment's `.cleaned` files, over what lay under their names."""
+    """Writes one segment's `.cleaned` files; replaces existing ones."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class CleanedSegmentWriter:
         )
 
     def add(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """One whole batch. Raises SegmentOverflowError."""
+        """Add one whole batch. Raises SegmentOverflowError."""
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             raise SegmentOverflowError(self.base_offset, last_offset)
         size = len(batch)
@@ -77,7 +77,7 @@ class CleanedSegmentWriter:
             self._pieces, self._notes, self._pending_bytes = [], [], 0
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:
-        """Write what is left, sync it all; then it may be swapped in."""
+        """Write the rest and sync all files. Then the segment may be swapped in."""
         segment, files = self._segment, self._files
         self._write()
         segment.close_indexes()
@@ -90,5 +90,5 @@ class CleanedSegmentWriter:
         return CleanedSegment(segment.base_offset, segment.size_bytes)
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the files."""
         self._segment.remove()

@@ -1,12 +1,12 @@
-"""Which transactions the cleaner is in, on its way through a log.
+"""Tracks the open transactions while the cleaner reads a log in order.
 
-    a batch of an aborted transaction    its records go; that there was one is remembered
-    its ABORT marker                     stays while a batch was seen, with an entry in the cleaned
-                                         segment's .txnindex; else it may go
-    a COMMIT marker                      may go when no batch of the transaction was seen
-    an emptied marker                    may go
+    a batch of an aborted transaction    is removed; the transaction is noted as seen
+    its ABORT marker                     kept if a batch was seen, with an entry in the .txnindex of
+                                         the cleaned segment; otherwise it may be removed
+    a COMMIT marker                      may be removed if no batch of the transaction was seen
+    a marker batch without records       may be removed
 
-Which transactions were aborted is known from the .txnindex files before their markers are met.
+The .txnindex files tell which transactions were aborted, before their markers are read.
 
 Kafka: CleanedTransactionMetadata.
 """
@@ -19,7 +19,7 @@ from odradek.storage.txn_index import AbortedTransaction
 
 
 class _Aborted:
-    """An aborted transaction that was entered, and whether a batch of it was seen."""
+    """An aborted transaction that has begun, and whether a batch of it was seen."""
 
     __slots__ = ("batch_seen", "transaction")
 
@@ -29,23 +29,23 @@ class _Aborted:
 
 
 class CleanedTransactions:
-    """`retained`: what belongs into the .txnindex of the segment that is being written."""
+    """`retained`: the entries for the .txnindex of the segment that is being written."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self.retained: list[AbortedTransaction] = []
-        self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._upcoming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._in_aborted: dict[int, _Aborted] = {}  # by producer id
         self._in_committed: set[int] = set()
 
     def on_batch(self, header: BatchHeader) -> bool:
-        """A batch of records is met; True: its transaction was aborted."""
-        if self._ahead:
+        """Process a batch of records. Returns True if its transaction was aborted."""
+        if self._upcoming:
             self._enter_up_to(header.last_offset)
         if not header.is_transactional:
             return False
         entered = self._in_aborted.get(header.producer_id)
         if entered is not None and header.base_offset > entered.transaction.last_offset:
-            # Its marker was not met (a round may begin behind it) or could not be read.
+            # Its marker was not seen (a round may begin after it) or could not be read.
             del self._in_aborted[header.producer_id]
             entered = None
         if entered is None:
@@ -55,8 +55,8 @@ class CleanedTransactions:
         return True
 
     def on_marker(self, header: BatchHeader, kind: ControlRecordType | None) -> bool:
-        """A control batch with a record of that kind is met; True: it may go."""
-        if self._ahead:
+        """Process a control batch with a record of that kind. Returns True if it may be removed."""
+        if self._upcoming:
             self._enter_up_to(header.last_offset)
         if kind is ControlRecordType.ABORT:
             entered = self._in_aborted.pop(header.producer_id, None)
@@ -71,14 +71,14 @@ class CleanedTransactions:
         return False
 
     def on_empty_marker(self, header: BatchHeader) -> bool:
-        """A control batch without a record is met: it was cleaned before, and may go."""
+        """Process a control batch without records: a former round emptied it, it may be removed."""
         self._enter_up_to(header.last_offset)
         return True
 
     def _enter_up_to(self, offset: int) -> None:
-        while self._ahead and self._ahead[-1].first_offset <= offset:
-            transaction = self._ahead.pop()
+        while self._upcoming and self._upcoming[-1].first_offset <= offset:
+            transaction = self._upcoming.pop()
             entered = self._in_aborted.get(transaction.producer_id)
-            # One that is over already stands here where a round begins behind its marker.
+            # The entry may be of a transaction that has ended, if a round began after its marker.
             if entered is None or entered.transaction.last_offset < transaction.first_offset:
                 self._in_aborted[transaction.producer_id] = _Aborted(transaction)

@@ -1,17 +1,16 @@
-"""The log cleaner: of every key the last record stays. One round over one log.
+"""The log cleaner: one round of compaction over one log, which keeps the last record of every key.
 
-    1  read the dirty part: key -> last offset, until its end or until the map is full
-    2  put the segments up to there, clean ones too, into groups
-    3  write each group's segments anew as one, without the records that have a later one
+    1  read the dirty part into the offset map (key -> last offset), to its end or until it is full
+    2  group the segments up to there, including the clean ones
+    3  rewrite each group as one segment, without the records that a later one replaces
 
-It works on closed segments by their files alone, writes only files that end in `.cleaned`, and
-knows neither the log nor the clock: so it can run in another process while the log is appended to
-and read (a round keeps one CPU busy). What becomes of the `.cleaned` files is the broker's to
-decide, see segment_swap.py. Tasks and results are in task.py, the rules by which records
-go in batch_filter.py.
+It reads only the files of closed segments, writes only `.cleaned` files, and uses neither the log
+nor a clock. So it can run in another process while the log is appended to and read; a round keeps
+one CPU busy. The broker swaps the `.cleaned` files in, see segment_swap.py. Tasks and results are
+in task.py, the rules for records in batch_filter.py.
 
-Kafka: Cleaner. Known difference: a batch that cannot be read is copied through; there it ends the
-cleaning of its partition.
+Kafka: Cleaner. Known difference: a batch that cannot be read is copied unchanged; in Kafka it ends
+the cleaning of its partition.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,13 +40,13 @@ __all__ = ["Cleaner", "SegmentOverflowError"]
 LOAD_FACTOR = 0.9
 IO_BUFFER_BYTES = 512 << 10
 _SMALLEST_BUFFER_BYTES = 4096
-_MOST_NAMED = 20  # unreadable batches in one result
+_MAX_REPORTED = 20  # unreadable batches in one result
 
 
 class Cleaner:
-    """Cleans one log after the other. Its offset map is made for each and bounded by the buffer.
+    """Cleans one log after another. The offset map is new for each and limited by the buffer.
 
-    `on_io` is told the size of every read and write and may sleep.
+    `on_io` is called with the size of every read and write and may sleep.
     """
 
     def __init__(
@@ -59,17 +58,17 @@ class Cleaner:
         io_buffer_bytes: int = IO_BUFFER_BYTES,
         on_io: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Raises ValueError for a buffer that holds no map."""
+        """Raises ValueError if the buffer is too small for a map."""
         self._files = files
         self._offsets = OffsetMap(dedupe_buffer_bytes, load_factor)
         buffer_bytes = max(io_buffer_bytes, _SMALLEST_BUFFER_BYTES)
         self._source = CleanerInput(files, buffer_bytes, on_io)
 
     def clean(self, task: CleaningTask, on_group: Callable[[CleanedGroup], None]) -> CleaningResult:
-        """One round. `on_group` hears of each group as soon as its files are written and synced.
+        """Run one round. `on_group` is called with each group when its files are synced.
 
-        Raises SegmentOverflowError (see `split`); CorruptBatchError where a
-        segment's batches cannot be told apart; OSError. Groups that were told of stay valid.
+        Raises SegmentOverflowError (see `split`); CorruptBatchError if the end of a batch cannot be
+        found; OSError. Groups that were passed to `on_group` stay valid.
         """
         stats = CleanerStats()
         transactions = CleanedTransactions(task.aborted)
@@ -78,18 +77,21 @@ class Cleaner:
         ).build()
         batch_filter = BatchFilter(task, self._offsets, CleanedTransactions(task.aborted), stats)
         groups = self._groups(task, end_offset)
-        # Before the first one is swapped in: then the files may be gone that tell it.
+        # Read before the first group is swapped in, which may remove the file with this time.
         old_horizon_ms = self._old_horizon_ms(task)
         for group in groups:
             on_group(self._clean_group(task, group, batch_filter, old_horizon_ms, stats))
         self._offsets.clear(0)
         unreadable = batch_filter.unreadable
-        if len(unreadable) > _MOST_NAMED:
-            unreadable = [*unreadable[:_MOST_NAMED], f"and {len(unreadable) - _MOST_NAMED} more"]
+        if len(unreadable) > _MAX_REPORTED:
+            unreadable = [
+                *unreadable[:_MAX_REPORTED],
+                f"and {len(unreadable) - _MAX_REPORTED} more",
+            ]
         return CleaningResult(end_offset=end_offset, stats=stats, unreadable=tuple(unreadable))
 
     def split(self, task: CleaningTask, base_offset: int) -> CleanedGroup:
-        """Divide the segment that a SegmentOverflowError named. Raises as `clean`."""
+        """Split the segment named by a SegmentOverflowError. Raises like `clean`."""
         segment = next(each for each in task.segments if each.base_offset == base_offset)
         return split_segment(self._source, task.directory, segment, task.shape)
 
@@ -160,7 +162,7 @@ class Cleaner:
                     raise SegmentOverflowError(segment.base_offset, error.last_offset) from None
 
     def _old_horizon_ms(self, task: CleaningTask) -> int:
-        """Segments last written before it lose tombstones of the formats that have no horizon."""
+        """Segments last written before this time lose tombstones of formats without a horizon."""
         clean = [each for each in task.segments if each.base_offset < task.first_dirty_offset]
         if not clean:
             return 0

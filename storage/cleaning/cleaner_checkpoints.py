@@ -1,11 +1,10 @@
-"""Up to where each log is clean: the cleaner-offset-checkpoint of every log directory, together.
+"""The offset up to which each log is clean: the cleaner-offset-checkpoint of every log directory.
 
-A file speaks of the logs in its directory. In memory there is one offset per log, wherever that
-lies: so it follows a log that moves, and both files say so when they are written the next time. The
-entry of a log that is gone goes, from the file too, before a new log of the same name can be taken
-for a clean one. An entry behind the log's end (the end was lost in a crash) counts for nothing:
-records that come later at those offsets were never looked at. Entries of logs that are not open yet
-are kept until they are.
+A file holds the logs of its directory. In memory there is one offset per log, whatever its
+directory: so the offset follows a log that moves, and the next write updates both files. The entry
+of a deleted log is removed, from the file too, before a new log of the same name could be taken for
+a clean one. An entry after the log's end (a crash lost the end) is ignored: new records at those
+offsets were never cleaned. Entries of logs that are not open yet are kept.
 
 Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpointDir.
 """
@@ -26,10 +25,10 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class CleanerCheckpoints:
-    """Born with what the files say. `save` may run on any thread, all else on the broker's."""
+    """Reads the files when created. `save` may run on any thread, all else on the broker's."""
 
     def __init__(self, manager: LogManager, files: Files) -> None:
-        """A file that makes no sense, or cannot be read, says nothing."""
+        """A file that is damaged or cannot be read counts as empty."""
         self._manager = manager
         self._files = files
         self._saved = {directory: self._read(directory) for directory in manager.directories}
@@ -42,7 +41,7 @@ class CleanerCheckpoints:
         try:
             return read_offsets(self._files, directory.path / CLEANER_OFFSET_CHECKPOINT)
         except (CheckpointError, OSError) as error:
-            _logger.warning("all logs there count as dirty: %s", error)
+            _logger.warning("all logs of the directory count as dirty: %s", error)
             return {}
 
     def _adopt(self, directory: DataDirectory, key: TopicPartition, offset: int) -> None:
@@ -54,7 +53,7 @@ class CleanerCheckpoints:
                 self.check(log)
 
     def _home_of(self, key: TopicPartition) -> DataDirectory | None:
-        """Where the log lies, open or not; None: there is none."""
+        """The directory of the log, open or not; None: there is no such log."""
         log = self._manager.find(*key)
         if log is not None:
             return self._manager.directory_of(log)
@@ -62,28 +61,28 @@ class CleanerCheckpoints:
         return next(not_open, None)
 
     def check(self, log: PartitionLog) -> None:
-        """The log was opened: does its entry make sense?"""
+        """Drop the entry of an opened log if it is after the log's end."""
         offset = self._offsets.get(log.key, 0)
         if offset > log.log_end_offset:
-            text = "%s: the cleaner's checkpoint %d lies behind the end, %d; all counts as dirty"
+            text = "%s: the cleaner's checkpoint %d is after the end, %d; the log counts as dirty"
             _logger.warning(text, log.name, offset, log.log_end_offset)
             del self._offsets[log.key]
 
     def get(self, key: TopicPartition) -> int | None:
-        """Where the first dirty record is or will be; None: the log was never cleaned."""
+        """The first dirty offset; None: the log was never cleaned."""
         return self._offsets.get(key)
 
     def put(self, key: TopicPartition, offset: int) -> None:
-        """The log is clean up to there."""
+        """Record that the log is clean up to `offset`."""
         self._offsets[key] = offset
 
     def drop_deleted(self) -> None:
-        """Forget logs that there are no longer."""
+        """Drop the entries of logs that no longer exist."""
         for key in [key for key in self._offsets if self._home_of(key) is None]:
             del self._offsets[key]
 
     def unsaved(self) -> list[tuple[DataDirectory, Offsets]]:
-        """For `save`: the directories whose files say something else, and what they should say."""
+        """List the directories whose files are out of date, with the new content, for `save`."""
         wanted: dict[DataDirectory, dict[TopicPartition, int]] = {
             directory: {} for directory in self._manager.directories
         }
@@ -94,6 +93,6 @@ class CleanerCheckpoints:
         return [pair for pair in wanted.items() if pair[1] != self._saved.get(pair[0], {})]
 
     def save(self, directory: DataDirectory, offsets: Offsets) -> None:
-        """Write one file, synced; not twice at a time. Raises OSError."""
+        """Write and sync one file. One call at a time. Raises OSError."""
         write_offsets(self._files, directory.path / CLEANER_OFFSET_CHECKPOINT, offsets)
         self._saved[directory] = offsets

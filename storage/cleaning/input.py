@@ -1,9 +1,9 @@
-"""The batches of closed segments, as the log cleaner reads them: of every format, in big pieces.
+"""Reads the batches of closed segments for the log cleaner: of every format, in large pieces.
 
-Memory holds one piece, which is as large as the I/O buffer or as the largest batch: a batch may be
-larger than `max.message.bytes` says by now. Where no batch can begin, nothing tells where the next
-one does, so that is the end of the round for this log; what is wrong inside of a batch is not
-looked at here. Kafka: Cleaner.growBuffersOrFail.
+Memory holds one piece, as large as the I/O buffer or the largest batch: a batch may be larger than
+today's `max.message.bytes`. If the bytes at a position are no batch, the start of the next one is
+unknown, so the round ends for this log. The content of batches is not checked here. Kafka:
+Cleaner.growBuffersOrFail.
 """
 
 import struct
@@ -22,16 +22,16 @@ _SMALLEST = (*SMALLEST_SIZES, HEADER_BYTES - LOG_OVERHEAD)
 
 
 class StoredBatch(NamedTuple):
-    """The bytes of one batch, or message of an old format."""
+    """The bytes of one batch, or of one message of an old format."""
 
-    base_offset: int  # of a message its own, of a wrapper that of the last one in it
+    base_offset: int  # of a message: its own; of a wrapper: of the last message in it
     last_offset: int
     magic: int
     data: memoryview
 
 
 class CleanerInput(NamedTuple):
-    """How to read: `on_io` is told how many bytes were."""
+    """A reader. `on_io` is called with the number of bytes of each read."""
 
     files: Files
     buffer_bytes: int
@@ -39,13 +39,13 @@ class CleanerInput(NamedTuple):
 
     @classmethod
     def plain(cls, files: Files) -> "CleanerInput":
-        """To read all, unhindered and untold of."""
+        """A reader without `on_io`."""
         return cls(files, CHUNK_BYTES, lambda _: None)
 
     def batches(
         self, file: OpenFile, start: int, end: int, end_offset: int
     ) -> Iterator[StoredBatch]:
-        """All that lie in bytes [start, end), whose offsets ascend and stay below `end_offset`.
+        """Yield the batches in bytes [start, end). Offsets must ascend and be below `end_offset`.
 
         Raises CorruptBatchError, OSError.
         """
@@ -61,7 +61,7 @@ class CleanerInput(NamedTuple):
                 batch = _batch_at(piece[used : used + size])
                 if not next_offset <= batch.base_offset <= batch.last_offset < end_offset:
                     reason = (
-                        f"offsets {batch.base_offset} to {batch.last_offset} do not lie in "
+                        f"offsets {batch.base_offset} to {batch.last_offset} are not in "
                         f"[{next_offset}, {end_offset})"
                     )
                     raise CorruptBatchError(file, position + used, reason)
@@ -86,9 +86,9 @@ def _size_of(file: OpenFile, position: int, piece: memoryview, at: int) -> int:
     _, length = _HEAD.unpack_from(piece, at)
     magic = piece[at + MAGIC_POSITION]
     if magic > MAGIC_V2:
-        raise CorruptBatchError(file, position, f"no batch has magic {magic}")
+        raise CorruptBatchError(file, position, f"magic {magic} is unknown")
     if length < _SMALLEST[magic]:
-        raise CorruptBatchError(file, position, f"a length of {length} holds no batch")
+        raise CorruptBatchError(file, position, f"length {length} is too small for a batch")
     return LOG_OVERHEAD + int(length)
 
 

@@ -1,14 +1,14 @@
-"""Key -> last offset, for one round of the log cleaner, in memory that is counted beforehand.
+"""A map from key to last offset for one round of the log cleaner, with a fixed amount of memory.
 
-A dict of keys would take 150 to 250 bytes per key, and more while it grows; a round over a large
-log would end early and the log be rewritten once more for what did not fit. So this is a hash table
-in three arrays, 24 bytes per slot: two hashes of the key, 64 bits each, and its offset. It holds as
-many keys as Kafka's in the same `log.cleaner.dedupe.buffer.size`, and a round ends where Kafka's
+A dict would need 150 to 250 bytes per key, and more while it grows. A round over a large log would
+end early, and the log would be rewritten once more for the other keys. So this is a hash table in
+three arrays with 24 bytes per slot: two hashes of the key, 64 bits each, and its offset. It holds
+as many keys as Kafka's in the same `log.cleaner.dedupe.buffer.size`, so a round ends where Kafka's
 would.
 
-Keys are told apart by the two hashes alone (SipHash with this process's secret, of the key and of
-the key with a byte behind it): that two of a billion keys agree in both has a chance of 1 to
-10**20. Kafka takes MD5 for it. What is full is full: nothing is ever forgotten within a round.
+Keys are compared by the two hashes alone (SipHash with this process's secret, of the key and of the
+key with a byte appended). The chance that two of a billion keys agree in both is 1 to 10**20. Kafka
+uses MD5. A full map takes no more keys, and no entry is dropped within a round.
 
 Kafka: SkimpyOffsetMap.
 """
@@ -23,7 +23,7 @@ _SALT = b"\x5a"
 
 
 class OffsetMap:
-    """See the module. `latest_offset` is how far the round has looked; the cleaner moves it."""
+    """See the module. `latest_offset`: the last offset read in the round; set by the cleaner."""
 
     __slots__ = (
         "_first",
@@ -38,7 +38,7 @@ class OffsetMap:
     )
 
     def __init__(self, buffer_bytes: int, load_factor: float) -> None:
-        """Raises ValueError where not even two keys would fit."""
+        """Raises ValueError if not even two keys fit."""
         self.capacity = int(buffer_bytes // ENTRY_BYTES * load_factor)
         if self.capacity <= 1:
             raise ValueError(
@@ -49,10 +49,10 @@ class OffsetMap:
         self.clear(0)
 
     def clear(self, most_keys: int) -> None:
-        """Begin a round in which at most `most_keys` are put, so that a small log takes little."""
+        """Start a round with at most `most_keys` keys; a small log needs little memory."""
         wanted = min(self._slots, max(2 * most_keys, _FEWEST_SLOTS))
         slots = _largest_prime(wanted)
-        self._first = self._second = self._offsets = array("q")  # let go before making anew
+        self._first = self._second = self._offsets = array("q")  # frees the old arrays first
         self._first = array("q", [0]) * slots
         self._second = array("q", [0]) * slots
         self._offsets = array("q", [0]) * slots  # one more than the offset; 0: the slot is free
@@ -62,7 +62,7 @@ class OffsetMap:
         self.latest_offset = NOT_FOUND
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Remember the offset of `key`. False: the map is full, and nothing was changed."""
+        """Set the offset of `key`. False: the map is full, and nothing was changed."""
         if self.size >= self._limit:
             return False
         firsts, seconds, offsets = self._first, self._second, self._offsets
@@ -73,7 +73,7 @@ class OffsetMap:
             if firsts[slot] == first and seconds[slot] == second:
                 offsets[slot] = offset + 1
                 return True
-            # As the number of slots is prime, all are visited.
+            # The number of slots is prime, so all slots are visited.
             step = step or 1 + second % (slots - 1)
             slot = (slot + step) % slots
         firsts[slot], seconds[slot], offsets[slot] = first, second, offset + 1
@@ -81,7 +81,7 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The offset that was put last; -1 for a key that was not."""
+        """The last offset of `key`; -1 if there is none."""
         offsets, first, slots = self._offsets, hash(key), self._used_slots
         slot = first % slots
         stored = offsets[slot]

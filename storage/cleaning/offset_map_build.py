@@ -1,8 +1,8 @@
-"""The first half of a round of cleaning: the last offset of every key in the dirty part.
+"""The first half of a round of cleaning: maps every key in the dirty part to its last offset.
 
-Records of aborted transactions count for nothing, and neither do batches that cannot be read: what
-is older than they stays. When the map is full, the round ends with the last record that went in;
-what lies behind it is dirty still, and the next round's.
+Records of aborted transactions and batches that cannot be read are skipped: they replace no older
+records. When the map is full, the round ends with the last record that was added; the records after
+it stay dirty for the next round.
 
 Kafka: Cleaner.buildOffsetMap.
 """
@@ -46,7 +46,10 @@ class OffsetMapBuilder:
         self._stats = stats
 
     def build(self) -> int:
-        """Returns the offset before which all will be clean. Raises as CleanerInput.batches."""
+        """Fill the map. Returns the offset before which the log will be clean.
+
+        Raises like CleanerInput.batches.
+        """
         start, end = self._task.first_dirty_offset, self._task.first_uncleanable_offset
         dirty = _dirty_segments(self._task.segments, start)
         self._offsets.clear(sum(self._record_count(segment) for segment in dirty))
@@ -54,7 +57,7 @@ class OffsetMapBuilder:
         for segment, bound in zip(dirty, bounds, strict=True):
             if not self._index(segment, bound):
                 break
-            self._offsets.latest_offset = bound - 1  # also where offsets before it are missing
+            self._offsets.latest_offset = bound - 1  # also if there are no records just before it
         self._stats.map_entries = self._offsets.size
         return max(self._offsets.latest_offset + 1, start)
 
@@ -85,7 +88,7 @@ class OffsetMapBuilder:
                 return [(each.key, each.offset) for each in old_records(stored.data)[1]]
             return self._keys_of_sound(stored)
         except (CorruptRecordError, DecodeError):
-            return []  # the filter will name it
+            return []  # the filter will report it
 
     def _keys_of_sound(self, stored: StoredBatch) -> list[tuple[bytes | None, int]]:
         header = read_header(stored.data)
@@ -102,7 +105,7 @@ class OffsetMapBuilder:
         return [(key, base_offset + delta) for _, _, _, delta, key, _ in spans]
 
     def _record_count(self, segment: SegmentToClean) -> int:
-        """How many records the headers announce; very many where old formats do not say."""
+        """The number of records in the headers; _UNKNOWN if an old format does not have it."""
         files = self._source.files
         file = files.open(self._path(segment), read_only=True)
         try:
@@ -116,7 +119,7 @@ class OffsetMapBuilder:
             return _UNKNOWN
 
     def _start_in(self, segment: SegmentToClean) -> int:
-        """Where to begin to read: a round may end in the middle of a segment."""
+        """The position to start reading at: a round may end in the middle of a segment."""
         first_dirty = self._task.first_dirty_offset
         if first_dirty <= segment.base_offset:
             return 0
@@ -136,6 +139,6 @@ class OffsetMapBuilder:
 
 
 def _dirty_segments(segments: Sequence[SegmentToClean], start: int) -> list[SegmentToClean]:
-    """The segment that holds `start`, and those behind it."""
+    """The segment that holds `start`, and those after it."""
     later = [each for each in segments if each.base_offset > start]
     return list(segments[max(len(segments) - len(later) - 1, 0) :])

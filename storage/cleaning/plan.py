@@ -1,11 +1,11 @@
-"""How dirty a log is, and what the next round of cleaning may touch.
+"""How dirty a log is, and what the next round of cleaning may clean.
 
     | clean         | dirty, cleanable        | uncleanable                    |
     log start       first dirty offset        first uncleanable offset         log end
 
 The first dirty offset is where the last round ended (cleaner-offset-checkpoint). Uncleanable are
-the active segment, whatever lies behind the last stable offset, and segments whose newest record is
-younger than `min.compaction.lag.ms`. Whole segments only: the border is where one begins.
+the active segment, everything after the last stable offset, and segments whose newest record is
+younger than `min.compaction.lag.ms`. The first uncleanable offset is the base offset of a segment.
 
 A log is due when the dirty part is more than `min.cleanable.dirty.ratio` of what could be cleaned,
 or when a dirty segment began longer ago than `max.compaction.lag.ms`. A round rewrites the clean
@@ -34,7 +34,7 @@ class LogToClean(NamedTuple):
     first_uncleanable_offset: int
     clean_bytes: int
     cleanable_bytes: int
-    compaction_delay_ms: int  # since when max.compaction.lag.ms is over; 0: it is not
+    compaction_delay_ms: int  # how long max.compaction.lag.ms is over; 0: it is not
     checkpoint_is_invalid: bool
 
     @property
@@ -47,14 +47,14 @@ class LogToClean(NamedTuple):
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
     def is_due(self, min_cleanable_ratio: float) -> bool:
-        """Whether to clean it now; of several that are due, the dirtiest first."""
+        """Whether to clean the log now."""
         if self.compaction_delay_ms > 0 and self.cleanable_bytes > 0:
             return True
         return self.cleanable_ratio > min_cleanable_ratio
 
 
 def assess(log: PartitionLog, checkpoint: int | None, now_ms: int) -> LogToClean:
-    """How dirty the log is; `checkpoint` is None where it was never cleaned. Raises OSError."""
+    """Assess how dirty the log is. `checkpoint`: None if it was never cleaned. Raises OSError."""
     first_dirty, is_invalid = _first_dirty_offset(log, checkpoint)
     dirty = _closed_from(log, first_dirty)
     border = min(
@@ -73,7 +73,7 @@ def assess(log: PartitionLog, checkpoint: int | None, now_ms: int) -> LogToClean
 
 
 def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTask:
-    """All that the cleaning process must know of a round."""
+    """Make the task of a round for the cleaning process."""
     config = log.config
     end = to_clean.first_uncleanable_offset
     segments = [each for each in log.segments if each.base_offset < end]
@@ -90,8 +90,8 @@ def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTa
             producer_id: LastRecord(entry.last_offset, entry.epoch)
             for producer_id, entry in log.producers.producers.items()
         },
-        # Of all segments: the marker of a transaction may lie far behind its records. And asked of
-        # them, for the last ones may not be in the file yet.
+        # From all segments: the marker of a transaction may be far after its records. Not from the
+        # files: they may lack the last entries.
         aborted=tuple(
             aborted
             for segment in log.segments
@@ -109,7 +109,7 @@ def _first_dirty_offset(log: PartitionLog, checkpoint: int | None) -> tuple[int,
     if checkpoint < start:
         if not log.config.delete:
             _logger.warning(
-                "%s: the cleaner's checkpoint %d lies before the log start offset %d",
+                "%s: the cleaner's checkpoint %d is before the log start offset %d",
                 log.name,
                 checkpoint,
                 start,
@@ -117,7 +117,7 @@ def _first_dirty_offset(log: PartitionLog, checkpoint: int | None) -> tuple[int,
         return start, True
     if checkpoint > log.log_end_offset:
         _logger.warning(
-            "%s: the cleaner's checkpoint %d lies behind the log's end %d; all counts as dirty",
+            "%s: the cleaner's checkpoint %d is after the log's end %d; the log counts as dirty",
             log.name,
             checkpoint,
             log.log_end_offset,
@@ -127,13 +127,13 @@ def _first_dirty_offset(log: PartitionLog, checkpoint: int | None) -> tuple[int,
 
 
 def _closed_from(log: PartitionLog, offset: int) -> list[Segment]:
-    """The closed segment that holds `offset`, and those behind it."""
+    """The closed segment that holds `offset`, and those after it."""
     active_base = log.segments.active.base_offset
     return log.segments.between(offset, active_base) if offset < active_base else []
 
 
 def _too_young(log: PartitionLog, dirty: Iterable[Segment], now_ms: int) -> list[int]:
-    """Where the first segment begins that has a record younger than min.compaction.lag.ms."""
+    """The base offset of the first segment with a record younger than min.compaction.lag.ms."""
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:

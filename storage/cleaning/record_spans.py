@@ -1,24 +1,24 @@
-"""Where the records of a batch lie in its (decompressed) bytes, and what the log cleaner asks.
+"""Finds the records in the decompressed bytes of a batch, with the fields that the cleaner needs.
 
-The layout is drawn in protocol/record.py. Here a record is cut out and not read, with the same
-checks: what stays can be copied as it is. This is the cleaner's inner loop.
+The layout is in protocol/record.py. A record is located with the same checks but not decoded, so a
+kept record can be copied unchanged. This is the cleaner's inner loop.
 
-A batch whose records cannot be told apart is refused whole, before any of them has counted.
+A batch with a malformed record is refused as a whole.
 """
 
 from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
 from odradek.protocol.primitives import read_varint
 from odradek.protocol.record import SMALLEST_RECORD_BYTES, skip_headers
 
-# One record: it lies in bytes [start, end), its timestamp delta begins at the third position; then
-# its offset delta, its key, and whether it has a value. A bare tuple, for there are millions.
+# One record: its start and end in the bytes, the position of its timestamp delta, its offset delta,
+# its key, and whether it has a value. A bare tuple, because there are millions.
 RecordSpan = tuple[int, int, int, int, bytes | None, bool]
 
 _SMALLEST_SIZE = (SMALLEST_RECORD_BYTES - 1) << 1  # zigzag-encoded, as sizes are below
 
 
 def record_spans(data: bytes, header: BatchHeader) -> list[RecordSpan]:
-    """All records of the batch. Raises CorruptRecordError."""
+    """Locate all records of the batch. Raises CorruptRecordError."""
     count = header.record_count
     if count < 0 or count * SMALLEST_RECORD_BYTES > len(data):
         raise CorruptRecordError(

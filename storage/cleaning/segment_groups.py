@@ -1,7 +1,7 @@
-"""Which segments become one when they are cleaned.
+"""Groups the segments that are cleaned into one new segment.
 
-Cleaned segments shrink, so neighbours are put together as long as what they have now fits into one:
-bytes of records, bytes of each index, and the range of offsets.
+Cleaning makes segments smaller, so neighbours are merged if their present sizes fit into one
+segment: bytes of records, bytes of each index, and the range of offsets.
 
 Kafka: Cleaner.groupSegmentsBySize.
 """
@@ -24,7 +24,7 @@ def group_segments(
     index_bytes: int,
     index_sizes: IndexSizes,
 ) -> list[list[SegmentToClean]]:
-    """The segments (all below `end_offset`) in groups, both in the order of their offsets."""
+    """Group segments, all below `end_offset`. Groups and their segments are in offset order."""
     groups: list[list[SegmentToClean]] = []
     room = (-1, -1, -1)
     for segment, last_offset in zip(segments, _last_offsets(segments, end_offset), strict=True):
@@ -42,7 +42,7 @@ def group_segments(
 
 
 def _last_offsets(segments: Sequence[SegmentToClean], end_offset: int) -> list[int]:
-    """The most that the last offset of each can be: looking into them costs more."""
+    """An upper bound for the last offset of each segment, without reading the segments."""
     return [each.base_offset - 1 for each in segments[1:]] + [end_offset - 1] * bool(segments)
 
 

@@ -1,8 +1,8 @@
-"""A segment whose offsets do not fit its index, divided into several that do.
+"""Splits a segment whose offsets do not fit its index.
 
-Kafka before 2.0 could compact segments together whose offsets lie more than 2**31-1 apart; an index
-entry has 32 bits for them. The batches stay what they are, byte for byte; a new segment begins with
-the batch that does not fit the one before it.
+Kafka before 2.0 could merge segments whose offsets are more than 2**31-1 apart; an index entry has
+32 bits for the difference. The batches are copied byte for byte; a new segment begins with each
+batch that does not fit the one before.
 
 Kafka: LocalLog.splitOverflowedSegment (KAFKA-6264).
 """
@@ -24,12 +24,12 @@ _NO_END = 1 << 63
 
 
 def overflows(segment: Segment) -> bool:
-    """Whether it holds an offset that no index entry can; looks at all its batch headers."""
+    """Whether an offset of the segment does not fit an index entry. Reads all batch headers."""
     last_offset = segment.base_offset
     try:
         for _, header in scan_headers(segment.files, segment.file, 0, segment.size_bytes):
             if header.base_offset < last_offset:
-                return False  # these offsets mean nothing
+                return False  # corrupt: offsets must ascend
             last_offset = header.last_offset
     except CorruptBatchError:
         return False
@@ -89,5 +89,5 @@ def _finished(
 def _within(
     aborted: list[AbortedTransaction], start_offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """The transactions whose markers lie there."""
+    """The transactions whose markers are in [start_offset, end_offset)."""
     return [each for each in aborted if start_offset <= each.last_offset < end_offset]

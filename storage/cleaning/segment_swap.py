@@ -1,20 +1,19 @@
-"""Cleaned (or split) segments take the place of the old ones, so that a crash at any step is safe.
+"""Replaces old segments with cleaned (or split) ones, so that a crash at any step is safe.
 
     stage       1  new files   .cleaned -> .swap     the segments from the last to the first
     sync        2  the directory is synced
     complete    3  old files            -> .deleted  from the first to the last
                 4  new files   .swap    ->           from the first to the last
 
-Until the last file of step 1 has its new name, a restart undoes it all: a `.swap` file at or behind
-the first `.cleaned` one goes, and so do those. From then on a restart completes it: what is left of
-the old segments in the range of the new ones goes, and `.swap` files get their names. What is left
-of the old ones is always the end of the group, so no record comes back without those that replaced
-it. See recovering/interrupted_swaps.py.
+Until the last file of step 1 is renamed, a restart undoes the swap: it removes the `.cleaned` files
+and every `.swap` file at or after the offset of the first of them. After that, a restart completes
+the swap: it removes the remaining old segments in the range of the new ones, and renames the
+`.swap` files. The remaining old segments are always the end of the group, so no record comes back
+without those that replaced it. See recovering/interrupted_swaps.py.
 
-For this rule no `.cleaned` file of an abandoned round may lie around, and the groups of a round
-must be swapped in the order of their offsets. Step 2 keeps a power cut from forgetting step 1 and
-remembering step 3 (Kafka trusts the file system's journal to keep the order); what happens later
-needs no sync.
+This rule needs two conditions: no `.cleaned` files of an abandoned round exist, and the groups of a
+round are swapped in the order of their offsets. Step 2 prevents that a power cut undoes step 1 but
+not step 3 (Kafka relies on the order of the file system's journal). The later steps need no sync.
 
 Kafka: LocalLog.replaceSegments.
 """
@@ -32,9 +31,9 @@ from .task import CleanedSegment
 
 
 def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[int] = ()) -> None:
-    """Remove `.swap` and `.cleaned` files that abandoned rounds left in a log that runs.
+    """Remove `.swap` and `.cleaned` files that abandoned rounds left in an open log.
 
-    Of segments up to `up_to`; the `.cleaned` ones of segments that begin at `keep` stay.
+    Of segments up to base offset `up_to`; keeps `.cleaned` files with the base offsets in `keep`.
     """
     left: list[SegmentFileName] = []
     for name in files.list_directory(directory):
@@ -42,7 +41,9 @@ def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[i
         if parsed is None or parsed.offset > up_to:
             continue
         if parsed.state is FileState.SWAP:
-            left.insert(0, parsed)  # before the .cleaned files, without which they would count
+            left.insert(
+                0, parsed
+            )  # removed first: without .cleaned files a restart would swap them in
         elif parsed.state is FileState.CLEANED and parsed.offset not in keep:
             left.append(parsed)
     for parsed in left:
@@ -50,7 +51,7 @@ def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[i
 
 
 class SegmentSwap:
-    """One swap; see the module. `new` in the order of their offsets, in state CLEANED."""
+    """One swap; see the module. `new`: in offset order, in state CLEANED."""
 
     def __init__(self, files: Files, new: Sequence[Segment]) -> None:
         self.new = new
@@ -66,7 +67,7 @@ class SegmentSwap:
             raise
 
     def undo(self) -> None:
-        """Remove the new files; before `complete` only."""
+        """Remove the new files. Only allowed before `complete`."""
         for state in (FileState.SWAP, FileState.CLEANED):
             for segment in self.new:
                 segment.release_files()
@@ -80,7 +81,7 @@ class SegmentSwap:
     def complete(self, old: Sequence[Segment]) -> None:
         """Steps 3 and 4. Raises OSError: then it may be called again, or a restart completes it.
 
-        The old segments can be read until it has returned, each in the state that it is in.
+        The old segments stay readable until this returns.
         """
         for segments, state in ((old, FileState.DELETED), (self.new, FileState.LIVE)):
             for segment in segments:
@@ -95,7 +96,7 @@ def stage_cleaned(
     cleaned: Sequence[CleanedSegment],
     now_ms: int,
 ) -> SegmentSwap:
-    """Step 1 for `.cleaned` files of a round. Raises OSError: then nothing has changed."""
+    """Run step 1 for the `.cleaned` files of a round. Raises OSError: then nothing has changed."""
     new = [
         Segment(
             files,

@@ -1,11 +1,11 @@
-"""What the broker and the process that cleans for it tell each other. Everything can be pickled.
+"""The task of a cleaning process and its results. Everything can be pickled.
 
     broker                                 cleaning process
     assess, task_for  --CleaningTask-->    Cleaner.clean
     swap              <--CleanedGroup--    once per group, in the order of their offsets
     checkpoint        <--CleaningResult--
 
-Kafka: LogToClean, CleanerStats; there all of it happens in one process.
+Kafka: LogToClean, CleanerStats; there everything runs in one process.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,14 @@ from odradek.storage.txn_index import AbortedTransaction
 
 
 class SegmentToClean(NamedTuple):
-    """A closed segment, as it was when the task was made."""
+    """A closed segment, as of the creation of the task."""
 
     base_offset: int
     size_bytes: int
 
 
 class LastRecord(NamedTuple):
-    """Of a producer that the log knows: where its last batch ends (-1: no batch since its epoch
-    began), and that epoch. Kafka: LastRecord."""
+    """A producer's last offset (-1: no batch in its epoch) and its epoch. Kafka: LastRecord."""
 
     last_offset: int
     epoch: int
@@ -45,7 +44,7 @@ class CleaningTask:
     first_dirty_offset: int
     first_uncleanable_offset: int  # where a segment begins
     last_records: Mapping[int, LastRecord]  # by producer id
-    aborted: tuple[AbortedTransaction, ...]  # whose records may lie there
+    aborted: tuple[AbortedTransaction, ...]  # that may have records in the segments
     now_ms: int
 
 
@@ -57,7 +56,7 @@ class CleanedSegment(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """What takes the place of which segments, by their base offsets."""
+    """New segments, and the base offsets of those that they replace."""
 
     replaced: tuple[int, ...]
     segments: tuple[CleanedSegment, ...]
@@ -65,13 +64,13 @@ class CleanedGroup(NamedTuple):
 
 @dataclass(slots=True)
 class CleanerStats:
-    """What a round did. Kafka: CleanerStats; the time it took is the caller's to measure."""
+    """Counts of one round. Kafka: CleanerStats; the caller measures the time."""
 
     bytes_read: int = 0
     bytes_written: int = 0
     messages_read: int = 0
     messages_written: int = 0
-    invalid_messages: int = 0  # without a key: they go
+    invalid_messages: int = 0  # without a key; they are removed
     map_bytes_read: int = 0
     map_entries: int = 0
 
@@ -79,7 +78,7 @@ class CleanerStats:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningResult:
     """`end_offset`: the log is clean up to there. `unreadable`: a line per batch that was copied
-    through as it is; at most the first `MOST_NAMED`, then how many more there were."""
+    unchanged; at most the first 20, then the number of the others."""
 
     end_offset: int
     stats: CleanerStats

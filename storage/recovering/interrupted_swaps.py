@@ -1,9 +1,9 @@
-"""Swaps of segments that a crash has interrupted: undone, or completed. See SegmentSwap.
+"""Undoes or completes swaps of segments that a crash interrupted. See SegmentSwap.
 
-A `.cleaned` file is of a swap that never began: it goes. So does a `.swap` file at or behind the
-first of these, for not all of the new segments got as far. Any other `.swap` file is of a swap that
-had begun: the old segments in its range go, and then it gets its name. Other leftovers, which are
-`.deleted` files, go as well.
+A `.cleaned` file belongs to a swap that did not begin: it is removed. So is a `.swap` file with the
+offset of the first `.cleaned` file or a later one, because not all of its new segments were staged.
+Any other `.swap` file belongs to a swap that had begun: the old segments in its range are removed,
+then its suffix is. `.deleted` files are removed.
 """
 
 import logging
@@ -17,14 +17,14 @@ from odradek.storage.filenames import (
     segment_file,
 )
 
-from .found_segments import open_segment
 from .log_source import LogSource
+from .segment_loading import open_segment
 
 _logger = logging.getLogger(__name__)
 
 
 def finish_interrupted_swaps(source: LogSource) -> set[SegmentFileName]:
-    """Returns the segments' files that are there afterwards. Raises OSError."""
+    """Returns the segment files that exist afterwards. Raises OSError."""
     names = _segment_files(source)
     cleaned = [name.offset for name in names if name.state is FileState.CLEANED]
     first_cleaned = min(cleaned, default=None)
@@ -33,10 +33,10 @@ def finish_interrupted_swaps(source: LogSource) -> set[SegmentFileName]:
         if name.state is not FileState.SWAP:
             others.append(name)
         elif first_cleaned is not None and name.offset >= first_cleaned:
-            orphans.append(name)  # not all of the new segments got as far as this one
+            orphans.append(name)  # not all new segments of its swap were staged
         else:
             swaps.append(name)
-    # Orphans first: without a .cleaned file they would look like what is to be swapped in.
+    # Orphans first: once the .cleaned files are gone they would look like staged segments.
     for name in (*orphans, *(name for name in others if name.state is not FileState.LIVE)):
         source.files.remove(source.directory / segment_file(*name))
     live = [name for name in others if name.state is FileState.LIVE]
@@ -58,7 +58,7 @@ def _swap_in(
             is_same = name.offset in bases and name.kind is not FileKind.PRODUCER_SNAPSHOT
             if is_same or start <= name.offset < end:
                 source.files.remove(source.directory / segment_file(*name))
-    # Listed anew: an index that was missing has been made meanwhile.
+    # Listed again: opening a segment creates a missing index.
     for name in _segment_files(source):
         if name.state is FileState.SWAP:
             path = source.directory / segment_file(name.offset, name.kind)

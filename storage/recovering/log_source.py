@@ -1,4 +1,4 @@
-"""What is known of a log before it is loaded, and what is there afterwards."""
+"""The input and the result of loading a log."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ from .producer_recovery import RecentBatches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
-    """Where a log lies and what is known about its last life."""
+    """A log to load: its directory, its checkpointed offsets, and how it was closed."""
 
     files: Files
     directory: Path
     config: TopicConfig
     now_ms: int
     had_clean_shutdown: bool
-    recovered: RecentBatches | None = None  # since an unclean one: what was found out by that
+    recovered: RecentBatches | None = None  # set if another process has recovered the log
     recovery_point: int
-    log_start_offset: int  # of the checkpoint; 0 without one
+    log_start_offset: int  # in the checkpoint; 0 without one
     producer_id_expiration_ms: int
     deletions: Deletions
     report: Callable[[str], None]
 
     def new_producers(self) -> ProducerStates:
-        """None yet."""
+        """Create an empty producer state."""
         expiration_ms = self.producer_id_expiration_ms
         return ProducerStates(self.files, self.directory, expiration_ms=expiration_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """What a PartitionLog begins with."""
+    """The parts of a PartitionLog."""
 
     segments: SegmentList
     log_start_offset: int
@@ -46,4 +46,4 @@ class LoadedLog:
     log_end_offset: int
     epochs: LeaderEpochs
     producers: ProducerStates
-    is_named_on_disk: bool  # its directory would be found after a power cut
+    is_named_on_disk: bool  # whether its directory entry is durable

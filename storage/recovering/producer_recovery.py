@@ -1,9 +1,9 @@
-"""The producers of a log after a start: from the newest snapshot, and from the batches since.
+"""Rebuilds the producer state of a log at start, from the newest snapshot and the batches since.
 
-A snapshot holds the last batch of each producer, a living log the last five: a client that never
-heard of its batches sends them all again, and all but the last would look out of order. Another
-replica would know; on a single node there is none. So the batches at the end of the log are looked
-through once more for what the snapshot leaves out.
+A snapshot holds the last batch of each producer, a running log the last five. A client that got no
+response sends all its batches again, and all but the last would be out of order. In a cluster
+another replica would know them; a single node has none. So the batches at the end of the log are
+read once more for what the snapshot leaves out.
 """
 
 import logging
@@ -27,8 +27,8 @@ _logger = logging.getLogger(__name__)
 # By producer id: its epoch and its last batches.
 RecentBatches: TypeAlias = dict[int, tuple[int, tuple[BatchSpan, ...]]]
 
-# How far back from the log's end a batch may lie and be recognized when it is sent again. After a
-# clean stop few are: what was appended was also answered.
+# How many bytes at the log's end are searched for batches that may be sent again. After a clean
+# stop there are few: what was appended was also answered.
 _RECALLED_BYTES = 4 << 20
 _RECALLED_BYTES_AFTER_CLEAN_STOP = 256 << 10
 
@@ -42,8 +42,8 @@ def rebuild_producer_state(
 ) -> None:
     """Bring `producers` to `end_offset`: the newest snapshot before it, and the batches since.
 
-    Kafka skips the batches where no snapshot is left after a clean stop, to start quickly after an
-    upgrade from versions that had none; here they are read. Kafka: rebuildProducerState.
+    Kafka skips the batches if there is no snapshot after a clean stop, to start quickly after an
+    upgrade from versions without snapshots. Here they are read. Kafka: rebuildProducerState.
     """
     was_empty = not producers.producers and producers.map_end_offset >= end_offset
     producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
@@ -69,9 +69,9 @@ def _replay_segment(
             if header.last_offset >= start_offset:
                 replay_producer(producers, header, segment, position, None)
     except CorruptRecordError as error:
-        # What was synced is not cut; a consumer will be told of it.
+        # A synced batch is not cut off; a consumer that reads it gets the error.
         _logger.error(
-            "the producers of %s are known only up to an unsound batch: %s", segment, error
+            "the producers of %s are known only up to a corrupt batch: %s", segment, error
         )
 
 
@@ -82,10 +82,10 @@ def replay_producer(
     position: int,
     data: Buffer | None,
 ) -> AbortedTransaction | None:
-    """Tell `producers` of a batch that lies in a segment; `data` where it is at hand already.
+    """Apply a stored batch to `producers`. `data`: its bytes, if they are in memory.
 
-    Returns the transaction that a marker in it aborted. Raises CorruptRecordError where a control
-    batch holds no marker.
+    Returns the transaction that its marker aborted, if any. Raises CorruptRecordError if a control
+    batch has no marker.
     """
     aborted = None
     if header.producer_id >= 0:
@@ -105,7 +105,7 @@ def replay_producer(
 def end_transaction(
     producers: ProducerStates, header: BatchHeader, data: Buffer
 ) -> AbortedTransaction | None:
-    """Tell `producers` of a marker; returns the transaction that it aborted."""
+    """Apply a marker to `producers`; returns the transaction that it aborted, if any."""
     completed = producers.end_transaction(header, data)
     if completed is None or not completed.is_aborted:
         return None
@@ -117,7 +117,7 @@ def end_transaction(
 
 
 def recent_batches(producers: ProducerStates) -> RecentBatches:
-    """The last batches, up to five, of each producer that has any."""
+    """The last batches, up to five, of each producer that has one."""
     return {
         producer_id: (entry.epoch, tuple(entry.batches))
         for producer_id, entry in producers.producers.items()
@@ -126,7 +126,7 @@ def recent_batches(producers: ProducerStates) -> RecentBatches:
 
 
 def adopt_recent_batches(producers: ProducerStates, recent: RecentBatches) -> None:
-    """Give the producers that are known the batches that another has recalled."""
+    """Add the recent batches that another process found to the known producers."""
     for producer_id, (epoch, batches) in recent.items():
         known = producers.producers.get(producer_id)
         if known and known.epoch == epoch and known.last_offset == batches[-1].last_offset:
@@ -137,13 +137,13 @@ def adopt_recent_batches(producers: ProducerStates, recent: RecentBatches) -> No
 def recall_recent_batches(
     producers: ProducerStates, segments: SegmentList, end_offset: int
 ) -> None:
-    """Give the producers that are known the batches before their last, up to five, as in life."""
+    """Read the recent batches of the known producers, up to five, from the end of the log."""
     if producers.producers:
         _recall(producers, _last_bytes(segments, _RECALLED_BYTES), end_offset)
 
 
-def recall_when_asked(producers: ProducerStates, segments: SegmentList, end_offset: int) -> None:
-    """The same when a client sends a batch that does not go on where its last one ended: so a start
+def recall_on_demand(producers: ProducerStates, segments: SegmentList, end_offset: int) -> None:
+    """Do the same when a client first sends a batch that does not follow its last one. So a start
     after a clean stop need not read the logs.
     """
     if producers.producers:
@@ -156,7 +156,7 @@ def _recall(
 ) -> None:
     seen: dict[int, ProducerEntry] = {}
     for segment, position in pieces:
-        # Deleted meanwhile, or unsound: what lies there is not recalled.
+        # A segment that was deleted meanwhile or is corrupt is skipped.
         with suppress(CorruptRecordError, OSError):
             for _, header in segment.headers_near(position):
                 if header.base_offset >= end_offset:
@@ -181,7 +181,7 @@ def _see(seen: dict[int, ProducerEntry], header: BatchHeader) -> None:
 
 
 def _last_bytes(segments: SegmentList, size: int) -> list[tuple[Segment, int]]:
-    """Segments, and positions in them, from which on the last `size` bytes lie."""
+    """The segments that hold the last `size` bytes, and the first position in each."""
     starts = []
     for segment in reversed(list(segments)):
         starts.append((segment, max(segment.size_bytes - size, 0)))

@@ -1,22 +1,22 @@
-"""From the files in a log's directory to a log that can be served. Kafka: LogLoader.
+"""Loads a log from the files in its directory. Kafka: LogLoader.
 
-What a crash may leave, and what becomes of it:
+What a crash may leave, and how it is handled:
 
-- `.deleted` files: removed. `.cleaned` files: a cleaning that was not finished, removed. `.swap`
-  files: a finished one; the segments that they replace are removed, then they get their names.
-- index files without a log: removed. A log without its indexes: they are rebuilt.
-- after an unclean stop, every segment from the one that holds the recovery point on is read whole,
-  structure and CRC of each batch; its indexes are made anew. Where the first unsound batch begins,
-  the log ends: the rest of that segment and all later segments go.
-- a leader-epoch-checkpoint that is missing or garbled is made anew from the batch headers; a
-  producer snapshot that is, from the one before it and the batches since.
+- `.deleted` files are removed. So are `.cleaned` files of an unfinished cleaning. For `.swap` files
+  of a finished cleaning, the segments that they replace are removed, then the suffix is.
+- Index files without a .log file are removed. Missing indexes of a .log file are rebuilt.
+- After an unclean stop, all segments from the one with the recovery point on are read: structure
+  and CRC of each batch. Their indexes are rebuilt. The log ends before the first corrupt batch: the
+  rest of that segment and all later segments are dropped.
+- A missing or damaged leader-epoch-checkpoint is rebuilt from the batch headers, a producer
+  snapshot from the previous snapshot and the batches since.
 
-After a clean stop nothing is read but the end of the last segment. Its end must be a whole batch;
-if not, that segment is recovered after all.
+After a clean stop only the end of the last segment is read. If it is not a whole batch, that
+segment is recovered as after an unclean stop.
 
-What is made anew is not synced here. A snapshot carries its checksum, and what a power cut leaves
-of the leader epochs is put right from the batches that are read again: the recovery point stays
-where it was until the log is flushed, and the next start begins there once more.
+Rebuilt files are not synced here. A snapshot has a checksum. Leader epochs that a power cut damages
+are rebuilt from the batches that are read again: the recovery point does not change until the log
+is flushed, so the next start reads from there again.
 """
 
 from odradek.storage.batch_scan import CorruptBatchError
@@ -26,22 +26,22 @@ from odradek.storage.segment import Segment, SegmentShape
 from odradek.storage.segment_list import SegmentList
 from odradek.storage.segment_shape import shape_of
 
-from .found_epochs import load_epochs
-from .found_segments import drop_segments, load_segments, split_overflowing
+from .epoch_loading import load_epochs
 from .interrupted_swaps import finish_interrupted_swaps
 from .log_source import LoadedLog, LogSource
 from .producer_recovery import (
     adopt_recent_batches,
     rebuild_producer_state,
+    recall_on_demand,
     recall_recent_batches,
-    recall_when_asked,
 )
+from .segment_loading import drop_segments, load_segments, split_overflowing
 from .txn_index_repair import is_plausible, rebuild_txn_index
 from .unflushed import recover_segment, recover_unflushed
 
 
 def load_log(source: LogSource) -> LoadedLog:
-    """Load the log, recover it where it was not closed, or make an empty one.
+    """Load the log; recover it if it was not closed; create an empty one if there is none.
 
     Raises OSError.
     """
@@ -66,7 +66,7 @@ def load_log(source: LogSource) -> LoadedLog:
     if source.recovered is not None:
         adopt_recent_batches(producers, source.recovered)
     elif source.had_clean_shutdown:
-        recall_when_asked(producers, segments, end_offset)
+        recall_on_demand(producers, segments, end_offset)
     else:
         recall_recent_batches(producers, segments, end_offset)
     for segment in segments:
@@ -86,9 +86,9 @@ def load_log(source: LogSource) -> LoadedLog:
 
 
 def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
-    """The log end offset, once there is a segment that really ends there."""
+    """Return the log end offset. Creates a segment there if the log is empty or too short."""
     if len(segments):
-        end_offset = _sound_end(source, segments, epochs)
+        end_offset = _end_of_last_segment(source, segments, epochs)
         if end_offset >= source.log_start_offset:
             return end_offset
         source.report(
@@ -116,13 +116,13 @@ def _new_segment(source: LogSource, base_offset: int, shape: SegmentShape) -> Se
     )
 
 
-def _sound_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
+def _end_of_last_segment(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
     active = segments.active
     try:
         size, next_offset = active.tail()
         if size == active.size_bytes:
             return next_offset
-        reason = f"{active.size_bytes - size} bytes behind the last batch"
+        reason = f"{active.size_bytes - size} bytes after the last batch"
     except CorruptBatchError as error:
         reason = str(error)
     source.report(f"{active}: recovering it, though it was closed cleanly: {reason}")

@@ -1,7 +1,7 @@
-"""Recovery of one log in another process: what it is told, and what it does.
+"""Recovery of one log in another process: the task, and the function that runs it.
 
-The process leaves the log's files as a start finds them after a clean stop, but for what is not
-synced. It may be killed at any time, for the next start knows of an unclean stop still.
+The process leaves the log's files as after a clean stop, except that they are not synced. It may be
+killed at any time: until a clean stop, every start recovers again.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .recovery import load_log
 
 
 class RecoveryTask(NamedTuple):
-    """A log to recover; it can be told to another process."""
+    """A log to recover. Can be pickled."""
 
     directory: Path
     config: TopicConfig
@@ -29,7 +29,7 @@ class RecoveryTask(NamedTuple):
 
 
 def recover(task: RecoveryTask, files: Files, report: Callable[[str], None]) -> RecentBatches:
-    """Recover the log, and leave its files so that it can be opened with what this gives.
+    """Recover the log's files. Returns the recent batches, which opening the log needs.
 
     Raises OSError, CorruptRecordError.
     """
@@ -42,7 +42,7 @@ def recover(task: RecoveryTask, files: Files, report: Callable[[str], None]) -> 
         recovery_point=task.recovery_point,
         log_start_offset=task.log_start_offset,
         producer_id_expiration_ms=task.producer_id_expiration_ms,
-        deletions=Deletions(),  # whoever opens it next removes what is no longer needed
+        deletions=Deletions(),  # the next open removes the files that are no longer needed
         report=report,
     )
     return recent_batches(load_log(source).producers)

@@ -1,10 +1,10 @@
-"""Transaction indexes that cannot be true are found at start, and made anew from the markers.
+"""Finds damaged transaction indexes at start and rebuilds them from the markers.
 
-Nothing protects these files against bit rot, so what can be seen of them is looked at: length,
-version, order, and offsets that fit each other and the segment. (One that is missing is not missed:
-most segments have none.) The markers of aborted transactions lie in the log; where the transaction
-began is what the producers' state at the segment's beginning, and the batches since, tell. Entries
-that can be true stay as well: in a segment that was cleaned the marker may lie elsewhere.
+These files have no checksum. So the length, version and order of the entries are checked, and
+whether their offsets fit each other and the segment. A missing file cannot be detected: most
+segments have none. The markers of aborted transactions are in the log. Where a transaction began
+follows from the producer state at the segment's start and the batches since. Plausible entries are
+kept too: after cleaning, the marker may be in another segment.
 
 Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called.
 """
@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 def is_plausible(segment: Segment) -> bool:
-    """Whether the segment's index can be true, as far as that can be seen. Raises OSError."""
+    """Whether the entries of the segment's index are plausible. Raises OSError."""
     data = segment.files.read(segment.path(FileKind.TXN_INDEX))
     if len(data) % ENTRY_BYTES:
         return False
@@ -52,7 +52,7 @@ def rebuild_txn_index(
     log_start_offset: int,
     now_ms: int,
 ) -> None:
-    """Make the index anew; `producers` is empty, and is not to be used afterwards."""
+    """Rebuild the index. `producers` must be empty, and may not be used afterwards."""
     _logger.warning("rebuilding the transaction index of %s", segment)
     data = segment.files.read(segment.path(FileKind.TXN_INDEX))
     base_offset = segment.base_offset

@@ -1,7 +1,7 @@
-"""Batches that were not flushed before an unclean stop: each is read, structure and CRC.
+"""Checks the batches that were not flushed before an unclean stop: structure and CRC of each.
 
-Where the first unsound one begins, the log ends: the rest of that segment and all later segments
-go. What they say of indexes, leader epochs and producers is noted on the way.
+The log ends before the first corrupt batch: the rest of that segment and all later segments are
+dropped. Indexes, leader epochs and producer state are rebuilt from the batches on the way.
 
 Kafka: LogLoader.recoverLog, LogSegment.recover.
 """
@@ -18,17 +18,17 @@ from odradek.storage.segment import Segment
 from odradek.storage.segment_list import SegmentList
 from odradek.storage.txn_index import rewrite_aborted
 
-from .found_epochs import epochs_from_batches, note_epoch
-from .found_segments import drop_segments
+from .epoch_loading import epochs_from_batches, note_epoch
 from .log_source import LogSource
 from .producer_recovery import rebuild_producer_state, replay_producer
 from .progress import should_report
+from .segment_loading import drop_segments
 
 _logger = logging.getLogger(__name__)
 
 
 def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> None:
-    """Afterwards the log is sound up to its end. Raises OSError."""
+    """Read all unflushed batches and cut the log before the first corrupt one. Raises OSError."""
     if not len(segments):
         return
     unflushed = segments.between(_first_unflushed(source))
@@ -46,24 +46,24 @@ def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEp
         cut_bytes = recover_segment(segment, epochs, producers)
         producers.take_snapshot(sync=False)
         if cut_bytes:
-            source.report(f"{segment}: {cut_bytes} unsound bytes at the end were cut")
+            source.report(f"{segment}: {cut_bytes} corrupt bytes at the end were cut")
             drop_segments(source, segments, unflushed[done + 1 :])
             return
 
 
 def _first_unflushed(source: LogSource) -> int:
-    """From where on files may not be what they were before a power cut.
+    """The first offset whose file a power cut may have changed.
 
-    Where they are preallocated, a segment whose records were all flushed before it was closed may
-    have its zeros again: its new length is synced by the flush after.
+    A preallocated segment whose records were all flushed may have its trailing zeros again: only
+    the flush after its close syncs its new length.
     """
     return max(source.recovery_point - source.config.preallocate, 0)
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> int:
-    """Read every batch, end the segment before the first unsound one, and make its indexes anew.
+    """Read every batch, cut the segment before the first corrupt one, and rebuild its indexes.
 
-    Returns how many bytes were cut. Kafka: LogSegment.recover.
+    Returns the number of bytes cut. Kafka: LogSegment.recover.
     """
     size = segment.size_bytes
     segment.reset()
@@ -78,7 +78,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
             segment.note_append(header.size_bytes, header.last_offset, header.max_timestamp)
             next_offset = header.next_offset
     except CorruptRecordError as error:
-        _logger.warning("unsound batch: %s", error)
+        _logger.warning("corrupt batch: %s", error)
     cut_bytes = size - segment.size_bytes
     if cut_bytes:
         segment.files.truncate(segment.file, segment.size_bytes)
@@ -89,7 +89,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
 
 
 def _check_offsets(segment: Segment, position: int, header: BatchHeader, next_offset: int) -> None:
-    # Base offsets lie outside the CRC.
+    # The CRC does not cover base offsets.
     too_far = header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
     if header.base_offset < next_offset or too_far:
         reason = f"offset {header.base_offset} where {next_offset} was next"

@@ -183,7 +183,7 @@ async def test_a_log_that_cannot_be_read_is_set_aside_until_a_restart(
     await looked(rig)
     [(path, reasons)] = rig.cleaner.status().uncleanable.items()
     assert path == rig.manager.directories[0].path
-    assert "byte 0: a length of 0 holds no batch" in reasons["bad", 0]
+    assert "byte 0: length 0 is too small for a batch" in reasons["bad", 0]
     assert "it is not cleaned until a restart: " in rig.cleaner.why_not_cleaned("bad", 0)
     assert unfinished(bad) == []
     told = [line for line in caplog.messages if line.startswith("bad-0 is not cleaned until")]

@@ -116,7 +116,7 @@ def test_where_no_batch_can_begin_the_round_ends_and_leaves_nothing(tmp_path: Pa
     with box.path(0, ".log").open("r+b") as file:
         file.seek(start + 8)
         file.write(b"\x00\x00\x00\x01")
-    with pytest.raises(CorruptBatchError, match=f"at byte {start}: a length of 1 holds no batch"):
+    with pytest.raises(CorruptBatchError, match=f"at byte {start}: length 1 is too small"):
         clean(log, NOW_MS)
     assert box.names(".cleaned") == []
 

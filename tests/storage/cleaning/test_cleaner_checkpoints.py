@@ -111,7 +111,7 @@ def test_an_entry_behind_the_end_of_its_log_makes_all_of_it_dirty(
     write(manager, 0, "t 0 11", "t 2 10")
     checkpoints = opened(manager)
     assert (checkpoints.get(("t", 0)), checkpoints.get(("t", 2))) == (None, 10)
-    assert "t-0: the cleaner's checkpoint 11 lies behind the end, 10" in caplog.text
+    assert "t-0: the cleaner's checkpoint 11 is after the end, 10" in caplog.text
 
 
 def test_a_file_that_makes_no_sense_says_nothing_and_is_replaced(
@@ -120,7 +120,7 @@ def test_a_file_that_makes_no_sense_says_nothing_and_is_replaced(
     write(manager, 0, "t 0")
     checkpoints = opened(manager)
     assert checkpoints.get(("t", 0)) is None
-    assert "all logs there count as dirty" in caplog.text
+    assert "all logs of the directory count as dirty" in caplog.text
     checkpoints.put(("t", 0), 5)
     saved(checkpoints)
     assert content(manager, 0) == {("t", 0): 5}
@@ -146,4 +146,4 @@ def test_the_entry_of_a_log_that_is_not_open_yet_waits_for_it(
     for found in again.waiting():
         checkpoints.check(again.open_found(found, config, now_ms=NOW_MS))
     assert (checkpoints.get(("t", 0)), checkpoints.get(("t", 2))) == (8, None)
-    assert "t-2: the cleaner's checkpoint 11 lies behind the end, 10" in caplog.text
+    assert "t-2: the cleaner's checkpoint 11 is after the end, 10" in caplog.text

@@ -118,7 +118,7 @@ def test_an_unsound_batch_in_the_synced_part_does_not_keep_the_log_from_opening(
     with caplog.at_level(logging.ERROR):
         log = box.open()
     assert (log.log_start_offset, log.log_end_offset) == (0, 8)
-    assert len([line for line in caplog.messages if "unsound batch" in line]) == 1
+    assert len([line for line in caplog.messages if "corrupt batch" in line]) == 1
     put(log, b"next")
     with pytest.raises(ApiError) as refusal:
         log.read(3, 1 << 20, at_least_one_batch=True)
@@ -151,10 +151,10 @@ def test_one_line_names_the_file_and_the_byte_where_the_log_was_cut(
     damage_batch(box, 0, size + 30)
     with caplog.at_level(logging.WARNING):
         box.open(clean=False)
-    [line] = [line for line in caplog.messages if "unsound" in line]
+    [line] = [line for line in caplog.messages if "corrupt" in line]
     assert str(box.path(0, ".log")) in line
     assert f"byte {size}" in line
-    assert f"{2 * size} unsound bytes at the end were cut" in box.reports[-1]
+    assert f"{2 * size} corrupt bytes at the end were cut" in box.reports[-1]
 
 
 # --- checkpoints of a directory

@@ -1,7 +1,7 @@
-"""The segments that lie in a log's directory.
+"""Opens the segments in a log's directory.
 
-An index file without a log belongs to nothing and goes; a log without its indexes gets new ones. A
-segment whose offsets are too far apart for an index (Kafka before 2.0 made such) is divided.
+An index file without a .log file is removed. A .log file without its indexes gets new ones. A
+segment whose offsets are too far apart for an index (written by Kafka before 2.0) is split.
 """
 
 import logging
@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 def load_segments(source: LogSource, names: set[SegmentFileName]) -> SegmentList:
-    """Of these files. Raises OSError."""
+    """Open the segments of these files. Raises OSError."""
     logs = {name.offset for name in names if name.kind is FileKind.LOG}
     segments = []
     for name in sorted(names):
@@ -44,10 +44,10 @@ def load_segments(source: LogSource, names: set[SegmentFileName]) -> SegmentList
 
 
 def split_overflowing(source: LogSource, segments: SegmentList) -> None:
-    """Divide segments whose offsets are too far apart for an index. Raises OSError."""
+    """Split segments whose offsets are too far apart for an index. Raises OSError."""
     closed = list(segments)[:-1]
     for segment, following in zip(closed, list(segments)[1:], strict=True):
-        # The next one's beginning tells at once of nearly all that they are no such segments.
+        # The next base offset rules out nearly all segments without reading them.
         if following.base_offset - segment.base_offset > MAX_RELATIVE_OFFSET and overflows(segment):
             source.report(f"{segment}: splitting it, its offsets are too far apart")
             shape = shape_of(source.config, source.directory, segment.base_offset)
@@ -68,7 +68,7 @@ def split_overflowing(source: LogSource, segments: SegmentList) -> None:
 
 
 def open_segment(source: LogSource, base_offset: int, state: FileState = FileState.LIVE) -> Segment:
-    """One whose files are there. Raises OSError."""
+    """Open a segment whose files exist. Raises OSError."""
     path = source.directory / segment_file(base_offset, FileKind.LOG, state)
     return Segment(
         source.files,
@@ -82,18 +82,18 @@ def open_segment(source: LogSource, base_offset: int, state: FileState = FileSta
 
 
 def drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Segment]) -> None:
-    """They lie behind the log's end. Raises OSError."""
+    """Delete segments after the log's end. Raises OSError."""
     for segment in dropped:
-        source.report(f"{segment}: dropped, it lies behind an unsound batch")
+        source.report(f"{segment}: dropped, it comes after a corrupt batch")
         segment.rename(FileState.DELETED)
         retire(source, segments, segment)
     if dropped:
-        # At once: a power cut must not bring them back, behind what will be written in their place.
+        # Synced now: after a power cut they must not come back after newly written segments.
         source.files.fsync_directory(source.directory)
 
 
 def retire(source: LogSource, segments: SegmentList, segment: Segment) -> None:
-    """Its files have been renamed."""
+    """Remove a segment whose files were renamed, and schedule their deletion."""
     segments.remove(segment)
     due_ms = source.now_ms + source.config.file_delete_delay_ms
     source.deletions.add(segment.paths(), due_ms)

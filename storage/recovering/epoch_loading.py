@@ -1,5 +1,5 @@
-"""The leader epochs of a log after a start: as the checkpoint says, or anew from the batch headers
-where it is missing or garbled.
+"""Loads the leader epochs of a log at start, from the checkpoint; if that is missing or damaged,
+from the batch headers.
 """
 
 import logging
@@ -17,12 +17,12 @@ _logger = logging.getLogger(__name__)
 
 
 def load_epochs(source: LogSource, segments: SegmentList) -> LeaderEpochs:
-    """After an unclean stop those of batches not yet read are missing. Raises OSError."""
+    """After an unclean stop the epochs of unflushed batches are still missing. Raises OSError."""
     path = source.directory / LEADER_EPOCH_CHECKPOINT
     try:
         epochs = LeaderEpochs(source.files, path)
     except (CheckpointError, ValueError) as error:
-        _logger.warning("making the leader epochs anew: %s", error)
+        _logger.warning("rebuilding the leader epochs: %s", error)
         source.files.remove(path)
         epochs = LeaderEpochs(source.files, path)
     if epochs.latest is None and source.had_clean_shutdown:
@@ -31,7 +31,7 @@ def load_epochs(source: LogSource, segments: SegmentList) -> LeaderEpochs:
 
 
 def epochs_from_batches(segments: SegmentList, epochs: LeaderEpochs) -> None:
-    """Read every header, up to the first that is unsound. Raises OSError."""
+    """Add the epochs of all batch headers up to the first corrupt one. Raises OSError."""
     for segment in segments:
         try:
             for _, header in segment.headers_from(segment.base_offset):
@@ -41,7 +41,7 @@ def epochs_from_batches(segments: SegmentList, epochs: LeaderEpochs) -> None:
 
 
 def note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
-    """A batch that was read; not synced."""
+    """Add the epoch of a batch, without a sync."""
     latest = epochs.latest
     if header.partition_leader_epoch > (latest.epoch if latest else -1):
         epochs.assign(header.partition_leader_epoch, header.base_offset, sync=False)
