@@ -1,9 +1,9 @@
-"""The one object that holds all of a broker's state, and the place where it is wired together.
+"""The one object that holds all of a broker's state, and the place where its parts are joined.
 
-Nothing else in odradek has state at module level. Start: take the ports, lock the data
-directories, read the metadata log, open the partition logs, load the groups, then listen: once a
-client can connect, everything is there. Stop is the same in reverse, and ends with the mark of a
-clean shutdown.
+There is no state at module level. The constructor locks the data directories, replays the metadata
+log, opens the partition logs and loads the groups. lifecycle/running.py then opens the listeners,
+so a client that connects finds everything loaded. `close` goes the other way and ends with the mark
+of a clean shutdown.
 """
 
 from __future__ import annotations
@@ -12,28 +12,26 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
-from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
-from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
-from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.listeners import Listener
+from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.group_settings import ConsumerGroupSettings
 from odradek.coordinator.metadata.broker_registration import Endpoint
-from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION
+from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
-from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
+from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
 from .admin.config_admin import ConfigAdmin
 from .admin.config_in_force import ConfigInForce
@@ -42,14 +40,19 @@ from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
 from .disk.log_sync import LogSync, LogSyncs
-from .lifecycle.preflight import Survey
+from .lifecycle.background_tasks import BackgroundTasks
+from .lifecycle.group_loading import (
+    GroupPartitions,
+    create_group_coordinator,
+    load_group_configs,
+)
+from .lifecycle.preflight import Preflight
 from .lifecycle.startup import (
-    directories_of,
-    had_clean_shutdown,
+    cordoned_ids,
     lead_log,
-    lead_logs,
     load_logs,
     open_metadata,
+    register_broker,
     settle_moves,
 )
 from .maintenance.cleaning.cleaner_pool import CleanerPool
@@ -65,15 +68,6 @@ from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
 from .security.authorizer import Authorizer
 
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.config.listeners import Listener
-    from odradek.config.topic_config import TopicConfig
-    from odradek.coordinator.metadata.metadata_reading import MetadataReading
-    from odradek.coordinator.metadata.topics import Topic
-    from odradek.storage.directories.data_directory import DataDirectory
-    from odradek.storage.log import PartitionLog
-
 logger = logging.getLogger("odradek")
 
 
@@ -83,7 +77,10 @@ def wall_clock_ms() -> int:
 
 
 class Broker:
-    """A broker with its data open. `start` makes one that serves; `stop` ends it."""
+    """A broker with its data open. lifecycle/running.py makes it serve; `close` ends it.
+
+    The constructor is a list of steps. Each step uses only what the steps before it have made.
+    """
 
     def __init__(
         self,
@@ -94,7 +91,7 @@ class Broker:
         now_ms: Callable[[], int] = wall_clock_ms,
         files: Files | None = None,
     ) -> None:
-        """Open the data directories; nothing listens yet. `ports`: of each listener, by its name.
+        """Open the data directories; nothing listens yet. `ports` has a port per listener name.
 
         Raises DirectoryError, RefusedToStartError.
         """
@@ -103,111 +100,52 @@ class Broker:
         self.now_ms = now_ms
         self.node_id = config.node_id
         self.files = files or Files()
-        self.failure: asyncio.Future[str] = loop.create_future()  # why it cannot go on
-        self.disk = DiskExecutor(loop)
-        self.cold_reads = ColdReads(self.files, self.disk)
-        self._ports = ports
-        self._background: set[asyncio.Task[None]] = set()
+        self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
-        survey = Survey(config, self.files)
-        self.log_manager = LogManager.open(config, files=self.files, inspect=survey.look)
+        self.background = BackgroundTasks(loop)
+        self._ports = ports
+        reading = self._open_directories()
+        self._open_metadata(reading)
+        self._apply_stored_settings()
+        self._open_logs()
+        self._register()
+        self._create_request_services()
+        self._create_maintenance()
+        self._create_admin()
+        self._load_groups()
+        self.log_mover.resume()
+        self._follow_settings()
+
+    # -- the steps of the constructor -------------------------------------------------------------
+
+    def _open_directories(self) -> MetadataReading | None:
+        """Lock, check and open the data directories.
+
+        Returns what the checks have read of the metadata log; None if there is none yet.
+        """
+        preflight = Preflight(self.config, self.files)
+        self.log_manager = LogManager.open(self.config, files=self.files, inspect=preflight.check)
+        self.cluster_id = self.log_manager.cluster_id
+        self.disk = DiskExecutor(self.loop)
+        self.cold_reads = ColdReads(self.files, self.disk)
+        self.log_syncs = LogSyncs(self.log_manager, self.disk, self.now_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
-        self.log_syncs = LogSyncs(self.log_manager, self.disk, now_ms)
+        self.disk_space = DiskSpace(
+            self.log_manager,
+            self.files,
+            self.disk,
+            min_free_bytes=lambda: self.config.odradek_min_free_bytes,
+            on_space=self._space_is_free,
+        )
         self.log_manager.on_roll = self._flush_after_roll
         self.log_manager.on_flush_due = self.log_syncs.flush_due
-        self.disk_space = DiskSpace(
-            self.log_manager, self.files, self.disk, lambda: self.config.odradek_min_free_bytes
+        self.log_manager.on_full = lambda directory: self.loop.call_soon_threadsafe(
+            self.disk_space.found_full, directory
         )
-        self.log_manager.on_full = lambda directory: loop.call_soon_threadsafe(
-            self.disk_space.note_full, directory
-        )
-        self.cluster_id = self.log_manager.cluster_id
-        self._open_metadata(survey.reading)
-        self.config_in_force = ConfigInForce(config, self.metadata.configs, self.node_id)
-        self.config_in_force.on_change.append(self._config_changed)
-        self._config_changed(self.config_in_force.current)
-        self.registered_directories = self._open_logs()
-        self.log_recovery = LogRecovery(
-            self.log_manager,
-            topic_config=self._topic_config,
-            on_ready=self._log_recovered,
-            now_ms=now_ms,
-        )
-        self.fetch_sessions = FetchSessions(
-            config.max_incremental_fetch_session_cache_slots, lambda: random.randrange(1, 2**31)
-        )
-        self.fetch_waiters = FetchWaiters(loop)
-        self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
-        self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
-        self.authorizer = Authorizer()
-        self.log_cleaner = LogCleaner(
-            manager=self.log_manager,
-            retention=RetentionCheck(self.log_manager, self.cold_reads, self.disk, now_ms),
-            checkpoints=CleanerCheckpoints(self.log_manager, self.files),
-            pool=CleanerPool(lambda: self.config),
-            disk=self.disk,
-            config=lambda: self.config,
-            now_ms=now_ms,
-        )
-        self.config_in_force.on_change.append(self.log_cleaner.update_config)
-        self.topic_admin = TopicAdmin(
-            config=self.config,
-            controller=self.controller,
-            metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
-            log_cleaner=self.log_cleaner,
-            disk=self.disk,
-            on_created=self._topic_created,
-            on_deleted=self._topic_deleted,
-            now_ms=now_ms,
-        )
-        self.config_in_force.on_change.append(self.topic_admin.update_config)
-        self.config_admin = ConfigAdmin(
-            in_force=self.config_in_force,
-            controller=self.controller,
-            metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
-            now_ms=now_ms,
-        )
-        self.log_mover = LogMover(
-            moves=self.log_moves,
-            in_force=self.config_in_force,
-            controller=self.controller,
-            log_syncs=self.log_syncs,
-            log_cleaner=self.log_cleaner,
-            disk=self.disk,
-            cold_reads=self.cold_reads,
-            in_background=self.in_background,
-            now_ms=now_ms,
-        )
-        self.consumer_group_configs = ConsumerGroupConfigs(
-            ConsumerGroupSettings.of(self.config),
-            partial(self.metadata.configs.of, ConfigResourceType.GROUP),
-        )
-        for line in self.consumer_group_configs.warnings(
-            self.metadata.configs.names(ConfigResourceType.GROUP)
-        ):
-            logger.warning("%s", line)
-        self.group_turns = GroupTurns(loop)
-        self.groups = GroupCoordinator(
-            GroupSettings.of(config),
-            loop=loop,
-            clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
-            after_arrivals=self.group_turns.after_arrivals,
-            new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
-            ensure_offsets_topic=self.topic_admin.ensure_offsets_topic,
-            topics=ClusterTopics(self.metadata),
-            consumer_configs=self.consumer_group_configs,
-        )
-        if CONSUMER_OFFSETS_TOPIC in self.metadata.topics:
-            self._open_offsets_topic(self.metadata.topics[CONSUMER_OFFSETS_TOPIC])
-            self.groups.delete_offsets_of_missing_topics(self.metadata.topics.by_id)
-        self.log_mover.resume()
-        self.config_in_force.on_change.append(self._cordon)
-        self.disk_space.on_space = self._space_again
-        self.config_in_force.on_change.append(self._group_settings_changed)
+        return preflight.reading
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
+        """Replay the metadata log; the first start creates it."""
         now_ms = self.now_ms()
         kraft_log = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
         self.metadata = kraft_log.metadata
@@ -216,8 +154,8 @@ class Broker:
             lambda: topic_rules(
                 self.config,
                 self.node_id,
-                [directory.directory_id for directory in self.log_manager.data_directories],
-                self._cordoned(),
+                [directory.directory_id for directory in self.log_manager.homes],
+                cordoned_ids(self.config, self.log_manager),
             ),
         )
         self.metadata_log = self.controller.log
@@ -234,49 +172,125 @@ class Broker:
             self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.now_ms
         )
 
-    def _open_logs(self) -> list[DataDirectory]:
-        """Returns the directories that the broker has registered with."""
+    def _apply_stored_settings(self) -> None:
+        """Apply the broker settings of the metadata log, now and whenever they change."""
+        self.config_in_force = ConfigInForce(self.config, self.metadata.configs, self.node_id)
+        self.config_in_force.on_change.append(self._config_changed)
+        self._config_changed(self.config_in_force.current)
+
+    def _open_logs(self) -> None:
+        """Open the partition logs, and decide on interrupted moves between directories."""
         now_ms = self.now_ms()
-        # Other processes know nothing of files that are not the system's own (tests have such).
+        # Worker processes do not know files other than the system's own (some tests have others).
         may_wait = type(self.files) is Files
         load_logs(
             self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
         )
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
-        registered = self.log_manager.data_directories
-        self.broker_epoch = self.controller.register_broker(
-            incarnation_id=random_uuid(),
-            endpoints=self._endpoints(),
-            directories=[directory.directory_id for directory in registered],
-            cordoned=self._cordoned(),
-            rack=self.config.broker_rack,
-            now_ms=now_ms,
+
+    def _register(self) -> None:
+        """Register the broker in the metadata log, and lead its partitions."""
+        self.registered_directories = self.log_manager.homes
+        self.broker_epoch = register_broker(
+            self.config,
+            self.controller,
+            self.log_manager,
+            [self._endpoint(listener) for listener in self.config.open_listeners],
+            self.registered_directories,
+            self.now_ms(),
         )
-        self.controller.take_over(
-            clean_shutdown=had_clean_shutdown(registered),
-            directory_of=directories_of(self.log_manager),
-            any_offline=bool(self.log_manager.offline),
-            now_ms=now_ms,
+
+    def _create_request_services(self) -> None:
+        """Create what requests share while they are served."""
+        self.authorizer = Authorizer()
+        self.fetch_sessions = FetchSessions(
+            self.config.max_incremental_fetch_session_cache_slots,
+            new_id=lambda: random.randrange(1, 2**31),
         )
-        lead_logs(self.config, self.log_manager, self.metadata, now_ms)
-        self.controller.assign_directories(directories_of(self.log_manager), now_ms)
-        self.metadata_log.flush(now_ms)
-        return registered
+        self.fetch_waiters = FetchWaiters(self.loop)
+        self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
+        self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
 
-    # -- life -------------------------------------------------------------------------------------
+    def _create_maintenance(self) -> None:
+        """Create the recovery, cleaning and moving of logs; lifecycle/running.py starts them."""
+        self.log_recovery = LogRecovery(
+            self.log_manager,
+            topic_config=self._topic_config,
+            on_ready=self._log_recovered,
+            now_ms=self.now_ms,
+        )
+        self.log_cleaner = LogCleaner(
+            manager=self.log_manager,
+            retention=RetentionCheck(self.log_manager, self.cold_reads, self.disk, self.now_ms),
+            checkpoints=CleanerCheckpoints(self.log_manager, self.files),
+            pool=CleanerPool(lambda: self.config),
+            disk=self.disk,
+            config=lambda: self.config,
+            now_ms=self.now_ms,
+        )
+        self.log_mover = LogMover(
+            moves=self.log_moves,
+            in_force=self.config_in_force,
+            controller=self.controller,
+            log_syncs=self.log_syncs,
+            log_cleaner=self.log_cleaner,
+            disk=self.disk,
+            cold_reads=self.cold_reads,
+            in_background=self.background.start,
+            now_ms=self.now_ms,
+        )
 
-    def in_background(self, work: Coroutine[None, None, None]) -> None:
-        """Run something nobody waits for; `close` waits for it."""
-        task = self.loop.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _create_admin(self) -> None:
+        """Create what changes topics and configurations."""
+        self.topic_admin = TopicAdmin(
+            config=self.config,
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            log_manager=self.log_manager,
+            log_cleaner=self.log_cleaner,
+            disk=self.disk,
+            on_created=lambda topic: self.group_partitions.topic_created(topic),
+            on_deleted=lambda topic: self.group_partitions.topic_deleted(topic),
+            now_ms=self.now_ms,
+        )
+        self.config_admin = ConfigAdmin(
+            in_force=self.config_in_force,
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            log_manager=self.log_manager,
+            now_ms=self.now_ms,
+        )
 
-    def _flush_after_roll(self, log: PartitionLog) -> None:
-        """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-        self.in_background(self.log_syncs.flush_or_log(log, log.segments.active.base_offset))
+    def _load_groups(self) -> None:
+        """Create the group coordinator, and replay `__consumer_offsets` into it."""
+        self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.group_turns = GroupTurns(self.loop)
+        self.groups = create_group_coordinator(
+            self.config,
+            self.loop,
+            self.now_ms,
+            turns=self.group_turns,
+            topic_admin=self.topic_admin,
+            metadata=self.metadata,
+            consumer_configs=self.consumer_group_configs,
+        )
+        self.group_partitions = GroupPartitions(self.groups, self.log_manager, self.metadata)
+        self.group_partitions.load()
+
+    def _follow_settings(self) -> None:
+        """Pass changes of the broker's settings on; the log manager gets them first."""
+        self.config_in_force.on_change += [
+            self.log_cleaner.update_config,
+            self.topic_admin.update_config,
+            self.config_admin.update_config,
+            self._cordon,
+            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
+        ]
+
+    # -- stopping ---------------------------------------------------------------------------------
 
     def answer_parked_requests(self) -> None:
-        """Answer the requests that wait, with what there is or a refusal: the broker stops."""
+        """Answer the requests that wait, with the data there is or an error: the broker stops."""
         self.fetch_waiters.release_all()
         self.record_walks.release_all()
         self.groups.close()
@@ -288,27 +302,26 @@ class Broker:
         await self.log_recovery.close()
         await self.log_cleaner.close()
         await self.record_walks.close()
-        if self._background:
-            await asyncio.wait(self._background)
+        await self.background.wait()
         self.is_closing = True
         now_ms = self.now_ms()
         try:
             self.controller.fence_broker(now_ms)
         except ApiError as error:
-            logger.error("the metadata log does not say that the broker has gone: %s", error)
+            logger.error("the metadata log does not record that the broker stopped: %s", error)
         await self.disk.run(self.log_manager.close, now_ms=now_ms, broker_epoch=self.broker_epoch)
         self.disk.close()
 
     # -- what handlers ask ------------------------------------------------------------------------
 
     def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
-        """Host and port that a client of the listener is told to connect to.
+        """Host and port at which clients of the listener are to connect.
 
-        Where nothing is configured and the listener is every interface, that is the address by
-        which the client has reached us.
+        `local_host` is the address by which the client has reached this broker. It is the host if
+        none is configured and the listener is bound to every interface.
         """
-        told = self.config.advertised[listener.name]
-        return told.host or local_host, told.port or self._ports[listener.name]
+        address = self.config.advertised[listener.name]
+        return address.host or local_host, address.port or self._ports[listener.name]
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""
@@ -318,7 +331,10 @@ class Broker:
         return topic.name
 
     def check_leader_epoch(self, log: PartitionLog, leader_epoch: int) -> None:
-        """Refuse a client that knows an older or newer leader than there is (KIP-320); -1: any."""
+        """Check the leader epoch that a client knows (KIP-320); -1 skips the check.
+
+        Raises FENCED_LEADER_EPOCH if it is older than the log's, UNKNOWN_LEADER_EPOCH if newer.
+        """
         if leader_epoch in (-1, log.leader_epoch):
             return
         is_older = leader_epoch < log.leader_epoch
@@ -326,85 +342,56 @@ class Broker:
         raise ApiError(code, f"leader epoch {leader_epoch}, where it is {log.leader_epoch}")
 
     def is_served(self, topic: str, partition: int) -> bool:
-        """Whether the partition has a leader: its log, or its log directory, may have failed."""
+        """Whether the partition has a leader. It has none if its log or log directory failed."""
         log = self.log_manager.find(topic, partition)
         return log is not None and log.is_online
 
     @property
     def serves_consumer_groups(self) -> bool:
-        """Whether the consumer protocol (KIP-848) is on: in the settings, and in the metadata."""
+        """Whether settings and metadata both enable the consumer protocol (KIP-848)."""
         enabled = self.consumer_group_configs.broker.is_enabled
         return enabled and self.metadata.features.level(GROUP_VERSION) > 0
 
-    # -- what follows from a change of topics, or of settings -------------------------------------
+    # -- reactions to changed topics, settings and logs -------------------------------------------
 
     def _config_changed(self, config: BrokerConfig) -> None:
         self.config = config
         self.log_manager.update_config(config)
 
-    def _group_settings_changed(self, config: BrokerConfig) -> None:
-        self.consumer_group_configs.update(ConsumerGroupSettings.of(config))
-
-    def _cordoned(self) -> list[bytes]:
-        """Of the directories that are online, those that get no new partitions."""
-        cordoned = self.config.cordoned_directories
-        return [
-            one.directory_id for one in self.log_manager.data_directories if one.path in cordoned
-        ]
-
     def _cordon(self, _config: BrokerConfig) -> None:
         try:
-            self.controller.cordon_directories(self._cordoned(), self.now_ms())
+            cordoned = cordoned_ids(self.config, self.log_manager)
+            self.controller.cordon_directories(cordoned, self.now_ms())
         except ApiError as error:
             logger.error("the metadata log does not name the cordoned directories: %s", error)
 
-    def _topic_created(self, topic: Topic) -> None:
-        if topic.name == CONSUMER_OFFSETS_TOPIC:
-            self._open_offsets_topic(topic)
+    def _flush_after_roll(self, log: PartitionLog) -> None:
+        """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
+        self.background.start(self.log_syncs.flush_unasked(log, log.segments.active.base_offset))
 
-    def _topic_deleted(self, topic: Topic) -> None:
-        self.groups.on_topics_deleted([(topic.name, topic.id)])
+    def _log_recovered(self, log: PartitionLog) -> None:
+        self.log_cleaner.log_recovered(log)
+        self._lead(log.topic, log.partition, log.config)
 
-    def _open_offsets_topic(self, topic: Topic) -> None:
-        logs = (self.log_manager.find(topic.name, index) for index in topic.partitions)
-        online = [log for log in logs if log is not None and log.is_online]
-        self.groups.open_topic(online, len(topic.partitions))
+    def _space_is_free(self, directory: DataDirectory) -> None:
+        """Recover and create the logs that had to wait because the disk was full."""
+        found, not_created = self.log_manager.space_again(directory)
+        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, found)
+        for name, index in not_created:
+            self._lead(name, index, self._topic_config(name))
 
-    def coordinator_lost(self, log: PartitionLog) -> None:
-        """A coordinator's log is offline, or what it has been told is not on the disk."""
-        if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self.groups.partition_offline(log.partition)
+    def _lead(self, name: str, index: int, config: TopicConfig) -> None:
+        """Lead a partition whose log was missing when the broker started."""
+        topic = self.metadata.topics[name]
+        partition = topic.partitions[index]
+        lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
+        log = self.log_manager.find(name, index)
+        if log is not None:
+            self.group_partitions.log_found(log)
 
     def _topic_config(self, topic: str) -> TopicConfig:
         return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))
 
-    def _log_recovered(self, log: PartitionLog) -> None:
-        self.log_cleaner.log_recovered(log)
-        topic = self.metadata.topics[log.topic]
-        partition = topic.partitions[log.partition]
-        lead_log(self.config, self.log_manager, topic, partition, log.config, self.now_ms())
-        if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self.groups.partition_online(log, self.metadata.topics.by_id)
-
-    def _space_again(self, directory: DataDirectory) -> None:
-        """Go on with the logs that a full disk has kept from being recovered, or made."""
-        found, unmade = self.log_manager.space_again(directory)
-        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, found)
-        for name, index in unmade:
-            topic = self.metadata.topics[name]
-            partition, config = topic.partitions[index], self._topic_config(name)
-            lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
-            log = self.log_manager.find(name, index)
-            if log is not None and name == CONSUMER_OFFSETS_TOPIC:
-                self.groups.partition_online(log, self.metadata.topics.by_id)
-
-    def _endpoints(self) -> list[Endpoint]:
-        """The listeners, as the metadata log describes them to others."""
-        return [
-            Endpoint(
-                name=listener.name,
-                host=self.advertised(listener, "localhost")[0],
-                port=self.advertised(listener, "localhost")[1],
-            )
-            for listener in self.config.open_listeners
-        ]
+    def _endpoint(self, listener: Listener) -> Endpoint:
+        host, port = self.advertised(listener, "localhost")
+        return Endpoint(name=listener.name, host=host, port=port)

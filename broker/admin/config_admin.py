@@ -75,7 +75,6 @@ class ConfigAdmin:
         self._sync = metadata_sync
         self._log_manager = log_manager
         self._now_ms = now_ms
-        in_force.on_change.append(self._broker_changed)
 
     async def alter(
         self, alterations: Sequence[Alteration], *, validate_only: bool
@@ -167,7 +166,8 @@ class ConfigAdmin:
         for name in sorted(topics):
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 
-    def _broker_changed(self, config: BrokerConfig) -> None:
+    def update_config(self, config: BrokerConfig) -> None:
+        """The broker's settings changed: topics inherit them."""
         self._update_logs(config, self._all_logs())
 
     def _all_logs(self) -> list[PartitionLog]:

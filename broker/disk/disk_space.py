@@ -35,23 +35,26 @@ LEAST_FREE_BYTES = 1 << 20
 
 
 class DiskSpace:
-    """`low` holds the log directories with too little free space, and the reasons."""
+    """Which log directories have too little free space, and why; `low` is empty in good times.
+
+    `on_space` is called with a directory that has enough again.
+    """
 
     def __init__(
         self,
         log_manager: LogManager,
         files: Files,
         disk: DiskExecutor,
+        *,
         min_free_bytes: Callable[[], int],
+        on_space: Callable[[DataDirectory], object],
     ) -> None:
         self.low: dict[DataDirectory, str] = {}
-        self.on_space: Callable[[DataDirectory], object] | None = (
-            None  # called when a directory has space again
-        )
         self._log_manager = log_manager
         self._files = files
         self._disk = disk
         self._min_free_bytes = min_free_bytes
+        self._on_space = on_space
 
     def check(self, log: PartitionLog) -> None:
         """Check that clients may write to the log. Raises KAFKA_STORAGE_ERROR."""
@@ -85,8 +88,7 @@ class DiskSpace:
                 logger.info(
                     "%s has %d bytes free: records are accepted again", directory.path, free_bytes
                 )
-                if self.on_space is not None:
-                    self.on_space(directory)
+                self._on_space(directory)
         elif free_bytes < wanted:
             self._refuse(
                 directory,

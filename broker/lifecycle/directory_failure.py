@@ -41,13 +41,13 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     broker.log_cleaner.directory_failed(directory)
     for log in manager.logs():
         if manager.directory_of(log) is directory:
-            log.notify_waiters()
-            broker.coordinator_lost(log)
+            log.tell_waiting()
+            broker.group_partitions.log_lost(log)
     reason = _why_fatal(broker, directory)
     if reason is not None and not broker.failure.done():
         broker.failure.set_result(reason)
     if reason is None and not broker.is_closing:
-        broker.in_background(_record_failure(broker, directory))
+        broker.background.start(_record_failure(broker, directory))
 
 
 async def _record_failure(broker: Broker, directory: DataDirectory) -> None:

@@ -1,9 +1,9 @@
-"""The look at a data directory before anything in it is written to.
+"""Read-only checks of the data directories before startup changes them.
 
-What must not be served, or cannot be read, is refused here: other brokers' replicas, other voters,
-a newer metadata.version, tiered storage, a metadata log in the wrong place. The directories are
-locked by then and known to be this node's. What was read is kept, so that a start reads the
-metadata once.
+Startup is refused if the data cannot be read or must not be served by this broker: replicas of
+other brokers, other voters, a newer metadata.version, tiered storage, a metadata log in the wrong
+directory. The directories are locked before, and belong to this node. What was read of the metadata
+log is kept, so that startup reads it once.
 
 Kafka: KafkaRaftServer.initializeLogDirs, MetaPropertiesEnsemble.verify.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.journal import CorruptJournalError
 from odradek.coordinator.metadata.metadata_format import (
     controller_endpoint,
@@ -30,17 +30,14 @@ from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
 from odradek.coordinator.metadata.servability import UnservableMetadataError
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.filenames import CLEAN_SHUTDOWN
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.storage.checkpoints import MetaProperties
-    from odradek.storage.files import Files
+from odradek.storage.files import Files
 
 logger = logging.getLogger("odradek.startup")
 
 TIERED_STORAGE = "remote.log.storage.system.enable"
-# What makes a metadata log one that this node must not, or cannot, lead.
+# Errors in a metadata log that this node must not, or cannot, lead.
 REASONS_TO_REFUSE = (
     NotSoleVoterError,
     UnservableMetadataError,
@@ -50,21 +47,24 @@ REASONS_TO_REFUSE = (
 
 
 class RefusedToStartError(Exception):
-    """The data asks for what this broker must not or cannot do; one line for the user."""
+    """The broker must not, or cannot, serve the data. The message is one line for the user."""
 
 
-class Survey:
-    """Looks at the directories, once; `reading` is what the metadata log said, if there is one."""
+class Preflight:
+    """Checks the data directories once.
+
+    `reading` is what the metadata log contains; None if there is none yet or it cannot be read.
+    """
 
     def __init__(self, config: BrokerConfig, files: Files) -> None:
         self.reading: MetadataReading | None = None
         self._config = config
         self._files = files
 
-    def look(self, found: Mapping[Path, MetaProperties | None]) -> None:
-        """The directories that could be locked, with their meta.properties (None: an empty one).
+    def check(self, found: Mapping[Path, MetaProperties | None]) -> None:
+        """Check the locked directories. Raises RefusedToStartError.
 
-        Raises RefusedToStartError.
+        `found` holds their meta.properties by path; None for an empty directory.
         """
         home = self._config.metadata_directory.absolute()
         self._check_places(found, home)
@@ -76,7 +76,7 @@ class Survey:
         try:
             self.reading = self._read(home, meta)
         except OSError as error:
-            # The directory goes offline when it is opened, and that says more.
+            # Opening the directory will take it offline, with a message that says more.
             logger.warning("the metadata log cannot be read: %s", error)
         except REASONS_TO_REFUSE as error:
             raise RefusedToStartError(f"{metadata_log_directory(home)}: {error}") from error
@@ -86,7 +86,7 @@ class Survey:
             stray = metadata_log_directory(path)
             if path != home and self._files.is_directory(stray):
                 raise RefusedToStartError(
-                    f"the metadata log lies in {stray}, but the configured metadata directory is "
+                    f"the metadata log is in {stray}, but the configured metadata directory is "
                     f"{home} (metadata.log.dir, or else the first of log.dirs)"
                 )
 

@@ -10,34 +10,32 @@ Kafka: BrokerMetadataPublisher.initializeManagers, LogManager.isStrayReplica, Fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig, with_overrides
+from odradek.coordinator.metadata.broker_registration import Endpoint
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata.metadata_format import (
     controller_endpoint,
     format_metadata,
     is_formatted,
 )
+from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError
-from odradek.protocol.primitives import METADATA_TOPIC_ID
+from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
 from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.moving.log_moves import KnownPartition
+from odradek.storage.directories.found_log import FoundLog
+from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+from odradek.storage.moving.log_moves import KnownPartition, LogMoves
 from odradek.storage.topic_names import is_internal
 
 from .preflight import REASONS_TO_REFUSE, RefusedToStartError
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
-    from odradek.coordinator.metadata.metadata_reading import MetadataReading
-    from odradek.coordinator.metadata.topics import Partition, Topic
-    from odradek.storage.directories.found_log import FoundLog
-    from odradek.storage.files import Files
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.moving.log_moves import LogMoves
 
 logger = logging.getLogger("odradek.startup")
 
@@ -218,12 +216,50 @@ def lead_log(
         logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
 
 
+def register_broker(
+    config: BrokerConfig,
+    controller: Controller,
+    log_manager: LogManager,
+    endpoints: Sequence[Endpoint],
+    directories: Sequence[DataDirectory],
+    now_ms: int,
+) -> int:
+    """Register the broker in the metadata log, lead its partitions in a new epoch, and sync.
+
+    `directories` are those that are online. Returns the broker epoch.
+    """
+    broker_epoch = controller.register_broker(
+        incarnation_id=random_uuid(),
+        endpoints=endpoints,
+        directories=[directory.directory_id for directory in directories],
+        cordoned=cordoned_ids(config, log_manager),
+        rack=config.broker_rack,
+        now_ms=now_ms,
+    )
+    controller.take_over(
+        clean_shutdown=had_clean_shutdown(directories),
+        directory_of=directories_of(log_manager),
+        any_offline=bool(log_manager.offline),
+        now_ms=now_ms,
+    )
+    lead_logs(config, log_manager, controller.metadata, now_ms)
+    controller.assign_directories(directories_of(log_manager), now_ms)
+    controller.log.flush(now_ms)
+    return broker_epoch
+
+
 def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
     """The directory.id of the log of each partition that has one."""
     found = {log.key: log.directory.directory_id for log in log_manager.not_open()}
     return found | {
         log.key: log_manager.directory_of(log).directory_id for log in log_manager.logs()
     }
+
+
+def cordoned_ids(config: BrokerConfig, log_manager: LogManager) -> list[bytes]:
+    """The directory.id of each online directory that gets no new partitions."""
+    cordoned = config.cordoned_directories
+    return [one.directory_id for one in log_manager.homes if one.path in cordoned]
 
 
 def had_clean_shutdown(directories: Iterable[DataDirectory]) -> bool:

@@ -73,8 +73,7 @@ class Rig:
 
     async def settled(self) -> None:
         """Return when nothing moves any more, nor waits to be written down."""
-        while self.broker._background:
-            await asyncio.wait(self.broker._background)
+        await self.broker.background.wait()
 
     async def limit(self, rate: str | None) -> None:
         """Let all moves together copy so many bytes per second."""
@@ -120,7 +119,7 @@ async def test_the_directory_where_it_is_cancels_a_move(rig: Rig) -> None:
     await rig.settled()
     assert (rig.place, rig.assigned) == (source, source)
     rig.alter(source)
-    assert not rig.broker._background
+    assert rig.broker.background.is_idle
 
 
 async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metadata(
