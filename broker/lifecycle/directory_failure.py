@@ -1,12 +1,12 @@
 """Handles the failure of a log directory: its partitions stop, the other directories go on.
 
 The log manager has already taken the directory's logs offline: they answer KAFKA_STORAGE_ERROR, and
-Metadata reports no leader for them. What is left to do:
+Metadata reports no leader for them. The rest is done here:
 
-- fetches that wait for records of these logs are woken, and groups whose log is lost lose their
-  coordinator, so that their clients look for it again;
+- fetches that wait for records of these logs are woken; groups whose log is lost have no
+  coordinator any more, so their clients send FindCoordinator again;
 - the metadata log records that the directory is offline and its partitions have no leader, and is
-  synced. At the next start, with the directory back, they are led in a new epoch.
+  synced. When the broker starts with the directory again, it leads them in a new epoch.
 
 Without the metadata directory, or without any data directory, the broker ends, as Kafka halts.
 Kafka: ReplicaManager.handleLogDirFailure, LogManager.handleLogDirFailure.
@@ -51,20 +51,22 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
 
 
 async def _record_failure(broker: Broker, directory: DataDirectory) -> None:
-    """Write to the metadata log, and sync, which directory is offline and who has no leader."""
+    """Record in the metadata log that the directory is offline, its partitions leaderless; sync."""
     try:
         leaderless = broker.controller.directories_offline(
             [directory.directory_id], directories_of(broker.log_manager), broker.now_ms()
         )
         await broker.metadata_sync.sync()
     except ApiError as error:
-        logger.error("the metadata log does not say that %s is offline: %s", directory.path, error)
+        logger.error(
+            "the metadata log does not record that %s is offline: %s", directory.path, error
+        )
     else:
         logger.info("%d partitions in %s have no leader now", len(leaderless), directory.path)
 
 
 def _why_fatal(broker: Broker, directory: DataDirectory) -> str | None:
-    """Why the broker cannot go on without this directory; None if it can."""
+    """Why the broker must stop without this directory; None if it can go on."""
     if directory.path == broker.config.metadata_directory.absolute():
         return f"the metadata directory {directory.path} failed: {directory.offline_reason}"
     if not broker.log_manager.data_directories:

@@ -1,4 +1,4 @@
-"""How the broker's log lines look: one line each, as text or as JSON."""
+"""The formats of the broker's log lines: one line each, as text or as JSON."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the traceback if there is one."""
+    """One JSON object per line: time, level, logger, message, and a traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, message; Kafka's brackets around the time."""
+    """Time in brackets, level, message, logger: Kafka's layout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class TextFormatter(logging.Formatter):
         return line
 
     def _time_of(self, second: int) -> str:
-        """Local time; a thousand members that come at once make a thousand lines in a second."""
+        """Local time, cached for a second: a thousand members that join log as many lines."""
         if second != self._second:
             when = datetime.fromtimestamp(second, UTC).astimezone()
             self._second, self._local_time = second, f"{when:%Y-%m-%d %H:%M:%S}"
@@ -48,7 +48,7 @@ class TextFormatter(logging.Formatter):
 
 def configure_logging(log_format: str) -> None:
     """Send the broker's log lines to standard error, in `text` or `json`."""
-    # What no line shows need not be asked for.
+    # No format shows these, so logging need not look them up for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())

@@ -1,4 +1,4 @@
-"""The life of a broker process: start, serve until a signal, stop cleanly."""
+"""Runs a broker process: start, serve until a signal, stop cleanly."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import asyncio
 import gc
 import resource
 import signal
-from typing import TYPE_CHECKING
 
 import uvloop
 
 from odradek.broker.network.listeners import ListenError
+from odradek.config.broker_config import BrokerConfig
 from odradek.storage.directories.data_directory import DirectoryError
 
 from .preflight import RefusedToStartError
 from .running import start_broker
 
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-
-
-# What comes with a request goes with it, without a cycle; what stays (members of a group, say) is
-# no rubbish, and looking for some among all there is takes tens of milliseconds. So that is done
-# seven times as rarely as is usual, and a first look at what is new three times as rarely.
+# The objects of a request contain no reference cycles, so they are freed without the collector.
+# Objects that stay (group members, for example) are no garbage, and a full collection scans all of
+# them, which takes tens of milliseconds. So the youngest generation is collected about a third as
+# often as by default, and a full collection runs about a seventh as often.
 GC_THRESHOLDS = (2000, 5, 50)
 
 
 class StartError(Exception):
-    """The broker could not start, or not go on; the message is one line, the code the process's."""
+    """The broker could not start or had to stop. The message is one line.
+
+    `exit_code` is the exit status of the process.
+    """
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class StartError(Exception):
 
 
 def serve(config: BrokerConfig) -> None:
-    """Run a broker until SIGTERM or SIGINT, or its disks fail. Raises StartError."""
+    """Run a broker until SIGTERM, SIGINT or the failure of its disks. Raises StartError."""
     _raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config))
@@ -52,7 +52,7 @@ async def _serve(config: BrokerConfig) -> None:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:
         raise StartError(str(error), exit_code=1) from error
-    # What start-up made lives as long as the process: the collector need not look at it again.
+    # Objects made by startup stay until the process ends: the collector can skip them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -67,7 +67,7 @@ async def _serve(config: BrokerConfig) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Every log takes descriptors: take as many as the system lets us have."""
+    """Raise the limit of open files to the maximum, because every log holds several."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,8 @@
 """A broker that serves: its listeners are open and its periodic tasks run.
 
-Start: bind the ports, open the data (Broker), then listen. Once a client can connect, every topic
-and group is loaded. Stop is the reverse and ends with the mark of a clean shutdown.
+Start: bind the ports, open the data (Broker), then listen. When a client can connect, every topic
+and group is loaded, except logs that take long to recover. Stop is the reverse and ends with the
+mark of a clean shutdown.
 """
 
 from __future__ import annotations
@@ -41,14 +42,13 @@ class RunningBroker:
     """A broker with its server and periodic tasks. `stop` ends all of them."""
 
     def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
-        """Begin to listen on the bound ports."""
+        """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
-        self._server = Server(broker, broker.loop)
-        self._server.listen(bound)
+        self._server = Server(broker, broker.loop, bound)
         for one in bound:
-            host, port = broker.advertised(one.listener, "the address they reached us by")
+            host, port = broker.advertised(one.listener, "the address that they used")
             logger.info(
-                "%s listens on %s:%d; clients will be told %s:%d",
+                "%s listens on %s:%d; clients get the address %s:%d",
                 one.listener.name,
                 one.listener.host or "*",
                 one.port,

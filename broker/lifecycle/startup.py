@@ -1,8 +1,8 @@
-"""From data directories to logs and metadata that agree with each other.
+"""Opens metadata and logs at startup, and makes the logs agree with the metadata.
 
-The metadata is the truth: a partition without a log gets one, a log that no topic owns is put aside
-(`-stray`), and every log learns the leader epoch it is written in from now on. What spans two
-journals, like deleting a topic, is repaired here after a crash.
+The metadata is the truth. A partition without a log gets one. A log that belongs to no topic is put
+aside (its directory is renamed to `-stray`). Every log gets the leader epoch in which it is written
+from now on. So an operation on both, like deleting a topic, is completed here after a crash.
 
 Kafka: BrokerMetadataPublisher.initializeManagers, LogManager.isStrayReplica, Formatter.
 """
@@ -47,9 +47,9 @@ def open_metadata(
     now_ms: int,
     reading: MetadataReading | None = None,
 ) -> KraftLog:
-    """The metadata log; formatted where there is none yet.
+    """Open the metadata log; format it if there is none yet.
 
-    `reading`: what a survey has read of it.
+    `reading` is what Preflight has read of it.
 
     Raises RefusedToStartError, DirectoryError.
     """
@@ -79,14 +79,14 @@ def open_metadata(
         )
     except REASONS_TO_REFUSE as error:
         raise RefusedToStartError(f"{log.directory}: {error}") from error
-    warn_of_what_is_not_enforced(kraft_log.metadata)
+    log_unenforced_metadata(kraft_log.metadata)
     return kraft_log
 
 
 def metadata_log_config(config: BrokerConfig) -> TopicConfig:
-    """What the metadata log is kept with: keys of its own, and Kafka's defaults for the rest.
+    """The metadata log's configuration: its own broker keys, and Kafka's defaults for the rest.
 
-    It has no retention of its own, see snapshot_keeping.py. Kafka: KafkaRaftLog.createLog.
+    Retention is off: snapshot_keeping.py deletes old segments. Kafka: KafkaRaftLog.createLog.
     """
     settings = {
         "max.message.bytes": str(config.internal_metadata_max_batch_size_in_bytes),
@@ -100,21 +100,21 @@ def metadata_log_config(config: BrokerConfig) -> TopicConfig:
     return with_overrides(TopicConfig(), settings)
 
 
-def warn_of_what_is_not_enforced(metadata: ClusterMetadata) -> None:
-    """Say what the metadata asks for and nobody does; it stays there for Apache Kafka."""
+def log_unenforced_metadata(metadata: ClusterMetadata) -> None:
+    """Log the kinds of metadata that are kept for Apache Kafka but have no effect here."""
     kept = metadata.kept
     if kept.acls:
         logger.warning(
             "%d ACLs are kept but not enforced, as the configuration names no authorizer",
             len(kept.acls),
         )
-    for what, found in (
+    for kind, entries in (
         ("client quotas", kept.quotas),
         ("SCRAM users", kept.scram_users),
         ("delegation tokens", kept.tokens),
     ):
-        if found:
-            logger.info("%d %s are kept, but not used", len(found), what)
+        if entries:
+            logger.info("%d %s are kept, but not used", len(entries), kind)
 
 
 def load_logs(
@@ -125,10 +125,11 @@ def load_logs(
     *,
     large_may_wait: bool = False,
 ) -> None:
-    """Open every partition's log with its topic's configuration, and put strays aside.
+    """Open every partition's log with its topic's configuration, and put stray logs aside.
 
-    `large_may_wait`: logs that take long to recover wait until the broker serves. Not internal
-    ones, which are replayed before that, and none that is on its way to another directory.
+    With `large_may_wait`, logs that take long to recover are recovered while the broker serves.
+    Logs of internal topics are not, because they are replayed first; nor are logs that are being
+    moved to another directory.
     """
 
     def may_wait(log: FoundLog) -> bool:
@@ -144,7 +145,9 @@ def load_logs(
         if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
     ]
     for topic, partition in strays:
-        logger.warning("%s-%d belongs to no topic: it is put aside", topic, partition)
+        logger.warning(
+            "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition
+        )
     log_manager.move_aside(strays, now_ms=now_ms)
 
 
@@ -155,7 +158,7 @@ def settle_moves(
     metadata: ClusterMetadata,
     now_ms: int,
 ) -> None:
-    """Decide on the logs that were on their way to another directory."""
+    """Continue, complete or drop each move between directories that a stop interrupted."""
 
     def known(name: str, index: int) -> KnownPartition | None:
         topic = metadata.topics.get(name)
@@ -167,7 +170,7 @@ def settle_moves(
 
 
 def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: bytes | None) -> bool:
-    """Whether the metadata has the partition, of this very topic."""
+    """Whether the metadata has the partition, in a topic of this id. None matches any id."""
     topic = metadata.topics.get(name)
     if topic is None or partition not in topic.partitions:
         return False
@@ -177,7 +180,7 @@ def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: byt
 def lead_logs(
     config: BrokerConfig, log_manager: LogManager, metadata: ClusterMetadata, now_ms: int
 ) -> None:
-    """Make the logs that are missing, and tell each its leader epoch; not those that wait."""
+    """Create missing logs and set leader epochs, except for logs still to be recovered."""
     waiting = {log.key for log in log_manager.waiting()}
     for topic in metadata.topics.values():
         topic_config = config.stored_topic_config(metadata.configs.of_topic(topic.name))
@@ -194,9 +197,9 @@ def lead_log(
     topic_config: TopicConfig,
     now_ms: int,
 ) -> None:
-    """Make the log if it is missing, and tell it its leader epoch, if this node leads it.
+    """Create the log if it is missing, and set its leader epoch, if this node leads it.
 
-    One that may lie in a directory that is offline is not made, and answers KAFKA_STORAGE_ERROR.
+    A log that may exist in an offline directory is not created; it answers KAFKA_STORAGE_ERROR.
     """
     is_missing = log_manager.find(topic.name, partition.index) is None
     if partition.leader != config.node_id and not (is_missing and log_manager.offline):
@@ -263,5 +266,5 @@ def cordoned_ids(config: BrokerConfig, log_manager: LogManager) -> list[bytes]:
 
 
 def had_clean_shutdown(directories: Iterable[DataDirectory]) -> bool:
-    """Whether every directory was closed as it should be."""
+    """Whether every directory has the mark of a clean shutdown."""
     return all(directory.had_clean_shutdown for directory in directories)

@@ -1,11 +1,12 @@
-"""Lets clients in: at each turn of the loop all who wait, up to a limit.
+"""Accepts connections: in each turn of the event loop all that wait, up to a limit.
 
-libuv accepts one connection a turn. While turns are long (a thousand members of a group, each with
-a request) newcomers would get in one by one, and a group's last members would join it dozens of
-generations after the first. So the loop only tells that somebody waits.
+libuv accepts one connection per turn. When turns are long (a thousand group members, each with a
+request), new clients would be accepted one by one, and the last members of a group would join it
+dozens of generations after the first. So the loop only reports that the socket is readable, and
+Acceptor accepts.
 
-Without descriptors left nobody gets in for a second: who is connected goes on, newcomers wait in
-the kernel's queue, and none is cut off.
+When the process has no file descriptor left, nothing is accepted for a second. Existing connections
+go on, and new ones wait in the kernel's queue.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ logger = logging.getLogger("odradek.server")
 
 ACCEPTED_PER_TURN = 64
 RETRY_S = 1.0
-# No fault of the client that is to be let in: what it takes may be there again later.
+# The system lacks a resource. The connection stays in the queue and can be accepted later.
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Acceptor:
-    """A listening socket; every connection it accepts gets a protocol of its own."""
+    """A listening socket; each connection that it accepts gets its own protocol object."""
 
     def __init__(
         self,
@@ -34,22 +35,22 @@ class Acceptor:
         make_protocol: Callable[[], asyncio.BufferedProtocol],
         backlog: int,
     ) -> None:
-        """Listen from now on. Raises OSError."""
+        """Start to listen. Raises OSError."""
         self._loop = loop
         self._socket = sock
         self._make_protocol = make_protocol
-        self._coming: set[asyncio.Task[None]] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None
         sock.setblocking(False)
         sock.listen(backlog)
         self._watch()
 
     def close(self) -> None:
-        """Accept nobody any more; who has not quite come in is cut off."""
+        """Stop accepting, and close the connections that are still being set up."""
         self._loop.remove_reader(self._socket)
         if self._retry is not None:
             self._retry.cancel()
-        for task in self._coming:
+        for task in self._connecting:
             task.cancel()
         self._socket.close()
 
@@ -67,18 +68,18 @@ class Acceptor:
                 if error.errno in _EXHAUSTED:
                     self._pause(error)
                     return
-                continue  # the client has gone again
-            self._let_in(client)
+                continue  # the client has closed the connection
+            self._start_connection(client)
 
     def _pause(self, error: OSError) -> None:
         logger.error("cannot accept connections for %g s: %s", RETRY_S, error.strerror)
         self._loop.remove_reader(self._socket)
         self._retry = self._loop.call_later(RETRY_S, self._watch)
 
-    def _let_in(self, client: socket.socket) -> None:
+    def _start_connection(self, client: socket.socket) -> None:
         task = self._loop.create_task(self._connect(client))
-        self._coming.add(task)
-        task.add_done_callback(self._coming.discard)
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, client: socket.socket) -> None:
         try:

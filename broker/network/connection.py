@@ -7,15 +7,15 @@ meanwhile, because a paused uvloop connection does not notice that the client ha
 client closes, the work that its request waits for is cancelled.
 
 All connections are read into one shared buffer, because a read usually brings whole requests, which
-are served before anybody else is read. Only what is left over moves to a buffer of the connection's
-own, which is used until it is empty again. So thousands of clients that send a request now and then
-take no buffer memory. A request's bytes are therefore dead at the first await: the next read, of
-any connection, overwrites them. An own buffer doubles as bytes arrive, never on the promise of a
-length prefix; a large one is kept until large frames stop coming. frame_memory.py limits what all
+are served before the next connection is read. Only the rest moves to the connection's own buffer,
+which is used until it is empty again. So thousands of clients that rarely send a request take no
+buffer memory. A request's bytes are therefore dead at the first await: the next read, of
+any connection, overwrites them. An own buffer doubles as bytes arrive, whatever a length prefix
+announces; a large one is kept until large frames stop coming. frame_memory.py limits what all
 buffers hold together.
 
 Answers are written to the socket directly, through a duplicate of the transport's descriptor:
-uvloop forbids writing to its own, and its transport would copy what sendfile need not touch. An
+uvloop forbids writing to its own, and its transport would copy the bytes that sendfile does not. An
 answer is a list of pieces: bytes and slices of log files. A slice is sent by sendfile as the socket
 takes it, so a stalled consumer costs no memory. Pages that are not in the page cache are read by a
 disk thread first, because the loop must not wait for a disk. The first byte of an answer promises
@@ -53,8 +53,9 @@ from .group_turns import GROUP_APIS, GroupTurns
 
 logger = logging.getLogger("odradek.connection")
 
-# The size of the shared buffer, and of an own one that can hold more than what waits in it.
+# The size of the shared buffer, and of a connection's own buffer at first, if no request waits.
 START_BYTES = 16 * 1024
+# The least size of an own buffer that is made while a request waits.
 WAITING_BYTES = 1024
 # A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
@@ -65,8 +66,8 @@ FILE_CHUNK_BYTES = 1024 * 1024
 UNKNOWN_ADDRESS = ("unknown", 0)
 
 
-class _FileRun:
-    """What is left to send of a slice of a log file."""
+class _UnsentSlice:
+    """The part of a slice of a log file that is still to be sent."""
 
     __slots__ = ("file", "left_bytes", "position")
 
@@ -76,7 +77,7 @@ class _FileRun:
         self.left_bytes = records.size_bytes
 
 
-Piece = memoryview | _FileRun
+Piece = memoryview | _UnsentSlice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +113,15 @@ class Connection(asyncio.BufferedProtocol):
         self._socket: socket.socket | None = None
         self._shared = support.receive_view
         self._view = self._shared
-        self._start = 0  # of the first byte that is not served yet
-        self._end = 0  # of the bytes that have arrived
+        self._start = 0  # index of the first byte that is not served yet
+        self._end = 0  # index after the last byte that has arrived
         self._small_frames = 0
         self._waiting: asyncio.Future[object] | None = None
         self._waits_for_turn = False
-        self._outgoing: list[Piece] = []  # of the answer being sent, the last piece first
+        self._outgoing: list[Piece] = []  # unsent pieces of the answer, the last piece first
         self._paused = False
-        self._watching = False  # for room in the socket
-        self._queued_bytes = 0  # in the socket, when `note_reading` was called last
+        self._watching = False  # whether it waits until the socket takes bytes
+        self._queued_bytes = 0  # bytes in the socket's buffer at the last `note_reading`
         self._finishing = False
         self._closed_by_us = False
         self.starving = False  # asked frame_memory for room, and must wait for it
@@ -182,13 +183,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._watching
 
     def note_reading(self) -> None:
-        """The client is active if its system has taken some of the answer since the last call.
+        """Set `last_active_ms` if the client has received bytes of the answer since the last call.
 
-        The socket tells that it has room again only when much of its buffer is free.
+        The event loop does not show this: it reports the socket as writable only when much of its
+        buffer is free.
         """
         assert self._socket is not None
         queued = bytearray(4)
-        with suppress(OSError):  # not a system that can tell
+        with suppress(OSError):  # the system does not have TIOCOUTQ
             fcntl.ioctl(self._socket, termios.TIOCOUTQ, queued)
         queued_bytes = int.from_bytes(queued, sys.byteorder)
         if queued_bytes < self._queued_bytes:
@@ -197,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:
-        """(bytes received, bytes announced) of a partly received frame; None: there is none."""
+        """(bytes received, bytes announced) of a partly received frame; None if there is none."""
         have = self._end - self._start
         if self.busy or have < _SIZE.size:
             return None if self.busy or have == 0 else (have, _SIZE.size)
@@ -267,12 +269,12 @@ class Connection(asyncio.BufferedProtocol):
             ):
                 self.shrink()
         elif self._view is self._shared:
-            self._keep_what_is_left()
+            self._keep_rest()
         if self._paused or self._end == len(self._view):
             self._pause_or_resume()
 
-    def _keep_what_is_left(self) -> None:
-        """Move what is left to an own buffer: a small one while a request waits."""
+    def _keep_rest(self) -> None:
+        """Move unserved bytes to an own buffer: a small one while a request waits."""
         have = self._end - self._start
         waiting_bytes = min(max(2 * have, WAITING_BYTES), START_BYTES)
         self._replace_buffer(waiting_bytes if self.busy else START_BYTES)
@@ -368,7 +370,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve()
 
     def _failed(self, error: Exception) -> None:
-        """Close the connection: an unforeseen error must not hurt any other."""
+        """Close the connection; the others are not affected."""
         is_expected = isinstance(error, (DecodeError, RefusedRequestError)) or (
             # A disk failed while a journaled change was written: no response can say so.
             isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -393,7 +395,7 @@ class Connection(asyncio.BufferedProtocol):
         position = 0
         for end, records in splices:
             pieces.append(view[position:end])
-            pieces.append(_FileRun(cast(RecordsSlice, records)))
+            pieces.append(_UnsentSlice(cast(RecordsSlice, records)))
             position = end
         if position < len(head):
             pieces.append(view[position:])
@@ -416,13 +418,13 @@ class Connection(asyncio.BufferedProtocol):
             self._watch(True)
 
     def _push(self) -> bool:
-        """Send what the socket takes. Returns whether the whole answer was sent."""
+        """Send as much as the socket takes. Returns whether the whole answer was sent."""
         assert self._socket is not None
         outgoing = self._outgoing
         try:
             while outgoing:
                 piece = outgoing[-1]
-                if isinstance(piece, _FileRun):
+                if isinstance(piece, _UnsentSlice):
                     if not self._push_file(piece):
                         return False
                 else:
@@ -450,25 +452,27 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._loop.remove_writer(self._socket.fileno())
 
-    def _push_file(self, run: _FileRun) -> bool:
+    def _push_file(self, unsent: _UnsentSlice) -> bool:
         """Send a slice of a file; False when its pages must be read from the disk first."""
         assert self._socket is not None
         files = self._support.files
-        while run.left_bytes:
-            chunk = min(run.left_bytes, FILE_CHUNK_BYTES)
-            if not files.is_cached(run.file, chunk, run.position):
+        while unsent.left_bytes:
+            chunk = min(unsent.left_bytes, FILE_CHUNK_BYTES)
+            if not files.is_cached(unsent.file, chunk, unsent.position):
                 self._watch(False)
-                reading = self._support.disk.run(files.read_ahead, run.file, chunk, run.position)
-                reading.add_done_callback(self._warmed)
+                reading = self._support.disk.run(
+                    files.read_ahead, unsent.file, chunk, unsent.position
+                )
+                reading.add_done_callback(self._pages_read)
                 return False
-            sent = os.sendfile(self._socket.fileno(), run.file.fd, run.position, chunk)
+            sent = os.sendfile(self._socket.fileno(), unsent.file.fd, unsent.position, chunk)
             if sent == 0:
-                raise OSError(f"{run.file.path} ends before byte {run.position}")
-            run.position += sent
-            run.left_bytes -= sent
+                raise OSError(f"{unsent.file.path} ends before byte {unsent.position}")
+            unsent.position += sent
+            unsent.left_bytes -= sent
         return True
 
-    def _warmed(self, done: asyncio.Future[None]) -> None:
+    def _pages_read(self, done: asyncio.Future[None]) -> None:
         if self._transport is None or self._transport.is_closing() or done.cancelled():
             return
         error = done.exception()

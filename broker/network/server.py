@@ -1,4 +1,4 @@
-"""Accepts connections on the listening sockets, and watches over them."""
+"""Accepts connections on the listening sockets, and closes those that break a limit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import partial
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import Dispatcher
+from odradek.config.listeners import Listener
 
 from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
@@ -29,7 +30,10 @@ DRAIN_S = 10.0
 class Server:
     """Accepts connections; closes those that stall, are idle too long, or are too many."""
 
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, broker: Broker, loop: asyncio.AbstractEventLoop, bound: Iterable[BoundListener]
+    ) -> None:
+        """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
         self._broker = broker
         self._loop = loop
@@ -48,21 +52,18 @@ class Server:
             closed=self._closed,
         )
         self._per_host: Counter[str] = Counter()
-        self._acceptors: list[Acceptor] = []
-        self._all_gone = asyncio.Event()
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_closed = asyncio.Event()
+        self._acceptors = [
+            self._accept(one.listener, sock) for one in bound for sock in one.sockets
+        ]
+        self._sweeper = loop.call_later(SWEEP_EVERY_S, self._sweep)
 
-    def listen(self, bound: Iterable[BoundListener]) -> None:
-        """Accept connections from now on. Raises OSError."""
+    def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor:
+        self._set_buffer_sizes(sock)
         backlog = self._broker.config.socket_listen_backlog_size
-        for one in bound:
-            for sock in one.sockets:
-                self._size_buffers(sock)
-                make_connection = partial(Connection, self._support, one.listener)
-                self._acceptors.append(Acceptor(self._loop, sock, make_connection, backlog))
-        self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
+        return Acceptor(self._loop, sock, partial(Connection, self._support, listener), backlog)
 
-    def _size_buffers(self, sock: socket.socket) -> None:
+    def _set_buffer_sizes(self, sock: socket.socket) -> None:
         """Set the buffer sizes of accepted sockets, where they are configured.
 
         Kafka's default of 100 KiB is not applied: it would switch off the system's own tuning.
@@ -75,11 +76,11 @@ class Server:
             if size_bytes > 0:
                 sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
 
-    # -- connections come and go ------------------------------------------------------------------
+    # -- connections ------------------------------------------------------------------------------
 
     def _opened(self, connection: Connection) -> None:
         """Count a new connection, and close it if it is one too many."""
-        self._all_gone.clear()
+        self._all_closed.clear()
         self.connections.add(connection)
         self._per_host[connection.session.peer_host] += 1
         config = self._broker.config
@@ -96,7 +97,7 @@ class Server:
         self.connections.discard(connection)
         self._frame_memory.forget(connection)
         if not self.connections:
-            self._all_gone.set()
+            self._all_closed.set()
         self._per_host[connection.session.peer_host] -= 1
         if not self._per_host[connection.session.peer_host]:
             del self._per_host[connection.session.peer_host]
@@ -126,7 +127,7 @@ class Server:
             have, announced = partial
             connection.close(f"its request of {announced} bytes stopped at {have} for {idle_ms} ms")
         elif 0 <= max_idle_ms < idle_ms:
-            if connection.is_unread:  # it may hold files that are deleted long since
+            if connection.is_unread:  # it may hold files that were deleted
                 connection.close(f"it has not read its answer for {idle_ms} ms")
             elif not connection.busy:
                 connection.close(None)
@@ -138,21 +139,20 @@ class Server:
         # A connection that waits for memory cannot make progress.
         return idle_ms >= STALLED_FRAME_MS and not connection.starving
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- stopping ---------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
         for acceptor in self._acceptors:
             acceptor.close()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        self._sweeper.cancel()
         for connection in list(self.connections):
             connection.finish()
 
     async def drain(self) -> None:
-        """Wait until every connection is closed; after DRAIN_S, cut those that are left."""
+        """Wait until every connection is closed; after DRAIN_S, close the rest."""
         if self.connections:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._all_gone.wait(), DRAIN_S)
+                await asyncio.wait_for(self._all_closed.wait(), DRAIN_S)
         for connection in list(self.connections):
-            connection.close("the broker stops, and its answer could not be sent")
+            connection.close("the broker stops before the answer was sent")

@@ -106,7 +106,7 @@ def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Sta
 
 def test_the_start_says_what_clients_will_be_told(start_broker: Start) -> None:
     broker = start_broker()
-    assert f"clients will be told 127.0.0.1:{broker.port}" in broker.log_text()
+    assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
 
 
 @pytest.mark.parametrize("how", ["terminate", "interrupt"])
