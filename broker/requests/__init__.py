@@ -1,5 +1,5 @@
-"""From a frame to the handler of its API, and what handlers share while they serve it.
+"""Decodes frames, calls the handler of their API, and holds the state that handlers share.
 
-Reading order: session, context, dispatch; then what a request may wait for or use (fetch_sessions,
+Reading order: session, context, dispatch; then what handlers use or wait for (fetch_sessions,
 fetch_waiters, down_conversion, offsets_topic, lost_writes).
 """

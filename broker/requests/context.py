@@ -16,7 +16,7 @@ from .session import Session
 
 
 class ServedVersions(NamedTuple):
-    """Of each API that has a handler: the versions that ApiVersions announces, and all decoded."""
+    """Per API that has a handler: the versions that ApiVersions announces, and all decoded ones."""
 
     advertised: Mapping[ApiKey, VersionRange]
     spoken: Mapping[ApiKey, VersionRange]
@@ -54,7 +54,7 @@ class RequestContext:
         return f"/{self.session.peer_host}"
 
     def advertised(self) -> tuple[str, int]:
-        """Host and port that this client is told to connect to."""
+        """The broker's host and port, as answered to this client."""
         return self.broker.advertised(self.session.listener, self.session.local_host)
 
     def authorize(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:

@@ -51,7 +51,7 @@ class RefusedRequestError(Exception):
 
 
 class Route(NamedTuple):
-    """What is the same for all requests of one API and version."""
+    """The constants of one API and version."""
 
     key: ApiKey
     version: int
@@ -127,7 +127,7 @@ class Dispatcher:
         if session.principal is None and route.key not in _BEFORE_AUTHENTICATION:
             raise RefusedRequestError(f"{route.key.name} came before authentication")
         request, _ = route.decode(frame, position)
-        if self._broker.log_syncs.due:  # begun by a timer: this request does not wait for them
+        if self._broker.log_syncs.due:  # a timer started these fsyncs; this request need not wait
             self._broker.log_syncs.due.clear()
         context = RequestContext(
             self._broker,
@@ -155,7 +155,7 @@ class Dispatcher:
         return answer
 
     def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:
-        """What a response that had to wait must also wait for; None: it can be sent.
+        """The fsyncs for which a response that had to wait must wait too; None if there are none.
 
         The response may reveal what a coordinator has just written for another request, to a log
         that has reached its flush.messages. It is sent once that write is synced.

@@ -1,41 +1,38 @@
-"""Message sets for clients of the 0.8 to 0.10 days, made of what the log holds (Fetch v0-3).
+"""Converts record batches to message sets for clients of Kafka 0.8 to 0.10 (Fetch v0-3).
 
-Such a client cannot read record batches, so their records are written again, one by one, in Python:
-that is slow. So an answer to it is kept small, and the work is done in a process (record_walks).
+These clients cannot read record batches. Every record is written again, in Python, which is slow.
+So their answers are kept small, and a worker process converts the records (record_walks).
 
     v0-1    messages of magic 0      v2-3    messages of magic 1, with timestamps
 
-Up to v2 a client does not expect more bytes than it asked for (KIP-74 came with v3). Where not even
-one batch fits, it gets the head of a message that is larger than the answer: this is how it learns
-that it must ask for more.
+Up to v2 a client does not accept more bytes than it asked for (KIP-74 came with v3). If not even
+one batch fits, the answer is the head of a message that is larger than the answer. The client then
+knows that it must ask for more bytes.
 
-Kafka dropped this in 4.0; up to 3.9: LazyDownConversionRecords, RecordsUtil.downConvert.
+Kafka removed this in 4.0. Up to 3.9: LazyDownConversionRecords, RecordsUtil.downConvert.
 """
 
 from __future__ import annotations
 
 import struct
 from functools import partial
-from typing import TYPE_CHECKING
 
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.maintenance.workers.record_walks import RecordWalks
 from odradek.protocol.any_batch import read_any_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.record_batch import CorruptRecordError
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.record_walk import convert_stored
-
-if TYPE_CHECKING:
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.broker.maintenance.workers.record_walks import RecordWalks
-    from odradek.storage.files import Files
 
 LAST_VERSION_WITH_MESSAGE_SETS = 3
 LAST_VERSION_WITH_MAGIC_0 = 1
 LAST_VERSION_WITH_HARD_LIMIT = 2
-# What one answer converts of one partition: some ten thousand small records.
+# The most that one answer converts of one partition: some ten thousand small records.
 MAX_BYTES = 1024 * 1024
-# Offset -1, and a size that no answer can hold.
+# The head of a message with offset -1 and a size that no answer can hold.
 TOO_LARGE = struct.pack(">qi", -1, 0x7FFFFFFF)
 
 
@@ -45,7 +42,7 @@ def magic_for(api_version: int) -> int:
 
 
 class DownConverter:
-    """Makes message sets of slices."""
+    """Converts slices of logs to message sets."""
 
     def __init__(self, files: Files, disk: DiskExecutor, walks: RecordWalks) -> None:
         self._files = files
@@ -55,7 +52,7 @@ class DownConverter:
     async def convert(
         self, answer: FetchPartitionData, log: PartitionLog, first_offset: int, api_version: int
     ) -> FetchPartitionData:
-        """The same answer with its records as messages.
+        """Return the answer with its records as messages.
 
         Raises ApiError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
@@ -69,7 +66,7 @@ class DownConverter:
     async def _converted(
         self, answer: FetchPartitionData, log: PartitionLog, first_offset: int, magic: int
     ) -> bytes:
-        """At least one message, unless there is none up to the log's end."""
+        """The converted records: at least one message, unless the log has none after the offset."""
         records, offset = answer.records, first_offset
         while isinstance(records, RecordsSlice) and records.size_bytes:
             try:
@@ -78,24 +75,24 @@ class DownConverter:
                 raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
             if data:
                 return data
-            # Nothing but markers of transactions, of which such a client knows nothing.
+            # The slice has only transaction markers, which the message format does not have.
             records = log.read(offset, MAX_BYTES, at_least_one_batch=True)
         return records if isinstance(records, bytes) else b""
 
     async def _convert(
         self, records: RecordsSlice, magic: int, first_offset: int
     ) -> tuple[bytes, int]:
-        """The messages of a slice from `first_offset` on, and the offset behind it."""
+        """The messages of a slice from `first_offset` on, and the offset at which to go on."""
         data = await self._disk.run(
             self._files.pread_exact, records.file, records.size_bytes, records.position
         )
         walk = partial(convert_stored, magic=magic, first_offset=first_offset)
         converted = await self._walks.run(walk, data)
-        return converted, first_offset if converted else _offset_behind(data)
+        return converted, first_offset if converted else _next_offset(data)
 
 
-def _offset_behind(data: bytes) -> int:
-    """The offset that follows the last of some whole batches."""
+def _next_offset(data: bytes) -> int:
+    """The offset after the last of `data`, which is whole batches."""
     position = 0
     while True:
         header = read_any_header(data, position)

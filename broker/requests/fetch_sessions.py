@@ -1,13 +1,14 @@
-"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer fetches.
+"""Incremental fetch sessions (KIP-227): the broker remembers which partitions a consumer fetches.
 
-A consumer of 500 partitions then names only what changed, and is answered only for partitions that
-have something to say: new records, an error, another high watermark or log start. A session is
-known by an id and an epoch that both sides count; a request of the wrong epoch is refused, and the
-client starts anew with a full one (epoch 0). Epoch -1 ends the session.
+A consumer of 500 partitions then names only the partitions that it adds, changes or drops. The
+answer has only partitions with new records, an error, or another high watermark or log start
+offset. A session has an id and an epoch that both sides count. A request with the wrong epoch is
+refused, and the client sends a full request again (epoch 0). Epoch -1 ends the session.
 
-The number of sessions is bounded (`max.incremental.fetch.session.cache.slots`). A new one takes
-the place of the one unused longest, if that is two minutes stale, or else of an older one that is
-not larger; if there is none, the client goes on without a session.
+The number of sessions is limited (`max.incremental.fetch.session.cache.slots`). A new session
+replaces the least recently used one if that was not used for two minutes. Otherwise it replaces the
+smallest session that is older than two minutes and not larger than the new one. If there is none,
+the client goes on without a session.
 Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 """
 
@@ -31,7 +32,7 @@ PartitionKey = tuple[str | bytes, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """Epochs count up to 2**31 - 1 and begin again at 1."""
+    """The next epoch: they count up to 2**31 - 1, then from 1 again."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == 0x7FFFFFFF else epoch + 1
@@ -39,26 +40,26 @@ def next_epoch(epoch: int) -> int:
 
 @dataclass(slots=True)
 class CachedPartition:
-    """What the client asked of a partition, and what it was last told."""
+    """What the client asked of a partition, and the offsets of the last answer."""
 
     wanted: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
 
-    def has_news(self, answer: FetchPartitionData) -> bool:
-        """Whether the client must be told; remembers what it is told."""
-        news = has_records(answer)
+    def update(self, answer: FetchPartitionData) -> bool:
+        """Remember an answer. Returns whether it differs, so that it must be sent."""
+        is_changed = has_records(answer)
         if self.high_watermark != answer.high_watermark:
-            news = True
+            is_changed = True
             self.high_watermark = answer.high_watermark
         if self.log_start_offset != answer.log_start_offset:
-            news = True
+            is_changed = True
             self.log_start_offset = answer.log_start_offset
         if answer.error_code != ErrorCode.NONE:
-            # No log has this one, so the partition is told again when the error goes.
+            # No log has this high watermark: the first answer without the error is sent, too.
             self.high_watermark = -1
-            news = True
-        return news or answer.diverging_epoch.end_offset >= 0
+            is_changed = True
+        return is_changed or answer.diverging_epoch.end_offset >= 0
 
 
 def has_records(answer: FetchPartitionData) -> bool:
@@ -71,7 +72,7 @@ def has_records(answer: FetchPartitionData) -> bool:
 
 @dataclass(slots=True)
 class FetchSession:
-    """One client's row of partitions, in the order in which they are served."""
+    """One client's partitions, in the order in which they are served."""
 
     id: int
     uses_topic_ids: bool
@@ -82,7 +83,7 @@ class FetchSession:
 
 
 class FetchPlan:
-    """The partitions one Fetch reads, and how its answer is made."""
+    """The partitions that one Fetch reads, and the session that filters its answer."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class FetchPlan:
     def conclude(
         self, answers: dict[PartitionKey, FetchPartitionData]
     ) -> tuple[ErrorCode, int, dict[PartitionKey, FetchPartitionData]]:
-        """The error and session id of the response, and the partitions that go into it."""
+        """The error and session id of the response, and the partitions that it contains."""
         if self._remember is not None:
             return ErrorCode.NONE, self._remember(answers), answers
         session = self._session
@@ -109,16 +110,16 @@ class FetchPlan:
             return self.error, NO_SESSION, answers
         if session.epoch != self._epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, {}
-        told = {}
+        changed = {}
         for key, answer in answers.items():
             cached = session.partitions.get(key)
-            if cached is None or not cached.has_news(answer):
+            if cached is None or not cached.update(answer):
                 continue
-            told[key] = answer
+            changed[key] = answer
             if has_records(answer):
-                # To the end of the row, so that full partitions do not starve the ones behind them.
+                # It moves to the end, so that full partitions do not starve those after them.
                 session.partitions[key] = session.partitions.pop(key)
-        return ErrorCode.NONE, session.id, told
+        return ErrorCode.NONE, session.id, changed
 
 
 class FetchSessions:
@@ -127,14 +128,14 @@ class FetchSessions:
     def __init__(self, max_sessions: int, new_id: Callable[[], int]) -> None:
         self._max_sessions = max_sessions
         self._new_id = new_id
-        # In the order of last use: the first one is the stalest.
+        # In the order of last use: the first one was not used for the longest time.
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def plan(self, request: FetchRequest, version: int, now_ms: int) -> FetchPlan:
-        """What a request asks for, by its session where it has one."""
+        """The partitions that a request asks for: those of its session, if it has one."""
         uses_topic_ids = version >= 13
         wanted = _wanted(request, uses_topic_ids)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -200,12 +201,12 @@ class FetchSessions:
         return session_id
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Give up one session for a new one of `size` partitions, if there is one to give up."""
-        stalest = next(iter(self._sessions.values()), None)
-        if stalest is None:
+        """Drop a session for a new one of `size` partitions. Returns whether one was dropped."""
+        oldest_used = next(iter(self._sessions.values()), None)
+        if oldest_used is None:
             return False
-        if now_ms - stalest.used_ms > EVICTION_MS:
-            del self._sessions[stalest.id]
+        if now_ms - oldest_used.used_ms > EVICTION_MS:
+            del self._sessions[oldest_used.id]
             return True
         old = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTION_MS]
         smallest = min(old, key=lambda one: (len(one.partitions), one.id), default=None)
@@ -229,7 +230,7 @@ def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterable[Partitio
 
 
 def split_key(key: PartitionKey) -> tuple[str, bytes, int]:
-    """Name, topic id and partition of a key; the one that it does not carry is empty."""
+    """Name, topic id and partition of a key; name or id is empty if the key lacks it."""
     topic, partition = key
     if isinstance(topic, bytes):
         return "", topic, partition

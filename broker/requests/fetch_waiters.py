@@ -1,7 +1,7 @@
-"""Where a Fetch waits until enough bytes have been appended, or its time is up.
+"""Waits, for a Fetch, until enough bytes have been appended or its time is up.
 
-A waiter registers with every log it reads; each append calls it, and it counts the bytes that are
-new. There is no list to search: a log without waiters costs an append one look at an empty set.
+A waiter registers with every log that it reads. Each append calls it, and it counts the new bytes.
+So an append to a log without waiters only checks an empty set.
 Kafka: DelayedFetch and its purgatory.
 """
 
@@ -15,7 +15,7 @@ from odradek.storage.segment import Segment
 
 
 class FetchWaiters:
-    """All Fetches that wait."""
+    """All fetches that wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -24,9 +24,11 @@ class FetchWaiters:
     def wait(
         self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: float
     ) -> asyncio.Future[bool]:
-        """Whether so many bytes have been appended; False after `max_wait_ms`, or at the end.
+        """Wait until `missing_bytes` are appended to the logs; False if `max_wait_ms` pass first.
 
-        It counts from this call on: who has read the logs in the same turn misses nothing.
+        The result is True, too, if a log rolled, was truncated or went offline, and False if the
+        broker stops. Bytes count from this call on, so a caller that has read the logs in the same
+        turn of the event loop misses none.
         """
         waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
         timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
@@ -34,20 +36,20 @@ class FetchWaiters:
 
         def ended(_: asyncio.Future[bool]) -> None:
             timer.cancel()
-            waiter.leave()
+            waiter.unsubscribe()
             self._waiting.discard(waiter)
 
         waiter.future.add_done_callback(ended)
         return waiter.future
 
     def release_all(self) -> None:
-        """The broker stops: everybody is answered with what there is."""
+        """Answer all waiting fetches with the data there is, because the broker stops."""
         for waiter in self._waiting:
             waiter.release()
 
 
 class _Waiter:
-    """One Fetch that waits for `missing_bytes` more in any of its logs."""
+    """One fetch that waits for `missing_bytes` more, over all of its logs."""
 
     def __init__(
         self, future: asyncio.Future[bool], logs: Sequence[PartitionLog], missing_bytes: int
@@ -59,23 +61,23 @@ class _Waiter:
             log.on_append.add(self._appended)
 
     def _appended(self, log: PartitionLog) -> None:
-        """Called by a log that has grown, or is no more."""
+        """Count the bytes of a log that has grown, rolled, shrunk or gone offline."""
         before, now = self._ends[log], _end_of(log)
         self._ends[log] = now
-        # A log that rolled, shrank or is gone: the Fetch should look again.
+        # If the log rolled, shrank or went offline, the fetch reads again.
         is_same = before[0] is now[0] is not None and now[1] >= before[1] and log.is_online
         if is_same:
             self._missing_bytes -= now[1] - before[1]
         if self._missing_bytes <= 0 or not is_same:
-            self.release(has_news=True)
+            self.release(is_readable=True)
 
-    def release(self, *, has_news: bool = False) -> None:
-        """Let it go on."""
+    def release(self, *, is_readable: bool = False) -> None:
+        """Resume the fetch."""
         if not self.future.done():
-            self.future.set_result(has_news)
+            self.future.set_result(is_readable)
 
-    def leave(self) -> None:
-        """Hear no more of the logs."""
+    def unsubscribe(self) -> None:
+        """Stop counting appends."""
         for log in self._ends:
             log.on_append.discard(self._appended)
 
@@ -83,7 +85,7 @@ class _Waiter:
 def _end_of(log: PartitionLog) -> tuple[Segment | None, int]:
     """The active segment, and how many bytes of it readers see.
 
-    No segment while the newest records wait for their sync: then that is not known.
+    (None, 0) while the newest records wait for their sync, because the number is unknown then.
     """
     if log.high_watermark < log.log_end_offset:
         return None, 0

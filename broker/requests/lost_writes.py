@@ -28,7 +28,7 @@ async def retry_after_lost_write(
 ) -> Message:
     """Return `response` if its groups still have a coordinator, else what `handle` answers now.
 
-    Views in the request may be dead by now. Handlers do not look at them when the group has no
+    Views in the request may be overwritten by now. Handlers do not read them if the group has no
     coordinator.
     """
     is_served = context.broker.groups.shards.is_served

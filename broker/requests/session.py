@@ -1,7 +1,7 @@
-"""What the broker knows of the client at the other end of a connection.
+"""What the broker knows about the client of a connection.
 
-A session begins with the connection. Dispatch serves no request of a session without a principal,
-except those by which a client finds out what is served and authenticates itself.
+A session begins with the connection. While it has no principal, Dispatcher serves only ApiVersions
+and the SASL APIs.
 """
 
 from __future__ import annotations
