@@ -2,8 +2,8 @@
 
 There is no state at module level. The constructor locks the data directories, replays the metadata
 log, opens the partition logs and loads the groups. lifecycle/running.py then opens the listeners,
-so a client that connects finds everything loaded. `close` goes the other way and ends with the mark
-of a clean shutdown.
+so a client that connects finds everything loaded, except logs that take long to recover. `close`
+goes the other way and ends with the mark of a clean shutdown.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ class Broker:
             return
         is_older = leader_epoch < log.leader_epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise ApiError(code, f"leader epoch {leader_epoch}, where it is {log.leader_epoch}")
+        raise ApiError(code, f"leader epoch {leader_epoch}, but the leader has {log.leader_epoch}")
 
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether the partition has a leader. It has none if its log or log directory failed."""

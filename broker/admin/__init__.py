@@ -1,4 +1,4 @@
-"""Changes of topics and configurations: metadata first, then the logs and services they concern.
+"""Changes topics and configurations: first the metadata, then the logs and services concerned.
 
 Reading order: topic_admin, config_in_force, config_admin, log_levels.
 """

@@ -1,14 +1,14 @@
-"""Overrides changed by clients: checked, written to the metadata log, applied at once.
+"""Changes configuration overrides: checks them, writes them to the metadata log, applies them.
 
-As with topics (topic_admin.py): decide and commit, apply, wait for the fsync, answer. What is
-judged here, before the controller judges the rest, is what only the broker knows: its own settings,
-and its loggers, whose levels are no records. What takes effect where:
+The steps are those of topics (topic_admin.py): decide and commit, apply, wait for the fsync,
+answer. The controller checks what is stored. Two checks need the broker and are made here: its own
+settings, and its loggers, whose levels are not stored. Where overrides take effect:
 
-    a topic's overrides     its logs; segments keep the shape that they were made with
-    the broker's settings   ConfigInForce, and through it the logs of every topic, the connections'
-                            limits, and whoever else listens there
-    a group's               the coordinator looks them up whenever it needs one (group_configs.py)
-    client metrics          kept and described
+    a topic's               its logs; existing segments keep their size
+    the broker's            ConfigInForce, which passes them to the logs of every topic and to all
+                            other users
+    a group's               the coordinator reads them at each use (group_configs.py)
+    client metrics          nowhere; they are stored and described
 
 Kafka: ConfigAdminManager, DynamicConfigPublisher, TopicConfigHandler, DynamicLogConfig.
 """
@@ -19,8 +19,9 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from odradek.broker.disk.log_sync import LogSync
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import usable_settings
 from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.config_changes import (
@@ -31,18 +32,13 @@ from odradek.coordinator.metadata.config_changes import (
 )
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.controller import Controller
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
 
 from . import log_levels
-
-if TYPE_CHECKING:
-    from odradek.broker.disk.log_sync import LogSync
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.coordinator.metadata.controller import Controller
-    from odradek.storage.log import PartitionLog
-    from odradek.storage.log_manager import LogManager
-
-    from .config_in_force import ConfigInForce
+from .config_in_force import ConfigInForce
 
 logger = logging.getLogger("odradek.config")
 
@@ -58,7 +54,7 @@ STORED = frozenset(
 
 
 class ConfigAdmin:
-    """Changes overrides, and sees to it that they take effect."""
+    """Changes overrides and applies them."""
 
     def __init__(
         self,
@@ -79,7 +75,7 @@ class ConfigAdmin:
     async def alter(
         self, alterations: Sequence[Alteration], *, validate_only: bool
     ) -> list[ApiError | None]:
-        """Change each resource, or only check whether it could be: None or why not, in order."""
+        """Change resources, or only check the changes. Returns an error or None for each."""
         counts = Counter(alteration.resource for alteration in alterations)
         stored: list[Alteration] = []
         refusals: dict[int, ApiError] = {}
@@ -87,7 +83,7 @@ class ConfigAdmin:
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
-                if self._is_for_the_controller(alteration, validate_only):
+                if self._check_or_apply(alteration, validate_only):
                     stored.append(alteration)
             except ApiError as error:
                 refusals[index] = error
@@ -114,10 +110,13 @@ class ConfigAdmin:
             await self._sync.sync()
         return results
 
-    # -- what the broker judges -------------------------------------------------------------------
+    # -- checks that need the broker --------------------------------------------------------------
 
-    def _is_for_the_controller(self, alteration: Alteration, validate_only: bool) -> bool:
-        """Check what is the broker's to check, and do it if it concerns nobody else."""
+    def _check_or_apply(self, alteration: Alteration, validate_only: bool) -> bool:
+        """Make the checks that need the broker. Returns whether the controller must store it.
+
+        Log levels are not stored: they are set here.
+        """
         _check_changes(alteration)
         kind, name = alteration.resource
         if kind == ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
@@ -150,10 +149,10 @@ class ConfigAdmin:
         if node_id_of(name) != ours:
             raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
 
-    # -- what takes effect ------------------------------------------------------------------------
+    # -- applying changes -------------------------------------------------------------------------
 
     def apply(self, changed: Iterable[ConfigResource]) -> None:
-        """Let changes that the metadata has replayed take effect."""
+        """Apply changes that the metadata has replayed."""
         topics = set()
         for kind, name in changed:
             if kind == ConfigResourceType.TOPIC:
@@ -167,11 +166,11 @@ class ConfigAdmin:
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 
     def update_config(self, config: BrokerConfig) -> None:
-        """The broker's settings changed: topics inherit them."""
+        """Apply changed settings of the broker to all logs; topics inherit them."""
         self._update_logs(config, self._all_logs())
 
     def _all_logs(self) -> list[PartitionLog]:
-        """Those on their way to another directory too."""
+        """All logs, with the copies that are being moved to another directory."""
         futures = self._log_manager.futures.values()
         return [*self._log_manager.logs(), *(future.log for future in futures)]
 
@@ -185,7 +184,7 @@ class ConfigAdmin:
 
 
 def node_id_of(name: str) -> int:
-    """The node that a resource's name means, as Java reads a number. Raises INVALID_REQUEST."""
+    """The node id in a resource's name, parsed as in Java. Raises INVALID_REQUEST."""
     if not JAVA_INTEGER.fullmatch(name):
         raise _invalid(f"Node id must be an integer, but it is: {name}")
     return int(name)

@@ -1,19 +1,18 @@
-"""The broker's configuration in force: its file, under what was set while it ran (KIP-226).
+"""The broker's configuration in force: the file's, with the dynamic settings over it (KIP-226).
 
-Settings come from the metadata log: of this node, and of all brokers, in the order in which they
-count. Whoever changed them calls `refresh`; then `current` is the new configuration, and those in
-`on_change` hear of it. Read `current` (or `broker.config`) at each use, or keep it together with a
-place in `on_change`. A setting in the log that cannot be applied is left out and named in one line:
-the broker starts with the others. Kafka: DynamicBrokerConfig, BrokerConfigHandler.
+Dynamic settings come from the metadata log: those of this node take precedence over those of all
+brokers. Code that changes them calls `refresh`, which sets `current` and calls the functions in
+`on_change`. Read `current` (or `broker.config`) at each use, or keep a copy and update it from
+`on_change`. A stored setting that cannot be applied is logged and left out: the broker starts with
+the others. Kafka: DynamicBrokerConfig, BrokerConfigHandler.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from odradek.config.broker_config import SERVED_KEYS
+from odradek.config.broker_config import SERVED_KEYS, BrokerConfig
 from odradek.config.describe import ConfigSource, Layers, merged
 from odradek.config.dynamic_settings import (
     OPENED_AT_START,
@@ -26,22 +25,20 @@ from odradek.config.dynamic_settings import (
 )
 from odradek.config.errors import ConfigError
 from odradek.config.key import field_name
-from odradek.coordinator.metadata.configs import ConfigResourceType
-
-if TYPE_CHECKING:
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.coordinator.metadata.configs import Configs
+from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 
 logger = logging.getLogger("odradek.config")
 
 ALL_BROKERS = ""
-MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # no file may have it
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # a dynamic setting only
 NO_LIMIT = -1
 
 
 class ConfigInForce:
-    """`written` is the file's configuration, `current` the one that counts, `layers` what lies
-    between them: the node's own settings, then those of all brokers.
+    """The broker's configuration, and its layers.
+
+    `written` is the file's configuration, `current` the one in force. `layers` are the dynamic
+    settings between them: first those of the node, then those of all brokers.
     """
 
     def __init__(self, written: BrokerConfig, configs: Configs, node_id: int) -> None:
@@ -54,7 +51,7 @@ class ConfigInForce:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look at the settings again, and tell of a new configuration, if it is one."""
+        """Read the stored settings again; if they changed, update `current` and report it."""
         layers = self._layers_of(
             {name: self._configs.of(ConfigResourceType.BROKER, name) for name in self._names}
         )
@@ -67,24 +64,24 @@ class ConfigInForce:
             return
         self._report(current, merged(self.layers), merged(layers))
         for name, bound in clamped_settings(self.written, merged(layers)).items():
-            logger.warning("%s is beyond the bounds of the file, so %s counts", name, bound)
+            logger.warning("%s is outside the bounds that the file sets; %s is used", name, bound)
         self.layers, self.current = layers, current
-        for tell in tuple(self.on_change):
-            tell(current)
+        for callback in tuple(self.on_change):
+            callback(current)
 
     @property
     def move_bytes_per_second(self) -> int:
-        """How fast logs may move between directories; below zero there is no limit."""
+        """The rate limit of moves between directories; negative if there is none."""
         text = merged(self.layers).get(MOVE_RATE)
         return NO_LIMIT if text is None else int(text)
 
     def check(self, name: str, settings: Mapping[str, str]) -> None:
-        """ConfigError unless a layer may hold these settings: of the node, or ("") of all."""
+        """Check new settings of the node `name`, or of all brokers (""). Raises ConfigError."""
         check_settings(settings, of_all_brokers=name == ALL_BROKERS)
         of_layers = {source: dict(texts) for source, texts in self.layers}
         of_layers[_source_of(name)] = dict(settings)
-        then = [(source, of_layers.get(source, {})) for source in map(_source_of, self._names)]
-        check_change(self.written, merged(self.layers), merged(then))
+        new = [(source, of_layers.get(source, {})) for source in map(_source_of, self._names)]
+        check_change(self.written, merged(self.layers), merged(new))
 
     def _layers_of(self, settings: Mapping[str, Mapping[str, str]]) -> Layers:
         layers = []
@@ -100,17 +97,19 @@ class ConfigInForce:
     ) -> None:
         for name in sorted(before.keys() | after.keys()):
             if name in OPENED_AT_START and name in after:
-                logger.warning("%s is not applied: listeners are those of the file", name)
+                logger.warning(
+                    "%s is not applied: listeners are opened only at start, from the file", name
+                )
             elif name not in after:
-                logger.info("%s is as the file says again", name)
+                logger.info("%s is reset to the value of the file", name)
             elif before.get(name) != after[name] and not _is_same(name, self.current, current):
                 is_used = name in SERVED_KEYS or name == MOVE_RATE
-                use = "" if is_used else "; it is kept, odradek does not use it"
-                logger.info("%s is %s now%s", name, printable_value(name, after[name]), use)
+                use = "" if is_used else "; it is stored, but odradek does not use it"
+                logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
 
 
 def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:
-    """Whether a served key has the same value, wherever each comes from."""
+    """Whether the key is served and has the same value in both configurations."""
     field = field_name(name)
     return name in SERVED_KEYS and getattr(before, field) == getattr(after, field)
 

@@ -1,7 +1,7 @@
-"""The levels of the broker's own loggers, under the names that Kafka's tools know (KIP-412).
+"""The levels of the broker's loggers, with the level names of Kafka's tools (KIP-412).
 
-They are looked at and changed while the broker runs, and forgotten when it ends. Kafka's `root`
-stands for the one above all of ours. Kafka: RuntimeLoggerManager, LoggingController.
+They can be read and changed while the broker runs. They are not stored. The name `root` means the
+logger `odradek`, the parent of all others. Kafka: RuntimeLoggerManager, LoggingController.
 """
 
 import logging
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from odradek.coordinator.metadata.config_changes import AlterOperation, ConfigChange
 from odradek.protocol.errors import ApiError, ErrorCode
 
-OUR_LOGGERS = "odradek"
+TOP_LOGGER = "odradek"
 ROOT = "root"
 LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
 
 
 def levels() -> dict[str, str]:
-    """The level that counts for each logger, by name."""
+    """The effective level of each logger, by name."""
     loggers = logging.root.manager.loggerDict
-    ours = {
+    own = {
         name: logger
         for name, logger in loggers.items()
-        if isinstance(logger, logging.Logger) and name.partition(".")[0] == OUR_LOGGERS
+        if isinstance(logger, logging.Logger) and name.partition(".")[0] == TOP_LOGGER
     }
-    named = {ROOT: logging.getLogger(OUR_LOGGERS), **dict(sorted(ours.items()))}
+    named = {ROOT: logging.getLogger(TOP_LOGGER), **dict(sorted(own.items()))}
     return {name: _level_name(logger.getEffectiveLevel()) for name, logger in named.items()}
 
 
@@ -33,7 +33,7 @@ def _level_name(level: int) -> str:
 
 
 def check_levels(changes: Sequence[ConfigChange]) -> None:
-    """Raises INVALID_CONFIG, INVALID_REQUEST for the first change that can't be."""
+    """Check changes. Raises INVALID_CONFIG or INVALID_REQUEST for the first that is not valid."""
     known = levels()
     for change in changes:
         if change.operation not in (AlterOperation.SET, AlterOperation.DELETE):
@@ -61,8 +61,8 @@ def _unknown_operation(operation: int) -> str:
 
 
 def change_levels(changes: Sequence[ConfigChange]) -> None:
-    """Set levels, or (DELETE) let a logger have that of the one above it again."""
+    """Set levels; DELETE makes a logger inherit its parent's level again."""
     for change in changes:
-        logger = logging.getLogger(OUR_LOGGERS if change.name == ROOT else change.name)
+        logger = logging.getLogger(TOP_LOGGER if change.name == ROOT else change.name)
         is_set = change.operation == AlterOperation.SET
         logger.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)

@@ -1,19 +1,19 @@
-"""Topics made, enlarged and deleted: what spans the metadata log, the logs on disk and the fsync.
+"""Creates, enlarges and deletes topics, in the metadata log and on disk.
 
-Each operation has the same order:
+Each operation has the same steps:
 
     decide and commit       the records are in the metadata log, and the metadata has replayed them
-    act on the logs         they are created, or renamed to be deleted later, by a disk thread
-    wait for the fsync
+    change the logs         a disk thread creates them, or renames them to be deleted later
+    wait for the fsync      of the metadata log
     answer
 
-Up to the fsync one operation runs at a time: what another leaves half done nobody may touch. It is
-seen through even if the client goes away. Meanwhile the partitions of a new topic have no leader;
-those of a deleted one are gone.
+Up to the fsync only one operation runs at a time, so that none sees the half-done work of another.
+An operation runs to its end even if the client disconnects. Meanwhile the partitions of a new topic
+have no leader, and those of a deleted topic are gone.
 
-A crash in between is repaired at the next start, where the metadata is the truth: a log that is
-missing is created, one that no topic owns is put aside. A log that cannot be created (a full disk)
-does not take its topic back: its partition is offline, as it would be if the disk had died later.
+After a crash in between, the next start makes the logs agree with the metadata: a missing log is
+created, and a log that belongs to no topic is renamed to `-stray`. If a log cannot be created (a
+full disk), its topic stays. The partition is offline, as if the disk had failed later.
 
 Kafka: ReplicationControlManager, ReplicaManager.applyDelta, AutoTopicCreationManager.
 """
@@ -23,25 +23,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from odradek.coordinator.metadata.topic_creation import CreatedTopic
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
+from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
 from odradek.coordinator.metadata.topic_settings import automatic_topic
+from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.log_creation import NewLog
+from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
-
-if TYPE_CHECKING:
-    from odradek.broker.disk.disk_executor import DiskExecutor
-    from odradek.broker.disk.log_sync import LogSync
-    from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
-    from odradek.config.broker_config import BrokerConfig
-    from odradek.config.topic_config import TopicConfig
-    from odradek.coordinator.metadata.controller import Controller
-    from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic
-    from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
-    from odradek.coordinator.metadata.topics import Partition, Topic
-    from odradek.storage.log_manager import LogManager
 
 T = TypeVar("T")
 
@@ -49,12 +46,13 @@ logger = logging.getLogger("odradek.topics")
 
 
 class TopicAdmin:
-    """Makes, enlarges and deletes topics.
+    """Creates, enlarges and deletes topics.
 
-    `on_created` and `on_deleted` are called with each topic that has come or gone, logs and all.
+    `on_created` is called with each new topic when its logs exist, `on_deleted` with each deleted
+    topic when its logs are no longer served.
     """
 
-    def __init__(  # noqa: PLR0913 # the parts of the broker that it joins
+    def __init__(  # noqa: PLR0913 # the parts of the broker that an operation changes
         self,
         *,
         config: BrokerConfig,
@@ -67,9 +65,9 @@ class TopicAdmin:
         on_deleted: Callable[[Topic], object],
         now_ms: Callable[[], int],
     ) -> None:
-        """`disk` makes and renames the files."""
+        """`disk` creates and renames the files; `now_ms` is the wall clock."""
         self._disk = disk
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self._config = config
         self._controller = controller
@@ -82,27 +80,29 @@ class TopicAdmin:
         self._now_ms = now_ms
 
     async def create(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, CreatedTopic | ApiError]:
-        """Create topics, or only check whether they could be; the result of each by its name.
+        """Create topics, or only check whether they can be created. Returns results by name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        results = await self._see_through(self._create(wishes, validate_only=validate_only))
+        results = await self._run_to_end(self._create(new_topics, validate_only=validate_only))
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool
     ) -> Mapping[str, CreatedTopic | ApiError]:
-        async with self._turn:
+        async with self._lock:
             now_ms = self._now_ms()
-            results = self._controller.create_topics(wishes, now_ms, validate_only=validate_only)
-            made = [result for result in results.values() if isinstance(result, CreatedTopic)]
-            if validate_only or not made:
+            results = self._controller.create_topics(
+                new_topics, now_ms, validate_only=validate_only
+            )
+            created = [result for result in results.values() if isinstance(result, CreatedTopic)]
+            if validate_only or not created:
                 return results
-            topics = [self._metadata.topics[result.name] for result in made]
+            topics = [self._metadata.topics[result.name] for result in created]
             await self._create_logs([(topic, list(topic.partitions)) for topic in topics], now_ms)
             for topic in topics:
                 self._on_created(topic)
@@ -110,49 +110,52 @@ class TopicAdmin:
             return results
 
     async def create_automatically(self, names: Sequence[str]) -> dict[str, ApiError]:
-        """Create topics that somebody named. Those that could not be, and why.
+        """Create topics that requests have named. Returns the errors by name.
 
-        One that exists, because another client was faster, is no error.
+        A topic that exists by now, because another client was faster, is no error.
         """
-        errors = {name: not_ours(name) for name in names if not may_appear(name)}
-        wishes = [automatic_topic(self._config, name) for name in names if may_appear(name)]
-        for name, result in (await self.create(wishes)).items():
+        errors = {name: coordinator_error(name) for name in names if not is_creatable(name)}
+        new = [automatic_topic(self._config, name) for name in names if is_creatable(name)]
+        for name, result in (await self.create(new)).items():
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 errors[name] = result
         return errors
 
     async def ensure_offsets_topic(self) -> None:
-        """Have `__consumer_offsets`, with all its partitions. Raises ApiError if it can't be."""
+        """Create `__consumer_offsets` if it does not exist. Raises ApiError if that fails."""
         if CONSUMER_OFFSETS_TOPIC in self._metadata.topics:
-            async with self._turn:  # it may be being made
+            async with self._lock:  # another operation may be creating its logs
                 return
         errors = await self.create_automatically([CONSUMER_OFFSETS_TOPIC])
         for error in errors.values():
             raise error
 
     async def create_partitions(
-        self, wishes: Sequence[MorePartitions], *, validate_only: bool = False
+        self, additions: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> Mapping[str, ApiError | None]:
-        """Give topics more partitions; by name, None or why not. Raises POLICY_VIOLATION."""
-        work = self._create_partitions(wishes, validate_only=validate_only)
-        results = await self._see_through(work)
+        """Add partitions to topics. Returns the error, or None, by topic name.
+
+        Raises POLICY_VIOLATION for a request that is too large as a whole.
+        """
+        work = self._create_partitions(additions, validate_only=validate_only)
+        results = await self._run_to_end(work)
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create_partitions(
-        self, wishes: Sequence[MorePartitions], *, validate_only: bool
+        self, additions: Sequence[MorePartitions], *, validate_only: bool
     ) -> Mapping[str, ApiError | None]:
-        async with self._turn:
+        async with self._lock:
             now_ms, topics = self._now_ms(), self._metadata.topics
             before = {
-                wish.name: set(topics[wish.name].partitions)
-                for wish in wishes
-                if wish.name in topics
+                one.name: set(topics[one.name].partitions)
+                for one in additions
+                if one.name in topics
             }
             results = self._controller.create_partitions(
-                wishes, now_ms, validate_only=validate_only
+                additions, now_ms, validate_only=validate_only
             )
             if validate_only:
                 return results
@@ -160,48 +163,48 @@ class TopicAdmin:
             added = [(one, sorted(one.partitions.keys() - before[one.name])) for one in enlarged]
             await self._create_logs(added, now_ms)
             for topic in enlarged:
-                logger.info("topic %s has %s now", topic.name, count(topic))
+                logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 
-    async def delete(self, wishes: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
-        """Delete topics, named by name or id; what became of each wish."""
-        results = await self._see_through(self._delete(wishes))
+    async def delete(self, refs: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
+        """Delete topics by name or id. Returns one result per entry of `refs`."""
+        results = await self._run_to_end(self._delete(refs))
         await self._sync.sync()
         return results
 
-    async def _delete(self, wishes: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
-        async with self._turn, self._log_cleaner.paused(self._named(wishes)):
+    async def _delete(self, refs: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
+        async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
             now_ms = self._now_ms()
-            results = self._controller.delete_topics(wishes, now_ms)
+            results = self._controller.delete_topics(refs, now_ms)
             await self._delete_logs([one.topic for one in results if one.topic is not None], now_ms)
             return results
 
     async def close(self) -> None:
-        """Return when what is under way has been seen through, but for the fsync."""
+        """Return when the running operations have ended, except for their fsyncs."""
         if self._running:
             await asyncio.wait(self._running)
 
-    async def _see_through(self, work: Coroutine[None, None, T]) -> T:
-        """Wait for it; it goes on where the caller is cancelled."""
+    async def _run_to_end(self, work: Coroutine[None, None, T]) -> T:
+        """Wait for `work`, which runs to its end even if the caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    def _named(self, wishes: Sequence[TopicRef]) -> list[tuple[str, int]]:
-        """All partitions of the topics that are meant, as far as they are known."""
+    def _partitions(self, refs: Sequence[TopicRef]) -> list[tuple[str, int]]:
+        """All partitions of the topics that exist."""
         topics = self._metadata.topics
         found = (
             topics.by_id.get(one.topic_id) if one.name is None else topics.get(one.name)
-            for one in wishes
+            for one in refs
         )
         return [(topic.name, index) for topic in found if topic for index in topic.partitions]
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Settings of the broker changed: what topics inherit."""
+        """Take over changed settings of the broker; topics inherit them."""
         self._config = config
 
-    # -- the parts --------------------------------------------------------------------------------
+    # -- logs -------------------------------------------------------------------------------------
 
     async def _create_logs(
         self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int
@@ -220,7 +223,9 @@ class TopicAdmin:
             except ApiError as error:
                 logger.error("%s-%d is offline: %s", *one.key, error.message)
             else:
-                log.update_config(self._config_of(one.topic))  # it may have changed meanwhile
+                log.update_config(
+                    self._config_of(one.topic)
+                )  # the configuration may have changed during the creation
 
     def _new_log(self, topic: Topic, partition: Partition) -> NewLog:
         return NewLog(
@@ -253,17 +258,17 @@ class TopicAdmin:
             logger.error("files of a deleted topic stay: %s", error.message)
 
 
-def may_appear(name: str) -> bool:
-    """Whether a topic may come into being because somebody named it."""
+def is_creatable(name: str) -> bool:
+    """Whether a topic may be created because a request names it."""
     return name == CONSUMER_OFFSETS_TOPIC or not is_internal(name)
 
 
-def not_ours(name: str) -> ApiError:
-    """The refusal of an internal topic whose coordinator is not served."""
-    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is made by its coordinator")
+def coordinator_error(name: str) -> ApiError:
+    """The error for an internal topic whose coordinator odradek does not have."""
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is created by its coordinator")
 
 
 def count(topic: Topic) -> str:
-    """How many partitions, for log lines."""
+    """The number of partitions, for log lines."""
     partitions = len(topic.partitions)
     return "1 partition" if partitions == 1 else f"{partitions} partitions"

@@ -1,4 +1,4 @@
-"""Loads the group coordinator from `__consumer_offsets`, as far as its logs are online.
+"""Loads the group coordinator from the logs of `__consumer_offsets` that are online.
 
 A log may come later than the broker's start (it was still recovered, or its disk was full), and it
 may be lost (its directory failed, or a sync). Its groups are served only while it is online.

@@ -1,4 +1,4 @@
-"""Sockets and connections: from bytes on a socket to frames, and answers back to the socket.
+"""Sockets and connections: cuts received bytes into frames and sends the answers.
 
 Reading order: listeners, acceptor, server, connection; then what connections share (frame_memory,
 group_turns).

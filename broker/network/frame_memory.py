@@ -1,9 +1,9 @@
 """Limits the memory of partly received requests, over all connections.
 
-A frame of up to 2 MiB never waits: clients send more only when told to. A larger frame is received
+A frame of up to 2 MiB never waits: clients send more only if configured to. A larger frame is received
 only after all the memory it announced has been granted, out of `queued.max.request.bytes`. Until
 then its connection is paused and queued. All of the frame is granted at once, because two frames
-that each hold half of what they need would wait for each other for ever. The memory itself is
+that each hold half of what they need would wait for each other forever. The memory itself is
 allocated as bytes arrive. So 100 clients that announce 50 MB each cost at most the limit, and the
 requests of other clients are served meanwhile.
 

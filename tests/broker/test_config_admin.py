@@ -183,7 +183,7 @@ async def test_a_start_names_the_settings_that_differ_from_the_file(
     caplog.set_level(logging.INFO, "odradek.config")
     await rig.restart()
     told = [one.getMessage() for one in caplog.records if one.name == "odradek.config"]
-    assert told == ["log.retention.ms is 5 now"]
+    assert told == ["log.retention.ms is now 5"]
 
 
 async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
@@ -216,7 +216,7 @@ async def test_a_setting_beyond_a_bound_of_the_file_counts_as_that_bound(
     rig.config = BrokerConfig.from_texts({**rig.config.texts, **bound})
     await rig.restart()
     assert rig.broker.config.group_consumer_assignment_interval_ms == 8_000
-    assert f"{interval} is beyond the bounds of the file, so 8000 counts" in caplog.messages
+    assert f"{interval} is outside the bounds that the file sets; 8000 is used" in caplog.messages
     assert await rig.alter(ALL, ("message.max.bytes", SET, "77")) is None
     error = await rig.alter(ALL, (interval, SET, "8001"))
     assert error is not None

@@ -275,7 +275,7 @@ async def test_one_line_tells_of_each_topic_that_comes_or_goes(
     assert [record.message for record in caplog.records if record.name == "odradek.topics"] == [
         "created topic t with 1 partition",
         "created topic u with 2 partitions",
-        "topic t has 3 partitions now",
+        "topic t has now 3 partitions",
         "deleted topic t with 3 partitions",
     ]
 
