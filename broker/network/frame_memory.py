@@ -1,11 +1,11 @@
 """Limits the memory of partly received requests, over all connections.
 
-A frame of up to 2 MiB never waits: clients send more only if configured to. A larger frame is received
-only after all the memory it announced has been granted, out of `queued.max.request.bytes`. Until
-then its connection is paused and queued. All of the frame is granted at once, because two frames
-that each hold half of what they need would wait for each other forever. The memory itself is
-allocated as bytes arrive. So 100 clients that announce 50 MB each cost at most the limit, and the
-requests of other clients are served meanwhile.
+A frame of up to 2 MiB never waits: clients send larger ones only if configured to. A larger frame
+is received only after all the memory it announced has been granted, out of
+`queued.max.request.bytes`. Until then its connection is paused and queued. All of the frame is
+granted at once, because two frames that each hold half of what they need would wait for each other
+forever. The memory itself is allocated as bytes arrive. So 100 clients that announce 50 MB each
+cost at most the limit, and the requests of other clients are served meanwhile.
 
 A connection that holds a grant and sends nothing, while others wait, is closed by the server's
 sweep.

@@ -1,4 +1,4 @@
-"""The acceptor: who is let in, how many at once, and what happens without descriptors."""
+"""The acceptor: how many connections it accepts per turn, and what it does without descriptors."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ LIMIT_SECONDS = 20.0
 
 
 class Listening(socket.socket):
-    """A listening socket that refuses to accept as often as it is told to."""
+    """A listening socket whose `accept` raises the errors in `failures` first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,39 +31,39 @@ class Listening(socket.socket):
         return super().accept()
 
 
-class House:
-    """An acceptor, and what has become of who knocked."""
+class Rig:
+    """An acceptor, the clients that have connected, and the connections that it accepted."""
 
     def __init__(self) -> None:
-        self.guests: list[asyncio.BaseTransport] = []
+        self.accepted: list[asyncio.BaseTransport] = []
         self.changed = asyncio.Event()
         self.clients: list[socket.socket] = []
         self.socket = Listening()
         self.socket.bind(("127.0.0.1", 0))
         self.address = self.socket.getsockname()
         self.acceptor = Acceptor(
-            asyncio.get_running_loop(), self.socket, lambda: Guest(self), backlog=256
+            asyncio.get_running_loop(), self.socket, lambda: AcceptedConnection(self), backlog=256
         )
 
-    def knock(self, count: int = 1) -> None:
-        """So many connect; the kernel takes them into its queue at once."""
+    def connect(self, count: int = 1) -> None:
+        """Connect `count` clients; the kernel queues them at once."""
         for _ in range(count):
             self.clients.append(socket.create_connection(self.address))
 
     async def settled(self, count: int) -> None:
-        """Wait until so many have been let in."""
-        while len(self.guests) < count:
+        """Wait until `count` connections have been accepted."""
+        while len(self.accepted) < count:
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), LIMIT_SECONDS)
 
 
-class Guest(asyncio.BufferedProtocol):
-    def __init__(self, house: House) -> None:
-        self.house = house
+class AcceptedConnection(asyncio.BufferedProtocol):
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.house.guests.append(transport)
-        self.house.changed.set()
+        self.rig.accepted.append(transport)
+        self.rig.changed.set()
 
     def get_buffer(self, _: int) -> bytearray:
         return bytearray(1)
@@ -72,63 +72,63 @@ class Guest(asyncio.BufferedProtocol):
 
 
 @pytest_asyncio.fixture
-async def house() -> AsyncIterator[House]:
-    made = House()
+async def rig() -> AsyncIterator[Rig]:
+    made = Rig()
     yield made
     if made.socket.fileno() >= 0:
         made.acceptor.close()
-    for closing in (*made.guests, *made.clients):
+    for closing in (*made.accepted, *made.clients):
         closing.close()
     await asyncio.sleep(0)
 
 
-async def test_all_who_wait_are_let_in_within_a_few_turns(house: House) -> None:
-    house.knock(ACCEPTED_PER_TURN)
+async def test_all_waiting_clients_are_accepted_within_a_few_turns(rig: Rig) -> None:
+    rig.connect(ACCEPTED_PER_TURN)
     for _ in range(10):
         await asyncio.sleep(0)
-    assert len(house.guests) == ACCEPTED_PER_TURN
+    assert len(rig.accepted) == ACCEPTED_PER_TURN
 
 
-async def test_more_than_a_turn_takes_are_let_in_by_the_next_ones(house: House) -> None:
-    house.knock(2 * ACCEPTED_PER_TURN + 1)
-    await house.settled(2 * ACCEPTED_PER_TURN + 1)
+async def test_clients_over_the_limit_of_a_turn_are_accepted_in_the_next_turns(rig: Rig) -> None:
+    rig.connect(2 * ACCEPTED_PER_TURN + 1)
+    await rig.settled(2 * ACCEPTED_PER_TURN + 1)
 
 
-async def test_a_client_that_has_gone_again_keeps_nobody_out(house: House) -> None:
-    house.socket.failures = [errno.ECONNABORTED]
-    house.knock()
-    await house.settled(1)
+async def test_a_client_that_has_disconnected_does_not_stop_the_acceptor(rig: Rig) -> None:
+    rig.socket.failures = [errno.ECONNABORTED]
+    rig.connect()
+    await rig.settled(1)
 
 
-async def test_without_descriptors_newcomers_wait_and_are_let_in_later(
-    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_without_descriptors_new_clients_wait_and_are_accepted_later(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
-    house.socket.failures = [errno.EMFILE, errno.ENFILE]
+    rig.socket.failures = [errno.EMFILE, errno.ENFILE]
     with caplog.at_level(logging.ERROR):
-        house.knock(2)
-        await house.settled(2)
+        rig.connect(2)
+        await rig.settled(2)
     assert [record.getMessage() for record in caplog.records] == [
         "cannot accept connections for 0.01 s: EMFILE",
         "cannot accept connections for 0.01 s: ENFILE",
     ]
 
 
-async def test_nobody_is_let_in_after_it_was_closed_while_it_waited(
-    house: House, monkeypatch: pytest.MonkeyPatch
+async def test_an_acceptor_that_is_closed_while_it_waits_does_not_accept_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, watched = asyncio.get_running_loop(), []
     monkeypatch.setattr(module, "RETRY_S", 0.01)
-    monkeypatch.setattr(house.acceptor, "_watch", lambda: watched.append(True))
-    house.socket.failures = [errno.EMFILE]
-    house.knock()
-    await asyncio.wait_for(house.socket.has_failed.wait(), LIMIT_SECONDS)
+    monkeypatch.setattr(rig.acceptor, "_watch", lambda: watched.append(True))
+    rig.socket.failures = [errno.EMFILE]
+    rig.connect()
+    await asyncio.wait_for(rig.socket.has_failed.wait(), LIMIT_SECONDS)
     retry_at = loop.time() + module.RETRY_S
-    house.acceptor.close()
+    rig.acceptor.close()
     passed = loop.create_future()
     loop.call_at(retry_at + 0.01, passed.set_result, None)
-    await passed  # timers go off in the order of their times
+    await passed  # the loop calls timers in the order of their times
     assert not watched
-    assert not house.guests
+    assert not rig.accepted
     with pytest.raises(ConnectionRefusedError):
-        house.knock()
+        rig.connect()

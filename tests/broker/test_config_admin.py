@@ -82,7 +82,7 @@ async def test_a_topics_override_reaches_its_logs_at_once(rig: Rig) -> None:
     assert (rig.topic().retention_ms, rig.topic().segment_bytes) == (1000, 2_000_000)
 
 
-async def test_a_brokers_setting_reaches_the_logs_that_do_not_overrule_it(rig: Rig) -> None:
+async def test_a_brokers_setting_reaches_the_logs_that_do_not_override_it(rig: Rig) -> None:
     await rig.broker.topic_admin.create([NewTopic(name="own", configs={"retention.ms": "7"})])
     await rig.alter(ALL, ("log.retention.ms", SET, "5"), ("message.max.bytes", SET, "77"))
     await rig.alter(OURS, ("log.retention.ms", SET, "6"))
@@ -98,18 +98,20 @@ async def test_a_brokers_setting_reaches_the_logs_that_do_not_overrule_it(rig: R
     assert (rig.topic().retention_ms, rig.topic().max_message_bytes) == (1000, 1_048_588)
 
 
-async def test_whoever_listens_hears_of_the_new_configuration(rig: Rig) -> None:
-    heard = []
-    rig.broker.config_in_force.on_change.append(lambda config: heard.append(config.max_connections))
+async def test_listeners_are_called_with_the_new_configuration(rig: Rig) -> None:
+    received = []
+    rig.broker.config_in_force.on_change.append(
+        lambda config: received.append(config.max_connections)
+    )
     await rig.alter(ALL, ("max.connections", SET, "5"))
     await rig.alter(ALL, ("max.connections", SET, "5"))
     await rig.alter(OURS, ("max.connections", SET, "6"), validate_only=True)
     await rig.alter(OURS, ("max.connections", SET, "7"))
-    assert heard == [5, 7]
+    assert received == [5, 7]
     assert rig.broker.config.max_connections == 7
 
 
-async def test_producers_are_forgotten_by_the_setting_in_force(rig: Rig) -> None:
+async def test_producers_expire_by_the_setting_in_force(rig: Rig) -> None:
     await rig.alter(ALL, ("producer.id.expiration.ms", SET, "9"))
     assert rig.broker.log_manager.get("t", 0).producers.expiration_ms == 9
     await rig.restart()
@@ -130,7 +132,7 @@ async def test_a_setting_that_cannot_be_changed_is_refused_and_not_written(rig: 
     assert rig.broker.metadata.last_offset == before
 
 
-async def test_resources_that_come_twice_are_refused_and_the_others_changed(rig: Rig) -> None:
+async def test_resources_named_twice_are_refused_and_the_others_changed(rig: Rig) -> None:
     twice = Alteration(resource=TOPIC, changes=[ConfigChange("retention.ms", SET, "5")])
     once = Alteration(resource=ALL, changes=[ConfigChange("log.retention.ms", SET, "6")])
     results = await rig.broker.config_admin.alter([twice, once, twice], validate_only=False)
@@ -139,7 +141,7 @@ async def test_resources_that_come_twice_are_refused_and_the_others_changed(rig:
     assert rig.topic().retention_ms == 6
 
 
-async def test_keys_that_come_twice_and_nulls_are_refused(rig: Rig) -> None:
+async def test_keys_named_twice_and_nulls_are_refused(rig: Rig) -> None:
     for changes in (
         [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)],
         [("retention.ms", SET, None)],
@@ -206,7 +208,7 @@ async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
     assert "group g: consumer.session.timeout.ms=60000 is not within" in caplog.text
 
 
-async def test_a_setting_beyond_a_bound_of_the_file_counts_as_that_bound(
+async def test_a_setting_outside_a_bound_of_the_file_is_replaced_by_the_bound(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     interval = "group.consumer.assignment.interval.ms"
@@ -244,7 +246,7 @@ def same_levels() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("same_levels")
-async def test_levels_of_loggers_are_changed_and_not_remembered(rig: Rig) -> None:
+async def test_levels_of_loggers_are_changed_and_not_stored(rig: Rig) -> None:
     before = rig.broker.metadata.last_offset
     assert (
         await rig.alter(LOGGERS, ("root", SET, "ERROR"), ("odradek.topics", SET, "TRACE")) is None

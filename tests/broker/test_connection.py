@@ -118,7 +118,7 @@ def heartbeat(number: int) -> bytes:
     return struct.pack(">hh", ApiKey.HEARTBEAT, 4) + b"%d" % number
 
 
-async def test_requests_that_give_way_keep_their_place_in_their_own_connection(
+async def test_requests_that_wait_for_a_turn_keep_their_place_in_their_own_connection(
     server: FakeServer, client: Client
 ) -> None:
     requests = [
@@ -128,7 +128,9 @@ async def test_requests_that_give_way_keep_their_place_in_their_own_connection(
     assert [await client.receive() for _ in requests] == requests
 
 
-async def test_other_requests_pass_those_that_give_way(server: FakeServer, client: Client) -> None:
+async def test_other_requests_pass_those_that_wait_for_a_turn(
+    server: FakeServer, client: Client
+) -> None:
     address = client.writer.get_extra_info("peername")
     other = Client(*await asyncio.open_connection(*address))
     many = 500
@@ -140,7 +142,7 @@ async def test_other_requests_pass_those_that_give_way(server: FakeServer, clien
     other.writer.close()
 
 
-async def test_a_connection_that_is_lost_while_it_gives_way_is_passed_over(
+async def test_a_connection_that_is_lost_while_it_waits_for_a_turn_is_skipped(
     server: FakeServer, client: Client
 ) -> None:
     many = 500
@@ -153,7 +155,7 @@ async def test_a_connection_that_is_lost_while_it_gives_way_is_passed_over(
     assert len(server.served) == served < many
 
 
-async def test_what_a_client_waits_for_is_cancelled_when_it_goes(
+async def test_the_work_that_a_client_waits_for_is_cancelled_when_it_disconnects(
     server: FakeServer, client: Client
 ) -> None:
     pending = asyncio.get_running_loop().create_future()
@@ -165,7 +167,7 @@ async def test_what_a_client_waits_for_is_cancelled_when_it_goes(
     assert pending.cancelled()
 
 
-async def test_a_request_without_an_answer_does_not_hold_the_next_back(
+async def test_a_request_without_an_answer_does_not_delay_the_next(
     server: FakeServer, client: Client
 ) -> None:
     server.answers[b"acks=0"] = None
@@ -174,7 +176,7 @@ async def test_a_request_without_an_answer_does_not_hold_the_next_back(
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
-async def test_a_length_that_can_not_be_closes_the_connection_with_one_line(
+async def test_an_impossible_length_closes_the_connection_with_one_line(
     server: FakeServer, client: Client, size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "odradek"):
@@ -238,7 +240,7 @@ async def test_a_file_that_ends_too_early_cuts_the_connection(
         await client.receive()
 
 
-async def test_finish_answers_what_is_under_way_and_nothing_new(
+async def test_finish_answers_the_current_request_and_no_new_one(
     server: FakeServer, client: Client
 ) -> None:
     pending = asyncio.get_running_loop().create_future()
@@ -265,7 +267,7 @@ async def test_large_frames_wait_for_memory_and_go_on_when_it_is_free(
     assert await client.receive() == b"x" * 20
 
 
-async def test_a_client_that_goes_in_the_middle_of_a_request_leaves_one_line(
+async def test_a_client_that_disconnects_in_the_middle_of_a_request_is_logged_in_one_line(
     server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "odradek"):

@@ -206,7 +206,7 @@ async def serve(scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int
             assert own == 0 or own > START_BYTES, "a small buffer is kept for nothing"
 
 
-async def test_a_connection_holds_a_buffer_only_while_something_is_left_over() -> None:
+async def test_a_connection_holds_a_buffer_only_while_it_has_unserved_bytes() -> None:
     with house([request(PLAIN, 500, 1), request(PLAIN, 500, 2)]) as made:
         (wire,) = made.wires
         for count, held in ((510, 0), (200, START_BYTES), (310, 0)):
@@ -215,7 +215,7 @@ async def test_a_connection_holds_a_buffer_only_while_something_is_left_over() -
         assert wire.served == wire.requests
 
 
-async def test_a_request_that_gives_way_waits_in_a_small_buffer() -> None:
+async def test_a_request_that_waits_for_a_turn_waits_in_a_small_buffer() -> None:
     with house([request(GIVES_WAY, 100)]) as made:
         (wire,) = made.wires
         made.turns.have_room = False
@@ -226,7 +226,7 @@ async def test_a_request_that_gives_way_waits_in_a_small_buffer() -> None:
 
 
 @pytest.mark.parametrize("piece", [100, 5000, START_BYTES])
-async def test_while_a_request_waits_the_client_may_say_no_more_than_a_buffer(piece: int) -> None:
+async def test_while_a_request_waits_the_client_may_send_no_more_than_a_buffer(piece: int) -> None:
     many = [request(PLAIN, 490, number) for number in range(100)]
     with house([request(WAITS), *many]) as made:
         (wire,) = made.wires

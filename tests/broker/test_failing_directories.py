@@ -138,7 +138,7 @@ async def test_a_failed_directory_takes_its_partitions_offline_and_no_others(
     assert by_path == {str(failed): ErrorCode.KAFKA_STORAGE_ERROR, str(tmp_path / "a"): 0}
 
 
-async def test_a_fetch_that_waits_is_told_at_once(
+async def test_a_fetch_that_waits_is_answered_at_once(
     served: BrokerInLoop, disk: Disk, tmp_path: Path
 ) -> None:
     log = next(each for each in logs_of(served) if each.directory.parent == tmp_path / "b")
@@ -186,7 +186,7 @@ def registered(served: BrokerInLoop) -> set[bytes]:
     return set(served.broker.metadata.brokers[0].log_dirs)
 
 
-async def test_a_failed_directory_is_written_down_and_comes_back_in_a_new_epoch(
+async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
     disk: Disk, tmp_path: Path
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
@@ -214,7 +214,7 @@ async def test_a_failed_directory_is_written_down_and_comes_back_in_a_new_epoch(
         assert {one.error_code for one in (await metadata(again)).values()} == {0}
 
 
-async def test_a_start_with_a_broken_directory_is_written_down(tmp_path: Path) -> None:
+async def test_a_start_with_a_broken_directory_is_recorded(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
         await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
@@ -228,7 +228,9 @@ async def test_a_start_with_a_broken_directory_is_written_down(tmp_path: Path) -
         disk.heal()
 
 
-async def test_a_directory_that_fails_while_the_broker_starts_is_told_too(tmp_path: Path) -> None:
+async def test_a_directory_that_fails_while_the_broker_starts_is_handled_too(
+    tmp_path: Path,
+) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
         await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])

@@ -1,4 +1,4 @@
-"""KIP-227 sessions: what is remembered, what is told, what is refused."""
+"""Fetch sessions (KIP-227): which partitions are answered, which requests are refused."""
 
 from collections.abc import Iterable
 
@@ -65,9 +65,9 @@ def answers(*partitions: int, records: int = 0, high_watermark: int = 5, error: 
 
 def open_session(sessions: FetchSessions, *partitions: int, now_ms: int = 0) -> int:
     plan = sessions.plan(fetch(partitions), VERSION, now_ms)
-    error, session_id, told = plan.conclude(answers(*partitions))
+    error, session_id, answered = plan.conclude(answers(*partitions))
     assert error is ErrorCode.NONE
-    assert len(told) == len(partitions)
+    assert len(answered) == len(partitions)
     return session_id
 
 
@@ -85,16 +85,16 @@ def test_epoch_minus_one_fetches_without_a_session_and_ends_the_one_named() -> N
     assert len(sessions) == 0
 
 
-def test_an_incremental_fetch_reads_all_partitions_but_tells_only_news() -> None:
+def test_an_incremental_fetch_reads_all_partitions_but_answers_only_changed_ones() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0, 1)
     plan = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
     assert list(plan.wanted) == [("t", 0), ("t", 1)]
-    error, told_id, told = plan.conclude(answers(0) | answers(1, records=10))
-    assert (error, told_id, list(told)) == (ErrorCode.NONE, session_id, [("t", 1)])
+    error, answered_id, answered = plan.conclude(answers(0) | answers(1, records=10))
+    assert (error, answered_id, list(answered)) == (ErrorCode.NONE, session_id, [("t", 1)])
 
 
-def test_a_moved_high_watermark_is_news_once() -> None:
+def test_a_new_high_watermark_is_answered_once() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0)
     first = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
@@ -103,7 +103,7 @@ def test_a_moved_high_watermark_is_news_once() -> None:
     assert second.conclude(answers(0, high_watermark=6))[2] == {}
 
 
-def test_an_error_is_told_each_time_and_its_end_is_told_too() -> None:
+def test_an_error_is_answered_each_time_and_so_is_its_end() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0)
     for epoch in (1, 2):
@@ -113,7 +113,7 @@ def test_an_error_is_told_each_time_and_its_end_is_told_too() -> None:
     assert plan.conclude(answers(0))[2]
 
 
-def test_a_partition_with_records_goes_to_the_end_of_the_row() -> None:
+def test_a_partition_with_records_moves_to_the_end_of_the_session() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0, 1, 2)
     plan = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
@@ -158,7 +158,7 @@ def test_a_change_between_names_and_topic_ids_is_refused() -> None:
     assert plan.conclude({})[0] is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_a_second_request_of_the_session_spoils_the_answer_of_the_first() -> None:
+def test_a_second_request_of_the_session_makes_the_first_one_fail() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0)
     first = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
@@ -166,19 +166,19 @@ def test_a_second_request_of_the_session_spoils_the_answer_of_the_first() -> Non
     assert first.conclude(answers(0, records=1))[0] is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_when_all_slots_are_taken_by_fresh_sessions_the_client_goes_without() -> None:
+def test_when_all_slots_are_taken_by_fresh_sessions_the_client_gets_none() -> None:
     sessions = make_sessions(max_sessions=1)
     open_session(sessions, 0)
     assert open_session(sessions, 1, 2, now_ms=10) == 0
 
 
-def test_a_stale_session_gives_its_slot_up() -> None:
+def test_a_session_that_was_not_used_for_two_minutes_is_replaced() -> None:
     sessions = make_sessions(max_sessions=1)
     open_session(sessions, 0)
     assert open_session(sessions, 1, now_ms=EVICTION_MS + 1) == 2
 
 
-def test_an_old_but_used_session_gives_way_only_to_one_that_is_not_smaller() -> None:
+def test_an_old_but_used_session_is_replaced_only_by_one_that_is_not_smaller() -> None:
     sessions = make_sessions(max_sessions=1)
     session_id = open_session(sessions, 0, 1)
     sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, EVICTION_MS)

@@ -1,4 +1,4 @@
-"""A Fetch that waits: for bytes, for its time, for the end."""
+"""A Fetch waits until enough bytes are appended, its time is up, or the broker stops."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from odradek.broker.requests.fetch_waiters import FetchWaiters
 
 
 class FakeLog:
-    """Grows and rolls as it is told, and tells who waits."""
+    """A log that the test grows and rolls; it calls its waiters."""
 
     def __init__(self) -> None:
         self.on_append: set[Callable] = set()
@@ -18,13 +18,13 @@ class FakeLog:
 
     def grow(self, size_bytes: int) -> None:
         self.segments.active.size_bytes += size_bytes
-        self.tell()
+        self.notify()
 
     def roll(self) -> None:
         self.segments.active = SimpleNamespace(size_bytes=10)
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         for callback in tuple(self.on_append):
             callback(self)
 
@@ -42,7 +42,7 @@ async def has_ended(waiting: asyncio.Future) -> bool:
     return waiting.done()
 
 
-async def test_it_ends_when_enough_bytes_have_come_to_all_its_logs_together() -> None:
+async def test_it_ends_when_its_logs_together_have_grown_enough() -> None:
     one, other = FakeLog(), FakeLog()
     _, waiting = await begin([one, other], 100)
     one.grow(60)
@@ -55,7 +55,7 @@ async def test_it_ends_when_enough_bytes_have_come_to_all_its_logs_together() ->
 
 
 class SlowClock:
-    """A loop whose timers go off when the test says so."""
+    """A loop whose timers the test calls."""
 
     def __init__(self) -> None:
         self.timers: list[tuple[float, Callable]] = []
@@ -81,18 +81,18 @@ async def test_it_ends_when_its_time_is_up() -> None:
     assert not log.on_append
 
 
-async def test_it_looks_again_when_a_log_rolls() -> None:
+async def test_it_reads_again_when_a_log_rolls() -> None:
     log = FakeLog()
     _, waiting = await begin([log], 1000)
     log.roll()
     assert await has_ended(waiting)
 
 
-async def test_it_looks_again_when_a_log_is_no_more() -> None:
+async def test_it_reads_again_when_a_log_goes_offline() -> None:
     log = FakeLog()
     _, waiting = await begin([log], 1000)
     log.is_online = False
-    log.tell()
+    log.notify()
     assert await has_ended(waiting)
 
 
@@ -102,7 +102,7 @@ async def test_all_end_when_the_broker_stops() -> None:
     assert await has_ended(waiting)
 
 
-async def test_a_client_that_goes_leaves_nothing_behind() -> None:
+async def test_a_cancelled_wait_unsubscribes_from_its_logs() -> None:
     log = FakeLog()
     _, waiting = await begin([log], 1000)
     waiting.cancel()
@@ -110,7 +110,7 @@ async def test_a_client_that_goes_leaves_nothing_behind() -> None:
     assert not log.on_append
 
 
-async def test_what_comes_in_the_turn_in_which_the_waiting_begins_counts() -> None:
+async def test_bytes_appended_in_the_turn_of_the_call_count() -> None:
     log = FakeLog()
     waiters = FetchWaiters(asyncio.get_running_loop())
     waiting = waiters.wait([log], 100, 60_000)

@@ -1,4 +1,4 @@
-"""The account of the connections' buffers: who may grow, who waits, who is woken."""
+"""Grants of memory for large frames: which connection gets one, which waits, which is woken."""
 
 from odradek.broker.network.frame_memory import NEVER_WAITS_BYTES, FrameMemory
 
@@ -6,7 +6,7 @@ MIB = 1024 * 1024
 
 
 class FakeLoop:
-    """Keeps what is to be called soon; `turn` calls it."""
+    """Keeps the callbacks of `call_soon`; `turn` calls them."""
 
     def __init__(self) -> None:
         self.soon: list = []
@@ -21,7 +21,7 @@ class FakeLoop:
 
 
 class FakeConnection:
-    """Asks for a frame of `wanted` bytes whenever it is told that it may try."""
+    """Asks for `wanted` bytes whenever memory is free."""
 
     def __init__(self, memory: FrameMemory, wanted: int) -> None:
         self.memory = memory
@@ -40,7 +40,7 @@ def make(limit_mib: int) -> tuple[FakeLoop, FrameMemory]:
     return loop, FrameMemory(loop, limit_mib * MIB)
 
 
-def test_a_usual_frame_never_waits() -> None:
+def test_a_small_frame_never_waits() -> None:
     _, memory = make(0)
     assert FakeConnection(memory, NEVER_WAITS_BYTES).ask()
 
@@ -64,7 +64,7 @@ def test_a_frame_that_was_granted_asks_for_nothing_more() -> None:
     assert memory.granted_bytes == 50 * MIB
 
 
-def test_those_who_wait_are_woken_in_order_when_memory_comes_back() -> None:
+def test_waiting_connections_are_woken_in_order_when_memory_is_released() -> None:
     loop, memory = make(100)
     first, second, third, fourth = (FakeConnection(memory, 50 * MIB) for _ in range(4))
     for connection in (first, second, third, fourth):
@@ -78,7 +78,7 @@ def test_those_who_wait_are_woken_in_order_when_memory_comes_back() -> None:
     assert not memory.is_short
 
 
-def test_one_that_still_does_not_fit_keeps_its_place() -> None:
+def test_a_connection_that_still_does_not_fit_keeps_its_place_in_the_queue() -> None:
     loop, memory = make(100)
     holder, small_holder = FakeConnection(memory, 60 * MIB), FakeConnection(memory, 10 * MIB)
     big, late = FakeConnection(memory, 90 * MIB), FakeConnection(memory, 80 * MIB)
@@ -92,7 +92,7 @@ def test_one_that_still_does_not_fit_keeps_its_place() -> None:
     assert (big.granted, late.granted) == (True, False)
 
 
-def test_a_connection_that_is_gone_waits_no_more_and_holds_nothing() -> None:
+def test_a_closed_connection_leaves_the_queue_and_loses_its_grant() -> None:
     loop, memory = make(20)
     holder, waiter = FakeConnection(memory, 20 * MIB), FakeConnection(memory, 20 * MIB)
     holder.ask()

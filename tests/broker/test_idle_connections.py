@@ -1,4 +1,4 @@
-"""connections.max.idle.ms: who says nothing, or reads nothing, is closed; who waits is not."""
+"""connections.max.idle.ms closes clients that send or read nothing, but not those that wait."""
 
 import asyncio
 import socket
@@ -51,7 +51,7 @@ def held_files() -> list[str]:
     return [name for name in map(str, map(Path.readlink, links)) if "/t-0" in name]
 
 
-async def test_a_client_that_does_not_read_its_answer_is_closed_and_lets_go_of_deleted_files(
+async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_deleted_files(
     served: BrokerInLoop, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fetch_much(served)

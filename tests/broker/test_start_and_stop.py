@@ -54,7 +54,7 @@ def test_a_configuration_that_can_not_be_served_is_one_line_and_exit_code_2(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_is_not_there_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+def test_a_missing_file_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = serve(cwd=tmp_path, arguments=["nowhere.properties"])
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "nowhere.properties" in done.stderr
@@ -104,7 +104,7 @@ def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Sta
     assert len([line for line in warnings if "ssl.keystore.type" in line]) == 1
 
 
-def test_the_start_says_what_clients_will_be_told(start_broker: Start) -> None:
+def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> None:
     broker = start_broker()
     assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
 

@@ -109,7 +109,7 @@ def code_of(result: object) -> ErrorCode | None:
     return result.code if isinstance(result, ApiError) else None
 
 
-async def test_a_topic_is_there_with_its_logs_and_on_disk_when_the_answer_comes(rig: Rig) -> None:
+async def test_a_topic_its_logs_and_its_records_are_on_disk_before_the_answer(rig: Rig) -> None:
     results = await rig.admin.create([NewTopic(name="t", partition_count=3)])
     topic = rig.metadata.topics["t"]
     assert results == {
@@ -135,7 +135,7 @@ async def test_a_topic_is_created_with_its_overrides(rig: Rig) -> None:
     assert rig.log_manager.get("t", 0).config.retention_ms == 1000
 
 
-async def test_validation_leaves_no_trace(rig: Rig) -> None:
+async def test_validation_changes_nothing(rig: Rig) -> None:
     end = rig.controller.log.log_end_offset
     results = await rig.admin.create([NewTopic(name="t")], validate_only=True)
     assert isinstance(results["t"], CreatedTopic)
@@ -144,7 +144,7 @@ async def test_validation_leaves_no_trace(rig: Rig) -> None:
     assert rig.controller.log.log_end_offset == end
 
 
-async def test_an_illegal_config_is_refused_and_the_other_topics_are_made(rig: Rig) -> None:
+async def test_an_illegal_config_is_refused_and_the_other_topics_are_created(rig: Rig) -> None:
     bad = NewTopic(name="bad", configs={"retention.ms": "soon"})
     results = await rig.admin.create([bad, NewTopic(name="good")])
     assert code_of(results["bad"]) is ErrorCode.INVALID_CONFIG
@@ -183,7 +183,9 @@ async def test_the_offsets_topic_is_created_whole_and_once(rig: Rig) -> None:
     assert rig.controller.log.log_end_offset == end
 
 
-async def test_the_offsets_topic_does_not_hold_up_its_first_client(tmp_path: Path) -> None:
+async def test_the_creation_of_the_offsets_topic_does_not_delay_its_first_client(
+    tmp_path: Path,
+) -> None:
     rig = Rig(tmp_path / "data", Files())  # with real fsyncs
     started = time.perf_counter()
     await rig.admin.ensure_offsets_topic()
@@ -209,7 +211,7 @@ async def test_partitions_are_only_validated_when_asked_so(rig: Rig) -> None:
     assert len(rig.metadata.topics["t"].partitions) == 2
 
 
-async def test_a_deleted_topic_is_gone_and_its_coordinators_are_told(rig: Rig) -> None:
+async def test_a_deleted_topic_is_gone_and_its_coordinators_are_notified(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
     [deleted] = await rig.admin.delete([TopicRef("t")])
     assert deleted.error is None
@@ -221,7 +223,7 @@ async def test_a_deleted_topic_is_gone_and_its_coordinators_are_told(rig: Rig) -
     assert [name.endswith("-delete") for name in names] == [True, True]
 
 
-async def test_a_topic_made_again_is_another_one_and_empty(rig: Rig) -> None:
+async def test_a_topic_created_again_has_another_id_and_is_empty(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
     first = rig.metadata.topics["t"].id
     await rig.admin.delete([TopicRef(None, first)])
@@ -230,7 +232,7 @@ async def test_a_topic_made_again_is_another_one_and_empty(rig: Rig) -> None:
     assert rig.log_manager.get("t", 0).log_end_offset == 0
 
 
-async def test_a_topic_that_is_deleted_and_made_at_once_is_whole(rig: Rig) -> None:
+async def test_a_topic_that_is_deleted_and_created_at_once_is_complete(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
     put(rig.log_manager.get("t", 0), b"old")
     requests = [rig.admin.delete([TopicRef("t")]), rig.admin.create([NewTopic(name="t")])]
@@ -240,7 +242,7 @@ async def test_a_topic_that_is_deleted_and_made_at_once_is_whole(rig: Rig) -> No
     assert (log.topic_id, log.log_end_offset) == (rig.metadata.topics["t"].id, 0)
 
 
-async def test_a_change_is_seen_through_when_its_client_goes_away(rig: Rig) -> None:
+async def test_an_operation_runs_to_its_end_when_its_client_disconnects(rig: Rig) -> None:
     for change, done in (
         (rig.admin.create([NewTopic(name="t")]), rig.come),
         (rig.admin.create_partitions([MorePartitions(name="t", count=3)]), rig.come),
@@ -256,7 +258,9 @@ async def test_a_change_is_seen_through_when_its_client_goes_away(rig: Rig) -> N
     assert len(rig.log_manager.deletions) == 3
 
 
-async def test_who_waits_for_records_of_a_deleted_topic_looks_again_at_once(rig: Rig) -> None:
+async def test_a_fetch_that_waits_for_records_of_a_deleted_topic_reads_again_at_once(
+    rig: Rig,
+) -> None:
     await rig.admin.create([NewTopic(name="t")])
     waiters = FetchWaiters(asyncio.get_running_loop())
     waiting = asyncio.ensure_future(waiters.wait([rig.log_manager.get("t", 0)], 1, 60_000))
@@ -265,7 +269,7 @@ async def test_who_waits_for_records_of_a_deleted_topic_looks_again_at_once(rig:
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_one_line_tells_of_each_topic_that_comes_or_goes(
+async def test_each_created_enlarged_or_deleted_topic_is_logged_in_one_line(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "odradek.topics")
@@ -296,7 +300,7 @@ class FullDisk(UnsyncedFiles):
         super().rename(source, target)
 
 
-async def test_a_topic_whose_logs_cannot_be_made_is_there_and_offline(tmp_path: Path) -> None:
+async def test_a_topic_whose_logs_cannot_be_created_exists_and_is_offline(tmp_path: Path) -> None:
     files = FullDisk()
     rig = Rig(tmp_path / "data", files)
     files.is_full = True
@@ -308,7 +312,7 @@ async def test_a_topic_whose_logs_cannot_be_made_is_there_and_offline(tmp_path: 
     rig.close()
 
 
-async def test_a_topic_made_again_does_not_get_records_that_could_not_be_deleted(
+async def test_a_topic_created_again_does_not_get_records_that_could_not_be_deleted(
     tmp_path: Path,
 ) -> None:
     files = FullDisk()
