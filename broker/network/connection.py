@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._queued_bytes = 0  # bytes in the socket's buffer at the last `note_reading`
         self._finishing = False
         self._closed_by_us = False
-        self.starving = False  # asked frame_memory for room, and must wait for it
+        self.waits_for_memory = False  # asked FrameMemory for a grant and is queued
 
     # -- the transport's calls --------------------------------------------------------------------
 
@@ -309,14 +309,14 @@ class Connection(asyncio.BufferedProtocol):
         if self.busy:
             return False
         frame_bytes = self._frame_bytes()
-        self.starving = not self._support.frame_memory.grants(self, frame_bytes)
-        if not self.starving:
+        self.waits_for_memory = not self._support.frame_memory.grants(self, frame_bytes)
+        if not self.waits_for_memory:
             self._replace_buffer(min(len(self._view) * 2, frame_bytes))
-        return not self.starving
+        return not self.waits_for_memory
 
     def memory_is_free(self) -> None:
         """Ask for memory again (FrameMemory)."""
-        if self.starving:
+        if self.waits_for_memory:
             self.last_active_ms = self._support.now_ms()
             self._pause_or_resume()
 

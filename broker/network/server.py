@@ -137,7 +137,7 @@ class Server:
         if self._frame_memory.holds_grant(connection) and self._frame_memory.is_short:
             return idle_ms >= STALLED_UNDER_PRESSURE_MS
         # A connection that waits for memory cannot make progress.
-        return idle_ms >= STALLED_FRAME_MS and not connection.starving
+        return idle_ms >= STALLED_FRAME_MS and not connection.waits_for_memory
 
     # -- stopping ---------------------------------------------------------------------------------
 
