@@ -184,8 +184,8 @@ async def test_a_start_names_the_settings_that_differ_from_the_file(
     caplog.clear()
     caplog.set_level(logging.INFO, "odradek.config")
     await rig.restart()
-    told = [one.getMessage() for one in caplog.records if one.name == "odradek.config"]
-    assert told == ["log.retention.ms is now 5"]
+    lines = [one.getMessage() for one in caplog.records if one.name == "odradek.config"]
+    assert lines == ["log.retention.ms is now 5"]
 
 
 async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(

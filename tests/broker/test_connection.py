@@ -1,4 +1,4 @@
-"""The connection alone: a dispatcher that does as it is told, and a socket at the other end."""
+"""The connection alone, with a scripted dispatcher and a client socket."""
 
 import asyncio
 import logging

@@ -134,7 +134,7 @@ class House(FakeServer):
             await self.resolve()
             if all(len(wire.served) == len(wire.requests) for wire in self.wires):
                 return
-        raise AssertionError("somebody is never served")
+        raise AssertionError("a connection is never served")
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def house(*requests: list[bytes]) -> Iterator[House]:
 
 
 def request(kind: int, size_bytes: int = 0, number: int = 0) -> bytes:
-    """A request of a kind, unlike any other of another number; `size_bytes` behind its header."""
+    """A request of a kind, unique by its number, with `size_bytes` after its header."""
     key = ApiKey.HEARTBEAT if kind == GIVES_WAY else ApiKey.METADATA
     return HEADER.pack(key, kind, number) + random.Random(number).randbytes(size_bytes)
 

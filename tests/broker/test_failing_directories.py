@@ -1,4 +1,4 @@
-"""A log directory fails, or is full: what clients are told, what lives on, and what comes back."""
+"""A log directory fails or is full: what clients are answered, what goes on, what comes back."""
 
 import asyncio
 import errno
@@ -115,7 +115,7 @@ async def list_offsets_code(served: BrokerInLoop, partition: int) -> int:
 async def test_a_failed_directory_takes_its_partitions_offline_and_no_others(
     served: BrokerInLoop, disk: Disk, tmp_path: Path
 ) -> None:
-    failed = tmp_path / "b"  # the metadata log lies in the other one
+    failed = tmp_path / "b"  # the metadata log is in the other one
     disk.fail(below(failed, "write"), error=errno.EIO)
     answers = await served.produce("t", batch_of(b"w"), range(PARTITIONS))
     hurt = {log.partition for log in logs_of(served) if log.directory.parent == failed}
@@ -127,12 +127,16 @@ async def test_a_failed_directory_takes_its_partitions_offline_and_no_others(
         assert codes[index] == error
         assert await fetch_code(served, index) == error
         assert await list_offsets_code(served, index) == error
-        told = found[index]
+        partition = found[index]
         if index in hurt:
-            assert told.error_code == ErrorCode.LEADER_NOT_AVAILABLE
-            assert (told.leader_id, told.offline_replicas) == (-1, [0])
+            assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (partition.leader_id, partition.offline_replicas) == (-1, [0])
         else:
-            assert (told.error_code, told.leader_id, told.offline_replicas) == (0, 0, [])
+            assert (partition.error_code, partition.leader_id, partition.offline_replicas) == (
+                0,
+                0,
+                [],
+            )
     described = await served.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
     by_path = {result.log_dir: result.error_code for result in described.results}
     assert by_path == {str(failed): ErrorCode.KAFKA_STORAGE_ERROR, str(tmp_path / "a"): 0}
@@ -171,7 +175,7 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
     disk.fail(below(directories[1]))
     async with broker_in_loop(directories, disk) as served:
         found = await metadata(served)
-        assert {index for index, told in found.items() if told.leader_id == -1} == hurt
+        assert {index for index, partition in found.items() if partition.leader_id == -1} == hurt
         for index in range(PARTITIONS):
             error = ErrorCode.KAFKA_STORAGE_ERROR if index in hurt else ErrorCode.NONE
             assert await fetch_code(served, index) == error
@@ -202,8 +206,8 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
         await until(lambda: log.recovery_point == log.log_end_offset)
         for index, now in broker.metadata.topics["t"].partitions.items():
             assert (now.leader, now.leader_epoch) == ((-1, 1) if index in hurt else (0, 0))
-        told = await metadata(served)
-        assert [index for index in sorted(told) if told[index].leader_epoch == 1] == hurt
+        found = await metadata(served)
+        assert [index for index in sorted(found) if found[index].leader_epoch == 1] == hurt
         disk.heal()
     async with broker_in_loop(directories, disk) as again:
         assert registered(again) == both
@@ -278,7 +282,7 @@ async def test_a_directory_for_the_metadata_log_alone_gets_no_partitions(tmp_pat
     (directories[1] / "t-1").rename(tmp_path / "m" / "t-1")
     async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
         assert len(registered(served)) == len(directories) + 1
-        assert {told.leader_id for told in (await metadata(served)).values()} == {0}
+        assert {partition.leader_id for partition in (await metadata(served)).values()} == {0}
 
 
 # --- full disks

@@ -1,6 +1,6 @@
-"""What a coordinator wrote is lost by a failed fsync: its clients hear that it is not one any more.
+"""An fsync of a coordinator's log fails: its clients get NOT_COORDINATOR.
 
-Of the groups that lie in the directory that fails; those in another one live on.
+Only groups stored in the failed directory are affected.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ PARTITIONS = 6
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 
 
-class House:
+class Rig:
     """A broker with two data directories, and the names of a group in each."""
 
     def __init__(self, served: BrokerInLoop, files: FaultyFiles, failing: Path) -> None:
@@ -76,7 +76,7 @@ class House:
         self.well, self.hurt = self._group_in("well"), self._group_in("hurt")
 
     def _group_in(self, place: str) -> str:
-        """A name whose partition lies in the directory that will fail, or not."""
+        """A name whose partition is in the directory that will fail ("hurt"), or in the other."""
         manager = self._served.broker.log_manager
         for name in (f"{place}-{number}" for number in count()):
             log = manager.get(CONSUMER_OFFSETS_TOPIC, partition_of(name, PARTITIONS))
@@ -85,17 +85,17 @@ class House:
         raise AssertionError
 
     def beside_hurt(self) -> str:
-        """Another name that lies in the same partition."""
+        """Another name with the same partition."""
         mine = partition_of(self.hurt, PARTITIONS)
         names = (f"beside-{number}" for number in count())
         return next(name for name in names if partition_of(name, PARTITIONS) == mine)
 
     def parked(self, group: str) -> bool:
-        """Whether somebody waits for the others' joins."""
+        """Whether a member waits for the others to join."""
         return self._served.broker.groups.group(group).roster.joined > 0
 
     def fail(self) -> None:
-        """From now on nothing can be synced there."""
+        """Make every further fsync in the directory fail."""
         self._files.fail(below(self._failing, "fsync"))
 
     async def ask(self, request: Any, response: Any, version: int) -> Any:
@@ -129,10 +129,10 @@ class House:
 
     async def member(self, group: str) -> str:
         """A member that leads its group, and has not synchronised yet."""
-        told = await self.join(group)
-        assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED, told
-        assert (await self.join(group, told.member_id)).error_code == ErrorCode.NONE
-        return str(told.member_id)
+        reply = await self.join(group)
+        assert reply.error_code == ErrorCode.MEMBER_ID_REQUIRED, reply
+        assert (await self.join(group, reply.member_id)).error_code == ErrorCode.NONE
+        return str(reply.member_id)
 
     async def sync(self, group: str, member: str) -> int:
         request = SyncGroupRequest(
@@ -180,118 +180,116 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     files = FaultyFiles()
     settings = {
         "log_flush_interval_messages": "1",
         "offsets_topic_num_partitions": str(PARTITIONS),
         "group_initial_rebalance_delay_ms": "0",
     }
-    directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log lies in the first
+    directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as served:
         await served.broker.topic_admin.create([NewTopic(name="t")])
         await served.broker.topic_admin.ensure_offsets_topic()
-        yield House(served, files, directories[1])
+        yield Rig(served, files, directories[1])
         files.heal()
 
 
-async def test_a_commit(house: House) -> None:
-    house.fail()
-    assert await house.commit(house.hurt) == NOT_COORDINATOR
-    assert await house.commit(house.well) == ErrorCode.NONE
+async def test_a_commit(rig: Rig) -> None:
+    rig.fail()
+    assert await rig.commit(rig.hurt) == NOT_COORDINATOR
+    assert await rig.commit(rig.well) == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [2, 5, 9])
-async def test_a_join(house: House, version: int) -> None:
-    house.fail()
-    told = await house.join(house.hurt, version=version)
-    assert told.error_code == NOT_COORDINATOR
-    assert told.member_id == ""
+async def test_a_join(rig: Rig, version: int) -> None:
+    rig.fail()
+    reply = await rig.join(rig.hurt, version=version)
+    assert reply.error_code == NOT_COORDINATOR
+    assert reply.member_id == ""
 
 
-async def test_a_sync(house: House) -> None:
-    member, other = await house.member(house.hurt), await house.member(house.well)
-    house.fail()
-    assert await house.sync(house.hurt, member) == NOT_COORDINATOR
-    assert await house.sync(house.well, other) == ErrorCode.NONE
+async def test_a_sync(rig: Rig) -> None:
+    member, other = await rig.member(rig.hurt), await rig.member(rig.well)
+    rig.fail()
+    assert await rig.sync(rig.hurt, member) == NOT_COORDINATOR
+    assert await rig.sync(rig.well, other) == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [2, 5])
-async def test_a_leave(house: House, version: int) -> None:
-    member = await house.member(house.hurt)
-    house.fail()
-    assert await house.leave(house.hurt, member, version) == NOT_COORDINATOR
+async def test_a_leave(rig: Rig, version: int) -> None:
+    member = await rig.member(rig.hurt)
+    rig.fail()
+    assert await rig.leave(rig.hurt, member, version) == NOT_COORDINATOR
 
 
-async def test_a_heartbeat_of_a_consumer_group(house: House) -> None:
-    house.fail()
-    assert await house.beat(house.hurt) == NOT_COORDINATOR
-    assert await house.beat(house.well) == ErrorCode.NONE
+async def test_a_heartbeat_of_a_consumer_group(rig: Rig) -> None:
+    rig.fail()
+    assert await rig.beat(rig.hurt) == NOT_COORDINATOR
+    assert await rig.beat(rig.well) == ErrorCode.NONE
 
 
-async def test_a_deletion_of_offsets(house: House) -> None:
-    await house.commit(house.hurt)
-    house.fail()
-    assert await house.delete_offsets(house.hurt) == NOT_COORDINATOR
+async def test_a_deletion_of_offsets(rig: Rig) -> None:
+    await rig.commit(rig.hurt)
+    rig.fail()
+    assert await rig.delete_offsets(rig.hurt) == NOT_COORDINATOR
 
 
-async def test_a_deletion_of_groups_in_both_directories(house: House) -> None:
-    for group in (house.well, house.hurt):
-        assert await house.commit(group) == ErrorCode.NONE
-    house.fail()
-    told = await house.delete(house.hurt, house.well)
-    assert told == {house.hurt: NOT_COORDINATOR, house.well: ErrorCode.NONE}
+async def test_a_deletion_of_groups_in_both_directories(rig: Rig) -> None:
+    for group in (rig.well, rig.hurt):
+        assert await rig.commit(group) == ErrorCode.NONE
+    rig.fail()
+    reply = await rig.delete(rig.hurt, rig.well)
+    assert reply == {rig.hurt: NOT_COORDINATOR, rig.well: ErrorCode.NONE}
 
 
-async def test_from_then_on_the_group_has_no_coordinator(house: House) -> None:
-    member = await house.member(house.hurt)
-    await house.commit(house.well)
-    house.fail()
-    assert await house.sync(house.hurt, member) == NOT_COORDINATOR
-    assert await house.found(house.hurt) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert await house.found(house.well) == ErrorCode.NONE
+async def test_from_then_on_the_group_has_no_coordinator(rig: Rig) -> None:
+    member = await rig.member(rig.hurt)
+    await rig.commit(rig.well)
+    rig.fail()
+    assert await rig.sync(rig.hurt, member) == NOT_COORDINATOR
+    assert await rig.found(rig.hurt) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert await rig.found(rig.well) == ErrorCode.NONE
     calls: list[tuple[Any, Any, int, Callable[[Any], int]]] = [
         (
-            HeartbeatRequest(group_id=house.hurt, generation_id=1, member_id=member),
+            HeartbeatRequest(group_id=rig.hurt, generation_id=1, member_id=member),
             HeartbeatResponse,
             4,
             lambda answer: answer.error_code,
         ),
         (
-            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=house.hurt, topics=None)]),
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=rig.hurt, topics=None)]),
             OffsetFetchResponse,
             8,
             lambda answer: answer.groups[0].error_code,
         ),
         (
-            DescribeGroupsRequest(groups=[house.hurt]),
+            DescribeGroupsRequest(groups=[rig.hurt]),
             DescribeGroupsResponse,
             5,
             lambda answer: answer.groups[0].error_code,
         ),
         (
-            ConsumerGroupDescribeRequest(
-                group_ids=[house.hurt], include_authorized_operations=False
-            ),
+            ConsumerGroupDescribeRequest(group_ids=[rig.hurt], include_authorized_operations=False),
             ConsumerGroupDescribeResponse,
             1,
             lambda answer: answer.groups[0].error_code,
         ),
     ]
     for request, response, version, code in calls:
-        assert code(await house.ask(request, response, version)) == NOT_COORDINATOR
-    listed = await house.ask(ListGroupsRequest(), ListGroupsResponse, 5)
+        assert code(await rig.ask(request, response, version)) == NOT_COORDINATOR
+    listed = await rig.ask(ListGroupsRequest(), ListGroupsResponse, 5)
     assert listed.error_code == ErrorCode.NONE
-    assert [group.group_id for group in listed.groups] == [house.well]
+    assert [group.group_id for group in listed.groups] == [rig.well]
 
 
-async def test_who_is_parked_is_told(house: House) -> None:
-    await house.member(house.hurt)
-    second = (await house.join(house.hurt)).member_id
-    waits = asyncio.create_task(house.join(house.hurt, second))
-    await until(lambda: house.parked(house.hurt))
-    house.fail()
-    third = await house.join(house.hurt)  # asks for an id only: nothing is written
+async def test_a_parked_client_is_answered(rig: Rig) -> None:
+    await rig.member(rig.hurt)
+    second = (await rig.join(rig.hurt)).member_id
+    waits = asyncio.create_task(rig.join(rig.hurt, second))
+    await until(lambda: rig.parked(rig.hurt))
+    rig.fail()
+    third = await rig.join(rig.hurt)  # asks for an id only: nothing is written
     assert third.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    assert await house.beat(house.beside_hurt()) == NOT_COORDINATOR
+    assert await rig.beat(rig.beside_hurt()) == NOT_COORDINATOR
     assert (await waits).error_code == NOT_COORDINATOR

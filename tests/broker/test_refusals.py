@@ -45,7 +45,7 @@ def open_broker(config: BrokerConfig) -> Broker:
 
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
-    """A directory that was served for a while, and closed."""
+    """A directory that a broker has served and closed."""
     data = tmp_path / "data"
     broker = open_broker(config_of(data))
     await broker.topic_admin.create([NewTopic(name="orders")])
@@ -120,7 +120,7 @@ def other_voters(data: Path) -> None:
 
 
 def another_directory(data: Path) -> None:
-    """A copy of the directory of another node: the voter lies in another directory."""
+    """A copy of the directory of another node: the voter is in another directory."""
     meta = data / "meta.properties"
     lines = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]
     meta.write_text("\n".join([*lines, "directory.id=AAAAAAAAAAAAAAAAAAAAdw"]) + "\n")

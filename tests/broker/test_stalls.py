@@ -1,4 +1,4 @@
-"""A process that stood still for a while: what has arrived is served before anybody is out."""
+"""After a stall of the process, requests that have arrived are served before members expire."""
 
 import os
 import signal

@@ -44,7 +44,7 @@ def serve(
         ("ssl.client.auth=required", ["ssl.client.auth"]),
     ],
 )
-def test_a_configuration_that_can_not_be_served_is_one_line_and_exit_code_2(
+def test_a_configuration_that_cannot_be_served_is_one_line_and_exit_code_2(
     override: str, words: list[str], tmp_path: Path
 ) -> None:
     done = serve(override, cwd=tmp_path)
@@ -100,7 +100,7 @@ def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Sta
     broker = start_broker(**{"num.partitons": "3", "ssl.keystore.type": "PEM"})
     warnings = [line for line in broker.log_text().splitlines() if " WARNING " in line]
     assert len([line for line in warnings if "num.partitons" in line]) == 1
-    assert any("num.partitions" in line for line in warnings), "the nearest name is not told"
+    assert any("num.partitions" in line for line in warnings), "the nearest name is not suggested"
     assert len([line for line in warnings if "ssl.keystore.type" in line]) == 1
 
 

@@ -48,7 +48,7 @@ class SlowDisk(LogSync):
 
 
 class Rig:
-    """A topic admin with everything real behind it, in a directory."""
+    """A topic admin with a real controller and log manager, in a directory."""
 
     def __init__(self, directory: Path, files: Files, **texts: str) -> None:
         settings = {"log.dirs": str(directory), "num.partitions": "2"}
