@@ -140,7 +140,7 @@ class Broker:
         self.log_manager.on_roll = self._flush_after_roll
         self.log_manager.on_flush_due = self.log_syncs.flush_due
         self.log_manager.on_full = lambda directory: self.loop.call_soon_threadsafe(
-            self.disk_space.found_full, directory
+            self.disk_space.note_full, directory
         )
         return preflight.reading
 
@@ -154,7 +154,7 @@ class Broker:
             lambda: topic_rules(
                 self.config,
                 self.node_id,
-                [directory.directory_id for directory in self.log_manager.homes],
+                [directory.directory_id for directory in self.log_manager.data_directories],
                 cordoned_ids(self.config, self.log_manager),
             ),
         )
@@ -190,7 +190,7 @@ class Broker:
 
     def _register(self) -> None:
         """Register the broker in the metadata log, and lead its partitions."""
-        self.registered_directories = self.log_manager.homes
+        self.registered_directories = self.log_manager.data_directories
         self.broker_epoch = register_broker(
             self.config,
             self.controller,
@@ -367,7 +367,7 @@ class Broker:
 
     def _flush_after_roll(self, log: PartitionLog) -> None:
         """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-        self.background.start(self.log_syncs.flush_unasked(log, log.segments.active.base_offset))
+        self.background.start(self.log_syncs.flush_or_log(log, log.segments.active.base_offset))
 
     def _log_recovered(self, log: PartitionLog) -> None:
         self.log_cleaner.log_recovered(log)

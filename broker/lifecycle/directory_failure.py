@@ -41,7 +41,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     broker.log_cleaner.directory_failed(directory)
     for log in manager.logs():
         if manager.directory_of(log) is directory:
-            log.tell_waiting()
+            log.notify_waiters()
             broker.group_partitions.log_lost(log)
     reason = _why_fatal(broker, directory)
     if reason is not None and not broker.failure.done():

@@ -36,7 +36,7 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupC
     group_configs = ConsumerGroupConfigs(
         ConsumerGroupSettings.of(config), partial(configs.of, ConfigResourceType.GROUP)
     )
-    for line in group_configs.complaints(configs.names(ConfigResourceType.GROUP)):
+    for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
         logger.warning("%s", line)
     return group_configs
 
@@ -82,7 +82,7 @@ class GroupPartitions:
         topic = self._topics.get(CONSUMER_OFFSETS_TOPIC)
         if topic is not None:
             self.topic_created(topic)
-            self._groups.forget_lost_topics(self._topics.by_id)
+            self._groups.delete_offsets_of_missing_topics(self._topics.by_id)
 
     def topic_created(self, topic: Topic) -> None:
         """Open every partition whose log is online."""
@@ -98,9 +98,9 @@ class GroupPartitions:
     def log_found(self, log: PartitionLog) -> None:
         """Open the partition of a log that has come online."""
         if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self._groups.partition_found(log, self._topics.by_id)
+            self._groups.partition_online(log, self._topics.by_id)
 
     def log_lost(self, log: PartitionLog) -> None:
         """Close the partition of a log that is offline, or whose last records did not sync."""
         if log.topic == CONSUMER_OFFSETS_TOPIC:
-            self._groups.partition_lost(log.partition)
+            self._groups.partition_offline(log.partition)

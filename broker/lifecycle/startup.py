@@ -262,7 +262,7 @@ def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
 def cordoned_ids(config: BrokerConfig, log_manager: LogManager) -> list[bytes]:
     """The directory.id of each online directory that gets no new partitions."""
     cordoned = config.cordoned_directories
-    return [one.directory_id for one in log_manager.homes if one.path in cordoned]
+    return [one.directory_id for one in log_manager.data_directories if one.path in cordoned]
 
 
 def had_clean_shutdown(directories: Iterable[DataDirectory]) -> bool:
