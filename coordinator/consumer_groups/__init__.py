@@ -6,17 +6,22 @@ return records; only replay changes the group.
 
 Reading order:
 
-    member, group, ownership, subscriptions   the state
-    records, replay                           state to records, and back
-    heartbeat_checks, heartbeat, membership   a heartbeat, from request to response
-    draft, rebalance                          the steps of a decision
-    target_assignment, reconciliation         the targets, and a member's way to its target
-    leave, deadlines, quiet_heartbeat         how members leave; the fast path of a heartbeat
-    topics_view, topic_hash                   the cluster's topics, and how changes are detected
-    regex_updates, subscription_regex         subscriptions by regular expression
-    commit_checks, description, group_configs offset checks, ConsumerGroupDescribe, settings
-    classic_members, classic_joins, client_protocol   members that use the classic protocol
-    upgrade, downgrade                        conversion from and to a classic group
+    member, group                      the state, with ownership and subscriptions
+    records, replay                    state to records, and back
+    heartbeat_checks, heartbeat        a heartbeat, from request to response
+    membership                         finds the member of a request
+    draft, rebalance                   the steps of a decision
+    target_assignment                  the targets
+    reconciliation                     one step of a member towards its target
+    leave, deadlines                   how members leave or are removed
+    quiet_heartbeat                    the fast path of a heartbeat
+    topics_view, topic_hash            the cluster's topics, and how changes are detected
+    regex_updates, subscription_regex  subscriptions by regular expression
+    commit_checks                      checks of offset commits and fetches
+    description, group_configs         ConsumerGroupDescribe, settings
+    classic_members, classic_joins     members that use the classic protocol
+    client_protocol                    their subscriptions and assignments as bytes
+    upgrade, downgrade                 conversion from and to a classic group
 
 `coordinator/consumer_group_service.py` connects these parts to the shards and the event loop.
 """

@@ -30,7 +30,7 @@ class MemberState(IntEnum):
     """Progress of a member towards its target. On disk: never renumber."""
 
     STABLE = 0
-    """It owns what it can own of its target."""
+    """It owns its target, without topics that it no longer subscribes to."""
     UNREVOKED_PARTITIONS = 1
     """It must give up partitions before it may advance to the next epoch."""
     UNRELEASED_PARTITIONS = 2
