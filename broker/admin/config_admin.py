@@ -73,9 +73,17 @@ class ConfigAdmin:
         self._now_ms = now_ms
 
     async def alter(
-        self, alterations: Sequence[Alteration], *, validate_only: bool
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        check_authorized: Callable[[int, str], object],
+        validate_only: bool,
     ) -> list[ApiError | None]:
-        """Change resources, or only check the changes. Returns an error or None for each."""
+        """Change resources, or only check the changes. Returns an error or None for each.
+
+        `check_authorized` gets the type and name of a resource, and raises ApiError if the client
+        may not alter it.
+        """
         counts = Counter(alteration.resource for alteration in alterations)
         stored: list[Alteration] = []
         refusals: dict[int, ApiError] = {}
@@ -83,7 +91,8 @@ class ConfigAdmin:
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
-                if self._check_or_apply(alteration, validate_only):
+                if self._check_or_apply(alteration, check_authorized, validate_only):
+                    check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
                 refusals[index] = error
@@ -112,7 +121,12 @@ class ConfigAdmin:
 
     # -- checks that need the broker --------------------------------------------------------------
 
-    def _check_or_apply(self, alteration: Alteration, validate_only: bool) -> bool:
+    def _check_or_apply(
+        self,
+        alteration: Alteration,
+        check_authorized: Callable[[int, str], object],
+        validate_only: bool,
+    ) -> bool:
         """Make the checks that need the broker. Returns whether the controller must store it.
 
         Log levels are not stored: they are set here.
@@ -120,6 +134,7 @@ class ConfigAdmin:
         _check_changes(alteration)
         kind, name = alteration.resource
         if kind == ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
+            check_authorized(*alteration.resource)
             self._check_node(name, "node")
             log_levels.check_levels(alteration.changes)
             if not validate_only:

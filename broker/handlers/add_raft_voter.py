@@ -3,6 +3,7 @@
 Another node would vote on the metadata log. It cannot: see coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_add
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -11,6 +12,7 @@ from odradek.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaf
 def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     controller = context.broker.controller
     try:
+        context.check_cluster(AclOperation.ALTER)
         check_cluster(request.cluster_id, context.broker.cluster_id)
         raise refuse_to_add(
             controller.quorum,

@@ -5,7 +5,11 @@ request does not name are taken back. What IncrementalAlterConfigs says of error
 here too. Loggers are not for this API.
 """
 
+from functools import partial
+
+from odradek.broker.requests.config_access import check_config_access
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
@@ -24,6 +28,7 @@ from odradek.protocol.messages.alter_configs import (
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     results = await context.broker.config_admin.alter(
         [alteration_of(resource) for resource in request.resources],
+        check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
     pairs = zip(request.resources, results, strict=True)

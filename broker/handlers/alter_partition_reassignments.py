@@ -5,6 +5,7 @@ accepted and changes nothing. Others are refused, and there is never one to canc
 may forbid a change of the replication factor (KIP-860)."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.reassignments import check_reassignment
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -19,6 +20,10 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    try:
+        context.check_cluster(AclOperation.ALTER)
+    except ApiError as error:
+        return refused(request, error)
     if not request.topics:
         return AlterPartitionReassignmentsResponse(error_message="")
     allowed = request.allow_replication_factor_change
@@ -29,6 +34,29 @@ def handle(
                 name=topic.name,
                 partitions=[
                     reassign(context, topic.name, one, allowed=allowed) for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def refused(
+    request: AlterPartitionReassignmentsRequest, error: ApiError
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            AlterPartitionReassignmentsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    AlterPartitionReassignmentsPartitionResponse(
+                        partition_index=one.partition_index,
+                        error_code=error.code,
+                        error_message=error.message,
+                    )
+                    for one in topic.partitions
                 ],
             )
             for topic in request.topics

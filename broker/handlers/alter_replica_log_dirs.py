@@ -7,6 +7,7 @@ to already: nothing changes. The one it lies in: the move is cancelled."""
 import asyncio
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -19,6 +20,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
+    is_allowed = context.authorize_cluster(AclOperation.ALTER)
     wanted: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
@@ -30,7 +32,12 @@ async def handle(
             AlterReplicaLogDirTopicResult(
                 topic_name=name,
                 partitions=[
-                    await move(context, name, index, path) for index, path in paths.items()
+                    await move(context, name, index, path)
+                    if is_allowed
+                    else AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                    )
+                    for index, path in paths.items()
                 ],
             )
             for name, paths in wanted.items()

@@ -4,14 +4,22 @@ Shows consumer groups (KIP-848): epochs, state, assignor; of each member what it
 has and what it shall have.
 v1 the protocol that each member speaks (KIP-1099)."""
 
+from collections.abc import Iterable
+
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import NOT_ASKED, AclOperation
 from odradek.coordinator.consumer_groups.description import described
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeGroup,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
+)
+
+# Kafka's text.
+TOPIC_REFUSED_TEXT = (
+    "The group has described topic(s) that the client is not authorized to describe."
 )
 
 
@@ -23,13 +31,16 @@ def handle(
         return ConsumerGroupDescribeResponse(
             groups=[refused(group_id, code) for group_id in request.group_ids]
         )
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return ConsumerGroupDescribeResponse(
-        groups=[describe(context, group_id, operations) for group_id in request.group_ids]
+        groups=[describe(context, request, group_id) for group_id in request.group_ids]
     )
 
 
-def describe(context: RequestContext, group_id: str, operations: int) -> ConsumerGroupDescribeGroup:
+def describe(
+    context: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str
+) -> ConsumerGroupDescribeGroup:
+    if not context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        return refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return refused(group_id, ErrorCode.INVALID_GROUP_ID)
     try:
@@ -44,7 +55,26 @@ def describe(context: RequestContext, group_id: str, operations: int) -> Consume
         topic = topics.get(topic_id)
         return None if topic is None else topic.name
 
-    return described(group, default_assignor, name_of, operations)
+    operations = (
+        context.authorized_operations(ResourceType.GROUP, group_id)
+        if request.include_authorized_operations
+        else NOT_ASKED
+    )
+    description = described(group, default_assignor, name_of, operations)
+    for name in assigned_topics(description):
+        if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_REFUSED_TEXT)
+    return description
+
+
+def assigned_topics(group: ConsumerGroupDescribeGroup) -> Iterable[str]:
+    """The topics of the members' current and target assignments, each once."""
+    return dict.fromkeys(
+        partitions.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for partitions in assignment.topic_partitions
+    )
 
 
 def refused(

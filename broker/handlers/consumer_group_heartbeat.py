@@ -4,6 +4,8 @@ A member of a consumer group joins, reports what it has, is told what it shall h
 (KIP-848). Answered at once. v1 regular expressions, and member ids that clients draw."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.classic_groups.member import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -21,5 +23,10 @@ def handle(
             error_message="the consumer protocol is not enabled: see group.version and "
             "group.coordinator.rebalance.protocols",
         )
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    for name in dict.fromkeys(request.subscribed_topic_names or ()):
+        if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
     return context.broker.groups.consumer_group_heartbeat(request, caller)

@@ -3,7 +3,12 @@
 The new partitions are there, with their logs, when the answer leaves. Kafka names a topic that
 comes twice first, and then the others in the order of the request."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topic_creation import MorePartitions
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_partitions import (
@@ -17,7 +22,15 @@ from odradek.protocol.messages.create_partitions import (
 async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    wishes = [wish_of(topic) for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
+    # A name that occurs twice is refused for that, whether or not the client may alter the topic.
+    refused = {
+        name: refusal(ResourceType.TOPIC)
+        for name, count in times.items()
+        if count == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
+    }
+    wishes = [wish_of(topic) for topic in request.topics if topic.name not in refused]
+    results: Mapping[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
             wishes, validate_only=request.validate_only
@@ -25,7 +38,7 @@ async def handle(
     except ApiError as error:
         results = {wish.name: error for wish in wishes}
     return CreatePartitionsResponse(
-        results=[answer(name, error) for name, error in results.items()]
+        results=[answer(name, error) for name, error in {**refused, **results}.items()]
     )
 
 

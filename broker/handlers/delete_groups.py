@@ -5,9 +5,27 @@ v3 messages.  Not done: share groups that have read something, which is known to
 is not served (coordinator/other_group.py)."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResult,
+)
 
 
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(results=context.broker.groups.delete_groups(names))
+    may_delete = {
+        group_id: context.authorize(AclOperation.DELETE, ResourceType.GROUP, group_id)
+        for group_id in dict.fromkeys(request.groups_names)
+    }
+    deleted = context.broker.groups.delete_groups(
+        [group_id for group_id, is_allowed in may_delete.items() if is_allowed]
+    )
+    refused = [
+        DeleteGroupsResult(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        for group_id, is_allowed in may_delete.items()
+        if not is_allowed
+    ]
+    return DeleteGroupsResponse(results=[*deleted, *refused])

@@ -6,7 +6,10 @@ by log-start-offset-checkpoint, which is written every log.flush.start.offset.ch
 and at a clean stop: a kill before that brings the records back, as in Kafka. Not for internal
 topics, nor for topics that are only compacted. The timeout waits for followers: there are none."""
 
+from collections.abc import Mapping
+
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -28,14 +31,25 @@ def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteReco
             wanted.setdefault(topic.name, {})[one.partition_index] = one.offset
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                name=name,
-                partitions=[
-                    delete_before(context, name, index, offset) for index, offset in offsets.items()
-                ],
-            )
+            DeleteRecordsTopicResult(name=name, partitions=delete_in_topic(context, name, offsets))
             for name, offsets in wanted.items()
         ]
+    )
+
+
+def delete_in_topic(
+    context: RequestContext, topic: str, offsets: Mapping[int, int]
+) -> list[DeleteRecordsPartitionResult]:
+    try:
+        context.check_topic(AclOperation.DELETE, topic)
+    except ApiError as error:
+        return [refused(index, error) for index in offsets]
+    return [delete_before(context, topic, index, offset) for index, offset in offsets.items()]
+
+
+def refused(index: int, error: ApiError) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
     )
 
 
@@ -45,9 +59,7 @@ def delete_before(
     try:
         low_watermark = raise_log_start(context, topic, index, offset)
     except ApiError as error:
-        return DeleteRecordsPartitionResult(
-            partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
-        )
+        return refused(index, error)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 

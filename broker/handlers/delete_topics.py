@@ -3,9 +3,12 @@
 A topic is gone when the answer leaves; its files follow after file.delete.delay.ms. v6 names topics
 by name or by id. With delete.topic.enable=false nothing is deleted."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (
@@ -13,6 +16,7 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResult,
 )
+from odradek.protocol.primitives import ZERO_UUID
 
 FIRST_VERSION_WITH_DISABLED = 3
 
@@ -23,7 +27,11 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     results: Sequence[DeletedTopic]
     try:
         check_enabled(context)
-        results = await context.broker.topic_admin.delete(wishes)
+        refused = refused_topics(context, wishes)
+        deleted = await context.broker.topic_admin.delete(
+            [wish for wish in wishes if wish not in refused]
+        )
+        results = [*deleted, *refused.values()]
     except ApiError as error:
         results = [
             DeletedTopic(name=wish.name, topic_id=wish.topic_id, error=error) for wish in wishes
@@ -38,6 +46,40 @@ def check_enabled(context: RequestContext) -> None:
         text = "This version of the request cannot say that deletion is disabled."
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+
+
+def refused_topics(
+    context: RequestContext, wishes: Sequence[TopicRef]
+) -> dict[TopicRef, DeletedTopic]:
+    """The wishes that the client is not authorized for, with their results.
+
+    A name is shown for an id only to a client that may describe the topic. Repeated wishes and
+    unknown ids are left out: they are refused for that, whatever the client may do.
+    """
+    if context.authorize_cluster(AclOperation.DELETE):
+        return {}
+    refused = {}
+    for wish, times in Counter(wishes).items():
+        by_name = wish.name is not None
+        name = wish.name if by_name else name_of(context, wish.topic_id)
+        if times > 1 or name is None or (by_name and wish.topic_id != ZERO_UUID):
+            continue
+        is_described = context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+        may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
+        exists = name in context.broker.metadata.topics
+        # Whether a name exists shows only to a client that may describe the topic.
+        if (by_name and not is_described) or (exists and not may_delete):
+            refused[wish] = DeletedTopic(
+                name=name if by_name or is_described else None,
+                topic_id=wish.topic_id,
+                error=refusal(ResourceType.TOPIC),
+            )
+    return refused
+
+
+def name_of(context: RequestContext, topic_id: bytes) -> str | None:
+    topic = context.broker.metadata.topics.by_id.get(topic_id)
+    return None if topic is None else topic.name
 
 
 def answer(deleted: DeletedTopic) -> DeleteTopicsResult:

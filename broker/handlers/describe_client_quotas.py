@@ -4,6 +4,7 @@ No quotas are served yet, so none are found; a filter that makes no sense is ref
 Kafka: ClientQuotasImage.describe."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasComponentData,
@@ -16,10 +17,10 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2  # match_type
 
 
 def handle(
-    context: RequestContext,  # noqa: ARG001 # a handler's signature
-    request: DescribeClientQuotasRequest,
+    context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     try:
+        context.check_cluster(AclOperation.DESCRIBE_CONFIGS)
         check_filter(request.components)
     except ApiError as error:
         return DescribeClientQuotasResponse(

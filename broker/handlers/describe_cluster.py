@@ -4,7 +4,7 @@ The cluster is this one broker, which is also its controller. v1 asks brokers or
 the former are served · v2 may include fenced brokers: there are none."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.broker.security.operations import NOT_ASKED
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -23,7 +23,6 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
         return DescribeClusterResponse(error_code=error.code, error_message=error.message)
     broker = context.broker
     host, port = context.advertised()
-    asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
@@ -32,7 +31,9 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
                 broker_id=broker.node_id, host=host, port=port, rack=broker.config.broker_rack
             )
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+        cluster_authorized_operations=context.authorized_cluster_operations()
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )
 
 

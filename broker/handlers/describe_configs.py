@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from odradek.broker.admin.config_admin import node_id_of
 from odradek.broker.admin.log_levels import levels
+from odradek.broker.requests.config_access import check_config_access
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.config.describe import (
     ConfigEntry,
     ConfigSource,
@@ -51,6 +53,8 @@ def describe(
 ) -> DescribeConfigsResult:
     wanted = resource.configuration_keys
     try:
+        operation = AclOperation.DESCRIBE_CONFIGS
+        check_config_access(context, operation, resource.resource_type, resource.resource_name)
         configs = [
             config
             for config in configs_of(context, request, resource)

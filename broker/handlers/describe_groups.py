@@ -5,7 +5,8 @@ v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID
 message (KIP-1043)."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import GROUP_OPERATIONS, NOT_ASKED
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import NOT_ASKED, AclOperation
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.classic_groups.member import metadata_of
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -19,17 +20,19 @@ FIRST_WITH_NOT_FOUND = 6
 
 
 def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return DescribeGroupsResponse(
-        groups=[describe(context, group_id, operations) for group_id in request.groups]
+        groups=[describe(context, request, group_id) for group_id in request.groups]
     )
 
 
-def describe(context: RequestContext, group_id: str, operations: int) -> DescribeGroupsGroup:
+def describe(
+    context: RequestContext, request: DescribeGroupsRequest, group_id: str
+) -> DescribeGroupsGroup:
     try:
+        context.check_group(AclOperation.DESCRIBE, group_id)
         group = context.broker.groups.group(group_id)
     except ApiError as error:
-        return refused(context, group_id, error, operations)
+        return refused(context, request, group_id, error)
     # Only a stable group has a protocol under which all of its members speak.
     stable = group.state is ClassicState.STABLE
     return DescribeGroupsGroup(
@@ -43,12 +46,20 @@ def describe(context: RequestContext, group_id: str, operations: int) -> Describ
             )
             for member in group.members.values()
         ],
-        authorized_operations=operations,
+        authorized_operations=authorized_operations(context, request, group_id),
     )
 
 
+def authorized_operations(
+    context: RequestContext, request: DescribeGroupsRequest, group_id: str
+) -> int:
+    if not request.include_authorized_operations:
+        return NOT_ASKED
+    return context.authorized_operations(ResourceType.GROUP, group_id)
+
+
 def refused(
-    context: RequestContext, group_id: str, error: ApiError, operations: int
+    context: RequestContext, request: DescribeGroupsRequest, group_id: str, error: ApiError
 ) -> DescribeGroupsGroup:
     not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
     tells = context.api_version >= FIRST_WITH_NOT_FOUND
@@ -61,5 +72,7 @@ def refused(
         protocol_type="",
         protocol_data="",
         members=[],
-        authorized_operations=operations if code is ErrorCode.NONE else NOT_ASKED,
+        authorized_operations=authorized_operations(context, request, group_id)
+        if code is ErrorCode.NONE
+        else NOT_ASKED,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
@@ -28,6 +29,8 @@ UNKNOWN_LAG = -1
 async def handle(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    if not context.authorize_cluster(AclOperation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

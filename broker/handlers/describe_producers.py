@@ -3,7 +3,10 @@
 What a partition's log remembers of the producers that wrote to it with an id: the last sequence and
 time, and where an open transaction begins (KIP-664)."""
 
+from collections.abc import Sequence
+
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
@@ -21,28 +24,40 @@ def handle(context: RequestContext, request: DescribeProducersRequest) -> Descri
         topics=[
             DescribeProducersTopicResponse(
                 name=topic.name,
-                partitions=[
-                    describe(context, topic.name, index) for index in topic.partition_indexes
-                ],
+                partitions=describe_topic(context, topic.name, topic.partition_indexes),
             )
             for topic in request.topics
         ]
     )
 
 
-def describe(context: RequestContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
+def describe_topic(
+    context: RequestContext, topic: str, indexes: Sequence[int]
+) -> list[DescribeProducersPartitionResponse]:
     try:
         reason = why_illegal(topic)
         if reason is not None:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        context.check_topic(AclOperation.READ, topic)
+    except ApiError as error:
+        return [refused(index, error) for index in indexes]
+    return [describe(context, topic, index) for index in indexes]
+
+
+def refused(index: int, error: ApiError) -> DescribeProducersPartitionResponse:
+    return DescribeProducersPartitionResponse(
+        partition_index=index,
+        error_code=error.code,
+        error_message=error.message,
+        active_producers=[],
+    )
+
+
+def describe(context: RequestContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
+    try:
         log = context.broker.log_manager.get(topic, index)
     except ApiError as error:
-        return DescribeProducersPartitionResponse(
-            partition_index=index,
-            error_code=error.code,
-            error_message=error.message,
-            active_producers=[],
-        )
+        return refused(index, error)
     return DescribeProducersPartitionResponse(
         partition_index=index,
         active_producers=[state_of(entry) for entry in log.producers.producers.values()],

@@ -5,6 +5,7 @@ question for exactly `__cluster_metadata-0`. v1 times of the last fetch · v2 di
 and the endpoints that the voters are known by, though nothing listens there."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumListener,
@@ -23,6 +24,8 @@ UNKNOWN_TEXT = "This server does not host this topic-partition."
 
 
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    if not context.authorize_cluster(AclOperation.DESCRIBE):
+        return DescribeQuorumResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     asked = [
         (topic.topic_name, [partition.partition_index for partition in topic.partitions])
         for topic in request.topics

@@ -5,7 +5,8 @@ request and broker (max.request.partition.size.limit) allow, it ends with a curs
 request brings back (KIP-966). Without a list of topics: all of them."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import NOT_ASKED, TOPIC_OPERATIONS
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import NOT_ASKED, AclOperation
 from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
@@ -26,6 +27,24 @@ def handle(
         names = wanted_topics(context, request)
     except ApiError as error:
         return refused(request, error)
+    # Nothing of a topic that the client may not describe is shown, not even whether it exists.
+    is_visible = {
+        name: context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names
+    }
+    response = describe_page(context, request, [name for name in names if is_visible[name]])
+    if request.topics:
+        response.topics.extend(
+            error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_ASKED)
+            for name in names
+            if not is_visible[name]
+        )
+    return response
+
+
+def describe_page(
+    context: RequestContext, request: DescribeTopicPartitionsRequest, names: list[str]
+) -> DescribeTopicPartitionsResponse:
+    """The topics, until the limit of partitions is reached."""
     limit = context.broker.config.max_request_partition_size_limit
     left = max(1, min(limit, request.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -84,7 +103,8 @@ def describe(
     if topic is None:
         illegal = why_illegal(name) is not None
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return error_topic(name, ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else unknown)
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else unknown
+        return error_topic(name, code, authorized_operations(context, name))
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.id,
@@ -93,8 +113,12 @@ def describe(
             describe_partition(context, name, index)
             for index in sorted(topic.partitions)[wanted.start : wanted.stop]
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(context, name),
     )
+
+
+def authorized_operations(context: RequestContext, name: str) -> int:
+    return context.authorized_operations(ResourceType.TOPIC, name)
 
 
 def describe_partition(
@@ -116,7 +140,7 @@ def describe_partition(
 
 
 def error_topic(
-    name: str, code: ErrorCode, operations: int = TOPIC_OPERATIONS
+    name: str, code: ErrorCode, operations: int
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=code,

@@ -7,6 +7,7 @@ something happened. v1 unclean elections, and an error for the whole."""
 from collections.abc import Mapping
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.elections import ElectionType, TopicPartition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.elect_leaders import (
@@ -18,9 +19,10 @@ from odradek.protocol.messages.elect_leaders import (
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    if request.topic_partitions == []:
-        return ElectLeadersResponse()
     try:
+        context.check_cluster(AclOperation.ALTER)
+        if request.topic_partitions == []:
+            return ElectLeadersResponse()
         results = context.broker.controller.elect_leaders(
             election_type(request), wanted_partitions(request), context.now_ms
         )

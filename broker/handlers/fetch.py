@@ -7,7 +7,7 @@ which transactions were aborted (KIP-98) · v6 KAFKA_STORAGE_ERROR is known · v
 v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
@@ -19,6 +19,8 @@ from odradek.broker.requests.down_conversion import (
     TOO_LARGE,
 )
 from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, split_key
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,
@@ -35,7 +37,11 @@ from odradek.storage.txn_index import AbortedTransaction
 
 UNKNOWN_OFFSET = -1
 READ_COMMITTED = 1
-NOTHING_TO_READ = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+NOTHING_TO_READ = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
 Answers = dict[PartitionKey, FetchPartitionData]
@@ -47,12 +53,36 @@ def handle(
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.now_ms)
     if not plan.wanted:
         return respond(plan, {})
+    plan.refused_topics = refused_topics(context, request, plan)
     try:
         with context.broker.cold_reads.first_attempt:
             answers, readable_bytes = read_all(context, request, plan)
     except WouldWaitError as lacking:
         return read_cold_and_go_on(context, request, plan, lacking)
     return go_on(context, request, plan, answers, readable_bytes)
+
+
+def refused_topics(
+    context: RequestContext, request: FetchRequest, plan: FetchPlan
+) -> Collection[str | bytes]:
+    """The topics, as the client names them, that it may not read.
+
+    A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
+    id is left out: it is refused as such.
+    """
+    topics = dict.fromkeys([topic for topic, _ in plan.wanted])
+    if max(request.replica_id, request.replica_state.replica_id) >= 0:
+        return () if context.authorize_cluster(AclOperation.CLUSTER_ACTION) else topics
+    return [topic for topic in topics if not may_read(context, topic)]
+
+
+def may_read(context: RequestContext, topic: str | bytes) -> bool:
+    if isinstance(topic, bytes):
+        known = context.broker.metadata.topics.by_id.get(topic)
+        if known is None:
+            return True
+        topic = known.name
+    return context.authorize(AclOperation.READ, ResourceType.TOPIC, topic)
 
 
 async def read_cold_and_go_on(
@@ -169,6 +199,9 @@ def read_all(
     lacking: list[WouldWaitError] = []
     total_bytes = 0
     for key, wanted in plan.wanted.items():
+        if key[0] in plan.refused_topics:
+            answers[key] = refused(context, wanted, refusal(ResourceType.TOPIC))
+            continue
         try:
             answer = read_partition(
                 context,

@@ -6,10 +6,13 @@ v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KI
 Not done: share groups, whose keys are refused as invalid, and transactions, refused as in
 InitProducerId: so that a client gives up with a clear error instead of asking for ever."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
+from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -17,24 +20,47 @@ from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorResult,
 )
 
-GROUP, TRANSACTION = 0, 1
-KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", 2: "share"}
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", SHARE: "share"}
+# The resource that a client needs access to in order to find the coordinator of a key.
+RESOURCE_TYPES = {
+    GROUP: ResourceType.GROUP,
+    TRANSACTION: ResourceType.TRANSACTIONAL_ID,
+    SHARE: ResourceType.CLUSTER,
+}
 FIRST_WITH_SEVERAL_KEYS = 4
+FIRST_WITH_SHARE = 6
 
 
 def handle(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    if request.key_type == GROUP:
-        return respond_with_topic(context, request, respond)
-    return respond(context, request)
+    has_several = context.api_version >= FIRST_WITH_SEVERAL_KEYS
+    keys = request.coordinator_keys if has_several else [request.key]
+    refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
+    respond_to_allowed = partial(respond, refused_keys=refused_keys)
+    if request.key_type == GROUP and len(refused_keys) < len(keys):
+        return respond_with_topic(context, request, respond_to_allowed)
+    return respond_to_allowed(context, request)
 
 
-def respond(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
+    if key_type == GROUP:
+        return context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, key)
+    if key_type == TRANSACTION:
+        return context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
+    if key_type == SHARE and context.api_version >= FIRST_WITH_SHARE:
+        return context.authorize_cluster(AclOperation.CLUSTER_ACTION)
+    return True
+
+
+def respond(
+    context: RequestContext, request: FindCoordinatorRequest, refused_keys: Collection[str]
+) -> FindCoordinatorResponse:
+    find_one = partial(find, context, request.key_type, refused_keys=refused_keys)
     if context.api_version >= FIRST_WITH_SEVERAL_KEYS:
-        results = [find(context, request.key_type, key) for key in request.coordinator_keys]
-        return FindCoordinatorResponse(coordinators=results)
-    found = find(context, request.key_type, request.key)
+        return FindCoordinatorResponse(coordinators=[*map(find_one, request.coordinator_keys)])
+    found = find_one(request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -44,8 +70,12 @@ def respond(context: RequestContext, request: FindCoordinatorRequest) -> FindCoo
     )
 
 
-def find(context: RequestContext, key_type: int, key: str) -> FindCoordinatorResult:
+def find(
+    context: RequestContext, key_type: int, key: str, refused_keys: Collection[str]
+) -> FindCoordinatorResult:
     try:
+        if key in refused_keys:
+            raise refusal(RESOURCE_TYPES[key_type])
         check(context, key_type, key)
     except ApiError as error:
         return FindCoordinatorResult(

@@ -4,8 +4,13 @@ Keeps a member of a classic group alive; the answer is how it learns that the gr
 v3 static members (KIP-345)."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.heartbeat(request)

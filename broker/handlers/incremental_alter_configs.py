@@ -5,7 +5,11 @@ brokers) appended to and subtracted from; levels of the broker's loggers. They h
 and are on the disk, when the answer leaves. A resource that comes twice is refused, each time.
 """
 
+from functools import partial
+
+from odradek.broker.requests.config_access import check_config_access
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigChange, ConfigResource
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -21,6 +25,7 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     results = await context.broker.config_admin.alter(
         [alteration_of(resource) for resource in request.resources],
+        check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
     pairs = zip(request.resources, results, strict=True)

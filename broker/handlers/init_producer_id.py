@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -23,6 +25,7 @@ def handle(
     context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     try:
+        check_authorized(context, request)
         check(request)
         producer_id = context.broker.controller.producer_ids.take(context.now_ms)
     except ApiError as error:
@@ -41,6 +44,21 @@ async def respond_when_synced(
 ) -> InitProducerIdResponse:
     await context.broker.metadata_sync.sync()
     return response
+
+
+def check_authorized(context: RequestContext, request: InitProducerIdRequest) -> None:
+    """Raises TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED."""
+    if request.transactional_id is not None:
+        transaction = ResourceType.TRANSACTIONAL_ID
+        context.check(AclOperation.WRITE, transaction, request.transactional_id)
+        if request.enable2_pc:
+            context.check(AclOperation.TWO_PHASE_COMMIT, transaction, request.transactional_id)
+    # Who may write to a topic may do so idempotently (KIP-679).
+    elif not (
+        context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE)
+        or context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC)
+    ):
+        raise refusal(ResourceType.CLUSTER)
 
 
 def check(request: InitProducerIdRequest) -> None:

@@ -10,7 +10,10 @@ from collections.abc import Awaitable
 import msgspec
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.classic_groups.member import Caller
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 FIRST_WITH_NULL_PROTOCOL = 7
@@ -19,13 +22,21 @@ FIRST_WITH_NULL_PROTOCOL = 7
 def handle(
     context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
-    caller = Caller(context.client_id or "", context.client_host, context.api_version)
-    response = context.broker.groups.join_group(request, caller)
+    response = join(context, request)
     if context.api_version >= FIRST_WITH_NULL_PROTOCOL:
         return response
     if isinstance(response, JoinGroupResponse):
         return without_null_protocol(response)
     return wait_and_respond(response)
+
+
+def join(
+    context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    return context.broker.groups.join_group(request, caller)
 
 
 async def wait_and_respond(parked: Awaitable[JoinGroupResponse]) -> JoinGroupResponse:

@@ -4,6 +4,8 @@ Removes members from a classic group at once, instead of waiting for their sessi
 v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
@@ -15,6 +17,8 @@ FIRST_WITH_SEVERAL_MEMBERS = 3
 
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= FIRST_WITH_SEVERAL_MEMBERS:
         return context.broker.groups.leave_group(request.group_id, request.members)
     leaving = [LeaveGroupMemberIdentity(member_id=request.member_id)]

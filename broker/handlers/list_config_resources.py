@@ -5,6 +5,7 @@ metrics those on which something is set. v0 knows client metrics alone · v1 all
 """
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_config_resources import (
@@ -26,6 +27,8 @@ OF_LATER_VERSIONS = (
 def handle(
     context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
+    if not context.authorize_cluster(AclOperation.DESCRIBE_CONFIGS):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     served = OF_LATER_VERSIONS if context.api_version else OF_FIRST_VERSION
     wanted = set(request.resource_types) or set(served)
     if not wanted.issubset(served):

@@ -5,6 +5,8 @@ v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard
 that no group has match none."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.group import Group
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_groups import (
@@ -15,6 +17,7 @@ from odradek.protocol.messages.list_groups import (
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    sees_all = context.authorize_cluster(AclOperation.DESCRIBE)
     states = {state.lower().strip() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
@@ -27,6 +30,10 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
             for group in groups
             if (not states or group.state_name.lower() in states)
             and (not types or group.group_type in types)
+            and (
+                sees_all
+                or context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+            )
         ]
     )
 

@@ -12,6 +12,8 @@ from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -81,6 +83,12 @@ def offsets_of(
 
     No answer for one that would wait for the disk: `lacking` gets what it lacks.
     """
+    if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return [
+            ListOffsetsPartitionResponse(partition_index=one.partition_index, error_code=error)
+            for one in topic.partitions
+        ]
     times = Counter(partition.partition_index for partition in topic.partitions)
     answers = []
     wanted = {partition.partition_index: partition for partition in topic.partitions}

@@ -7,7 +7,8 @@ first, and the client must ask again).  v8 authorized operations · v10 topic id
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import NOT_ASKED, AclOperation
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -28,7 +29,8 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     metadata = context.broker.metadata
     if asks_for_all(context, request):
-        return respond(context, request, [describe(context, request, n) for n in metadata.topics])
+        visible = [name for name in metadata.topics if may_describe(context, name)]
+        return respond(context, request, [describe(context, request, name) for name in visible])
     if asks_by_id_too_early(context, request):
         return refuse_all(request)
     topics = request.topics or []
@@ -36,26 +38,63 @@ def handle(
     if ids:
         return respond(context, request, [describe_by_id(context, request, one) for one in ids])
     names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
-    missing = [name for name in names if name not in metadata.topics]
-    may_create = (
-        request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
-    )
-    if missing and may_create:
-        return create_and_respond(context, request, list(names), missing)
-    return respond(context, request, [describe(context, request, name) for name in names])
+    # Nothing of a topic that the client may not describe is shown, not even whether it exists.
+    is_visible = {name: may_describe(context, name) for name in names}
+    visible = [name for name in names if is_visible[name]]
+    unauthorized = [not_authorized(name) for name in names if not is_visible[name]]
+    missing = [name for name in visible if name not in metadata.topics]
+    creates = request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
+    if missing and creates:
+        return create_and_respond(context, request, visible, missing, unauthorized)
+    described = [describe(context, request, name) for name in visible]
+    return respond(context, request, [*described, *unauthorized])
 
 
 async def create_and_respond(
-    context: RequestContext, request: MetadataRequest, names: list[str], missing: list[str]
+    context: RequestContext,
+    request: MetadataRequest,
+    names: list[str],
+    missing: list[str],
+    unauthorized: list[MetadataResponseTopic],
 ) -> MetadataResponse:
-    errors = await context.broker.topic_admin.create_automatically(missing)
+    not_creatable = set()
+    if not context.authorize_cluster(AclOperation.CREATE):
+        not_creatable = {name for name in missing if not may_create(context, name)}
+    creatable = [name for name in missing if name not in not_creatable]
+    errors = await context.broker.topic_admin.create_automatically(creatable) if creatable else {}
     topics = [
-        refused(request, name, errors[name].code)
+        refused(context, request, name, errors[name].code)
         if name in errors
         else describe(context, request, name)
         for name in names
+        if name not in not_creatable
     ]
-    return respond(context, request, topics)
+    topics += [
+        not_authorized(name, internal=is_internal(name))
+        for name in missing
+        if name in not_creatable
+    ]
+    return respond(context, request, [*topics, *unauthorized])
+
+
+def may_describe(context: RequestContext, name: str) -> bool:
+    return context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def may_create(context: RequestContext, name: str) -> bool:
+    return context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
+
+
+def not_authorized(
+    name: str | None, topic_id: bytes = ZERO_UUID, *, internal: bool = False
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        name=name,
+        topic_id=topic_id,
+        is_internal=internal,
+        partitions=[],
+    )
 
 
 def asks_for_all(context: RequestContext, request: MetadataRequest) -> bool:
@@ -89,18 +128,21 @@ def describe_by_id(
     context: RequestContext, request: MetadataRequest, topic_id: bytes
 ) -> MetadataResponseTopic:
     try:
-        return describe(context, request, context.broker.topic_name(topic_id))
+        name = context.broker.topic_name(topic_id)
     except ApiError as error:
         return MetadataResponseTopic(
             error_code=error.code, name=None, topic_id=topic_id, partitions=[]
         )
+    if not may_describe(context, name):
+        return not_authorized(None, topic_id)
+    return describe(context, request, name)
 
 
 def describe(context: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
     topic = context.broker.metadata.topics.get(name)
     if topic is None:
         unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
-        return refused(request, name, unknown if why_illegal(name) is None else invalid)
+        return refused(context, request, name, unknown if why_illegal(name) is None else invalid)
     return MetadataResponseTopic(
         name=name,
         topic_id=topic.id,
@@ -108,7 +150,7 @@ def describe(context: RequestContext, request: MetadataRequest, name: str) -> Me
         partitions=[
             describe_partition(context, name, partition) for partition in topic.partitions.values()
         ],
-        topic_authorized_operations=topic_operations(request),
+        topic_authorized_operations=topic_operations(context, request, name),
     )
 
 
@@ -128,18 +170,22 @@ def describe_partition(
     )
 
 
-def refused(request: MetadataRequest, name: str, code: ErrorCode) -> MetadataResponseTopic:
+def refused(
+    context: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=code,
         name=name,
         is_internal=is_internal(name),
         partitions=[],
-        topic_authorized_operations=topic_operations(request),
+        topic_authorized_operations=topic_operations(context, request, name),
     )
 
 
-def topic_operations(request: MetadataRequest) -> int:
-    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+def topic_operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
+    if not request.include_topic_authorized_operations:
+        return NOT_ASKED
+    return context.authorized_operations(ResourceType.TOPIC, name)
 
 
 def respond(
@@ -148,11 +194,12 @@ def respond(
     broker = context.broker
     host, port = context.advertised()
     rack = broker.config.broker_rack
-    asked = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack)],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+        cluster_authorized_operations=context.authorized_cluster_operations()
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )

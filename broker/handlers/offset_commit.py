@@ -9,6 +9,8 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
@@ -25,6 +27,9 @@ FIRST_WITH_TOPIC_IDS = 10
 def handle(
     context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetCommitResponse(topics=[answer(topic, error) for topic in request.topics])
     if context.api_version:
         return respond(context, request)
     # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
@@ -35,9 +40,10 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
     refused: list[OffsetCommitResponseTopic] = []
     valid: list[OffsetCommitRequestTopic] = []
     for wanted in request.topics:
-        topic = find(context, wanted)
-        if topic is None:
-            refused.append(answer(wanted, unknown_topic(context)))
+        try:
+            topic = find(context, wanted)
+        except ApiError as error:
+            refused.append(answer(wanted, error.code))
             continue
         missing = part(wanted, topic, exists=False)
         if missing.partitions:
@@ -49,17 +55,15 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
     return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
 
 
-def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic | None:
-    topics = context.broker.metadata.topics
-    if context.api_version >= FIRST_WITH_TOPIC_IDS:
-        return topics.by_id.get(wanted.topic_id)
-    return topics.get(wanted.name)
-
-
-def unknown_topic(context: RequestContext) -> ErrorCode:
-    if context.api_version >= FIRST_WITH_TOPIC_IDS:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
+    """The topic, if it exists and the client may read it. Raises ApiError."""
+    has_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
+    context.check_topic(AclOperation.READ, name)
+    topic = context.broker.metadata.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    return topic
 
 
 def part(

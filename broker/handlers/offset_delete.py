@@ -5,6 +5,8 @@ A group that does not exist, or whose members do not say what they consume, is r
 before that, topics and partitions that do not exist are set aside with an error of their own."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_delete import (
@@ -18,13 +20,20 @@ from odradek.protocol.messages.offset_delete import (
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    if not context.authorize(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     known: list[OffsetDeleteRequestTopic] = []
-    unknown: list[OffsetDeleteResponseTopic] = []
+    refusals: list[OffsetDeleteResponseTopic] = []
     for wanted in request.topics:
+        if not context.authorize(AclOperation.READ, ResourceType.TOPIC, wanted.name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refusals.append(refused(wanted.name, wanted.partitions, error))
+            continue
         topic = context.broker.metadata.topics.get(wanted.name)
         missing = part(wanted, topic, exists=False)
         if missing or topic is None:
-            unknown.append(refused(wanted.name, missing))
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refusals.append(refused(wanted.name, missing, unknown))
         there = part(wanted, topic, exists=True)
         if there:
             known.append(OffsetDeleteRequestTopic(name=wanted.name, partitions=there))
@@ -32,7 +41,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         deleted = context.broker.groups.delete_offsets(request.group_id, known)
     except ApiError as error:
         return OffsetDeleteResponse(error_code=error.code)
-    return OffsetDeleteResponse(topics=merged([*unknown, *deleted]) if unknown else deleted)
+    return OffsetDeleteResponse(topics=merged([*refusals, *deleted]) if refusals else deleted)
 
 
 def part(
@@ -43,8 +52,9 @@ def part(
     return [one for one in wanted.partitions if (one.partition_index in existing) is exists]
 
 
-def refused(name: str, partitions: list[OffsetDeleteRequestPartition]) -> OffsetDeleteResponseTopic:
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def refused(
+    name: str, partitions: list[OffsetDeleteRequestPartition], error: ErrorCode
+) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(
         name=name,
         partitions=[
@@ -55,7 +65,7 @@ def refused(name: str, partitions: list[OffsetDeleteRequestPartition]) -> Offset
 
 
 def merged(answers: list[OffsetDeleteResponseTopic]) -> list[OffsetDeleteResponseTopic]:
-    """One entry per topic: what does not exist, then what does."""
+    """One entry per topic: first the partitions that were refused, then the others."""
     by_name: dict[str, OffsetDeleteResponseTopic] = {}
     for topic in answers:
         known = by_name.setdefault(topic.name, topic)

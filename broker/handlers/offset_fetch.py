@@ -10,6 +10,8 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -50,6 +52,7 @@ def fetch_group(
     context: RequestContext, wanted: OffsetFetchRequestGroup, *, stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
+        context.check_group(AclOperation.DESCRIBE, wanted.group_id)
         if wanted.topics is None:
             topics = fetch_all(context, wanted, stable=stable)
         else:
@@ -62,7 +65,11 @@ def fetch_group(
 def fetch_all(
     context: RequestContext, wanted: OffsetFetchRequestGroup, *, stable: bool
 ) -> list[OffsetFetchResponseTopic]:
-    topics = context.broker.groups.fetch_offsets(wanted, None, stable=stable)
+    topics = [
+        topic
+        for topic in context.broker.groups.fetch_offsets(wanted, None, stable=stable)
+        if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+    ]
     if context.api_version < FIRST_WITH_TOPIC_IDS:
         return topics
     # A topic that is gone has no id that it could be named by.
@@ -81,23 +88,27 @@ def fetch_topics(
     *,
     stable: bool,
 ) -> list[OffsetFetchResponseTopic]:
-    groups = context.broker.groups
-    if context.api_version < FIRST_WITH_TOPIC_IDS:
-        fetched = groups.fetch_offsets(wanted, topics, stable=stable)
-        return [as_in_zookeeper(topic) for topic in fetched] if not context.api_version else fetched
-    by_id = context.broker.metadata.topics.by_id
-    found = [
-        OffsetFetchRequestTopic(
-            name=by_id[topic.topic_id].name,
-            topic_id=topic.topic_id,
-            partition_indexes=topic.partition_indexes,
-        )
-        for topic in topics
-        if topic.topic_id in by_id
-    ]
-    missing = [topic for topic in topics if topic.topic_id not in by_id]
-    fetched = groups.fetch_offsets(wanted, found, stable=stable)
-    return [*fetched, *(unread(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in missing)]
+    found: list[OffsetFetchRequestTopic] = []
+    refused: list[OffsetFetchResponseTopic] = []
+    for topic in topics:
+        try:
+            found.append(find(context, topic))
+        except ApiError as error:
+            refused.append(unread(topic, error.code))
+    fetched = context.broker.groups.fetch_offsets(wanted, found, stable=stable)
+    if not context.api_version:
+        fetched = [as_in_zookeeper(topic) for topic in fetched]
+    return [*fetched, *refused]
+
+
+def find(context: RequestContext, wanted: OffsetFetchRequestTopic) -> OffsetFetchRequestTopic:
+    """The topic with its name. Raises UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED."""
+    has_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
+    context.check_topic(AclOperation.DESCRIBE, name)
+    return OffsetFetchRequestTopic(
+        name=name, topic_id=wanted.topic_id, partition_indexes=wanted.partition_indexes
+    )
 
 
 def as_in_zookeeper(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:

@@ -4,12 +4,14 @@ Where a leader epoch ends in our log: a consumer that has read further knows tha
 (KIP-320). -1, -1 for an epoch that the log does not know."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderPartitionResult,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 
@@ -17,17 +19,31 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
+    is_follower = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[
-                    end_of_epoch(context, topic.topic, partition) for partition in topic.partitions
-                ],
+                partitions=ends_of_epochs(context, topic, is_authorized=is_follower),
             )
             for topic in request.topics
         ]
     )
+
+
+def ends_of_epochs(
+    context: RequestContext, topic: OffsetForLeaderTopic, *, is_authorized: bool
+) -> list[OffsetForLeaderPartitionResult]:
+    try:
+        if not is_authorized:
+            context.check_topic(AclOperation.DESCRIBE, topic.topic)
+    except ApiError as error:
+        return [refused(partition, error) for partition in topic.partitions]
+    return [end_of_epoch(context, topic.topic, partition) for partition in topic.partitions]
+
+
+def refused(wanted: OffsetForLeaderPartition, error: ApiError) -> OffsetForLeaderPartitionResult:
+    return OffsetForLeaderPartitionResult(partition=wanted.partition, error_code=error.code)
 
 
 def end_of_epoch(
@@ -38,7 +54,7 @@ def end_of_epoch(
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
         epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
     except ApiError as error:
-        return OffsetForLeaderPartitionResult(partition=wanted.partition, error_code=error.code)
+        return refused(wanted, error)
     return OffsetForLeaderPartitionResult(
         partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )

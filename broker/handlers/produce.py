@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.batch_header import TooManyRecordsError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
@@ -90,7 +92,11 @@ def handle(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     late: list[LateBatch] = []
-    topics = [append_to_topic(context, request, topic, late) for topic in request.topic_data]
+    if may_write_transactions(context, request):
+        topics = [append_to_topic(context, request, topic, late) for topic in request.topic_data]
+    else:
+        error = refusal(ResourceType.TRANSACTIONAL_ID)
+        topics = [refused_topic(topic, error) for topic in request.topic_data]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
     if late:
@@ -226,28 +232,60 @@ def append_to_topic(
     late: list[LateBatch],
 ) -> ProduceTopicResponse:
     """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
-    partitions: list[ProducePartitionResponse] = []
     try:
         name = topic_name(context, topic)
+        context.check_topic(AclOperation.WRITE, name)
     except ApiError as error:
-        partitions = [refused(partition.index, error) for partition in topic.partition_data]
-    else:
-        refusal = why_not_written(context, request, name)
-        for partition in topic.partition_data:
-            if refusal is not None:
-                earlier = earlier_refusal(context, name, partition)
-                partitions.append(refused(partition.index, earlier or refusal))
-                continue
-            try:
-                partitions.append(append_to_partition(context, name, partition))
-            except (WalkTooLongError, ColdLogError) as reason:
-                late.append(LateBatch(topic, partitions, len(partitions), reason))
-                partitions.append(
-                    ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
-                )
+        return refused_topic(topic, error)
+    partitions: list[ProducePartitionResponse] = []
+    problem = why_not_written(context, request, name)
+    for partition in topic.partition_data:
+        if problem is not None:
+            earlier = earlier_refusal(context, name, partition)
+            partitions.append(refused(partition.index, earlier or problem))
+            continue
+        try:
+            partitions.append(append_to_partition(context, name, partition))
+        except (WalkTooLongError, ColdLogError) as reason:
+            late.append(LateBatch(topic, partitions, len(partitions), reason))
+            partitions.append(
+                ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
+            )
     return ProduceTopicResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
     )
+
+
+def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicResponse:
+    return ProduceTopicResponse(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partition_responses=[refused(one.index, error) for one in topic.partition_data],
+    )
+
+
+def may_write_transactions(context: RequestContext, request: ProduceRequest) -> bool:
+    """Whether the client may write with its transactional id; True for a request without one.
+
+    Only transactional batches need it: a client may send an id that it does not use.
+    """
+    if request.transactional_id is None:
+        return True
+    has_transactional_batch = any(
+        is_transactional(partition)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    )
+    return not has_transactional_batch or context.authorize(
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    )
+
+
+def is_transactional(partition: ProducePartitionData) -> bool:
+    records = partition.records
+    if records is None or isinstance(records, SplicedRecords) or len(records) < HEADER_BYTES:
+        return False
+    return bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
 
 
 def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:

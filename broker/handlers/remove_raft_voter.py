@@ -4,6 +4,7 @@ A node would no longer vote on the metadata log. There is only this one, and it 
 coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.remove_raft_voter import (
@@ -15,6 +16,7 @@ from odradek.protocol.messages.remove_raft_voter import (
 def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     controller = context.broker.controller
     try:
+        context.check_cluster(AclOperation.ALTER)
         check_cluster(request.cluster_id, context.broker.cluster_id)
         raise refuse_to_remove(
             controller.quorum, controller.me, request.voter_id, request.voter_directory_id

@@ -6,6 +6,8 @@ v3 static members (KIP-345) · v5 protocol type and name, which must then be giv
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -18,4 +20,6 @@ def handle(
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= FIRST_WITH_PROTOCOL and not names_protocol:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.sync_group(request)

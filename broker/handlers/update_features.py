@@ -5,6 +5,7 @@ unsafe downgrade: Kafka does no unsafe ones either) and validate_only; v0's allo
 heard, as in Kafka · v2 no answer for each feature."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.feature_updates import FeatureUpdate
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.update_features import (
@@ -22,6 +23,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         for update in request.feature_updates
     }
     try:
+        context.check_cluster(AclOperation.ALTER)
         context.broker.controller.update_features(
             updates, context.now_ms, validate_only=request.validate_only
         )

@@ -6,13 +6,25 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.broker.broker import Broker
-from odradek.broker.security.authorizer import CLUSTER_NAME, ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import CLUSTER_NAME, ResourceType, refusal
+from odradek.broker.security.operations import (
+    CLUSTER_OPERATIONS,
+    GROUP_OPERATIONS,
+    TOPIC_OPERATIONS,
+    AclOperation,
+    bit_field,
+)
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import VersionRange
 
 from .session import Session
+
+_SUPPORTED_OPERATIONS = {
+    ResourceType.TOPIC: TOPIC_OPERATIONS,
+    ResourceType.GROUP: GROUP_OPERATIONS,
+    ResourceType.CLUSTER: CLUSTER_OPERATIONS,
+}
 
 
 class ServedVersions(NamedTuple):
@@ -62,10 +74,49 @@ class RequestContext:
 
         The handler answers a refusal, because each API has a response of its own for it.
         """
+        session = self.session
+        principal = session.principal or ANONYMOUS  # as `principal`, without the call: a hot path
         return self.broker.authorizer.allows(
-            self.principal, self.session.peer_host, operation, resource_type, name
+            principal, session.peer_host, operation, resource_type, name
         )
 
     def authorize_cluster(self, operation: AclOperation) -> bool:
         """Whether the client may perform `operation` on the cluster."""
         return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Whether the client may perform `operation` on at least one resource of the type."""
+        return self.broker.authorizer.allows_on_any(
+            self.principal, self.session.peer_host, operation, resource_type
+        )
+
+    def check(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
+        """Raise the AUTHORIZATION_FAILED error of the type if the client is refused."""
+        if not self.authorize(operation, resource_type, name):
+            raise refusal(resource_type)
+
+    def check_topic(self, operation: AclOperation, name: str) -> None:
+        """Raise TOPIC_AUTHORIZATION_FAILED if the client may not perform `operation`."""
+        self.check(operation, ResourceType.TOPIC, name)
+
+    def check_group(self, operation: AclOperation, group_id: str) -> None:
+        """Raise GROUP_AUTHORIZATION_FAILED if the client may not perform `operation`."""
+        self.check(operation, ResourceType.GROUP, group_id)
+
+    def check_cluster(self, operation: AclOperation) -> None:
+        """Raise CLUSTER_AUTHORIZATION_FAILED if the client may not perform `operation`."""
+        self.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
+        """The operations that the client may perform on a resource, as a bit field (KIP-430)."""
+        return bit_field(
+            operation
+            for operation in _SUPPORTED_OPERATIONS[resource_type]
+            if self.authorize(operation, resource_type, name)
+        )
+
+    def authorized_cluster_operations(self) -> int:
+        """The same for the cluster; 0 if the client may not describe the cluster."""
+        if not self.authorize_cluster(AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)

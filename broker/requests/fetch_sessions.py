@@ -14,7 +14,7 @@ Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from odradek.protocol.errors import ErrorCode
@@ -95,6 +95,8 @@ class FetchPlan:
     ) -> None:
         self.wanted = wanted
         self.error = error
+        # Topics that the client may not read, named as in `wanted`.
+        self.refused_topics: Collection[str | bytes] = ()
         self._session = session
         self._epoch = session.epoch if session else 0
         self._remember = remember

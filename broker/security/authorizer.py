@@ -6,6 +6,8 @@ operation is allowed, as in Kafka without `authorizer.class.name`.
 
 from enum import IntEnum
 
+from odradek.protocol.errors import ApiError, ErrorCode
+
 from .operations import AclOperation
 from .principal import Principal
 
@@ -24,8 +26,25 @@ class ResourceType(IntEnum):
     USER = 7
 
 
+# The error code and message of a refusal. Kafka: Errors.
+_REFUSALS = {
+    ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    ResourceType.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    ResourceType.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    ResourceType.TRANSACTIONAL_ID: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional Id authorization failed.",
+    ),
+}
+
+
+def refusal(resource_type: ResourceType) -> ApiError:
+    """The error that a client gets when it may not use a resource of this type."""
+    return ApiError(*_REFUSALS[resource_type])
+
+
 class Authorizer:
-    """Kafka: Authorizer.authorize."""
+    """Kafka: Authorizer.authorize, Authorizer.authorizeByResourceType."""
 
     def allows(
         self,
@@ -36,4 +55,14 @@ class Authorizer:
         name: str,  # noqa: ARG002
     ) -> bool:
         """Whether `principal`, connected from `client_host`, may perform `operation`."""
+        return True
+
+    def allows_on_any(
+        self,
+        principal: Principal,  # noqa: ARG002
+        client_host: str,  # noqa: ARG002
+        operation: AclOperation,  # noqa: ARG002
+        resource_type: ResourceType,  # noqa: ARG002
+    ) -> bool:
+        """Whether `principal` may perform `operation` on at least one resource of a type."""
         return True

@@ -1,9 +1,9 @@
-"""Which operations a client may perform, as the bit fields that responses carry.
+"""The operations on resources, and the bit fields of operations that responses carry.
 
-Without an authorizer everybody may do everything that the kind of resource knows.
-Kafka: AclEntry.supportedOperations, Utils.to32BitField; KIP-430.
+Kafka: AclOperation, AclEntry.supportedOperations, Utils.to32BitField; KIP-430.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 
@@ -20,14 +20,16 @@ class AclOperation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    TWO_PHASE_COMMIT = 15
 
 
-def bit_field(*operations: AclOperation) -> int:
-    """The operations as one 32-bit field."""
+def bit_field(operations: Iterable[AclOperation]) -> int:
+    """Pack distinct operations into a 32-bit field: bit n is set for operation n."""
     return sum(1 << operation for operation in operations)
 
 
-TOPIC_OPERATIONS = bit_field(
+# The operations that a resource of each type supports.
+TOPIC_OPERATIONS = (
     AclOperation.READ,
     AclOperation.WRITE,
     AclOperation.CREATE,
@@ -37,14 +39,14 @@ TOPIC_OPERATIONS = bit_field(
     AclOperation.DESCRIBE_CONFIGS,
     AclOperation.ALTER_CONFIGS,
 )
-GROUP_OPERATIONS = bit_field(
+GROUP_OPERATIONS = (
     AclOperation.READ,
     AclOperation.DESCRIBE,
     AclOperation.DELETE,
     AclOperation.DESCRIBE_CONFIGS,
     AclOperation.ALTER_CONFIGS,
 )
-CLUSTER_OPERATIONS = bit_field(
+CLUSTER_OPERATIONS = (
     AclOperation.CREATE,
     AclOperation.CLUSTER_ACTION,
     AclOperation.DESCRIBE_CONFIGS,
@@ -53,5 +55,5 @@ CLUSTER_OPERATIONS = bit_field(
     AclOperation.IDEMPOTENT_WRITE,
     AclOperation.DESCRIBE,
 )
-# What a response says when the client did not ask.
+# The value of the field in responses to clients that did not ask for it.
 NOT_ASKED = -(1 << 31)

@@ -262,9 +262,9 @@ async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
             change = ConfigChange("cordoned.log.dirs", AlterOperation.SET, text)
             resource = ConfigResource(ConfigResourceType.BROKER, "0")
             alteration = Alteration(resource=resource, changes=(change,))
-            assert await served.broker.config_admin.alter([alteration], validate_only=False) == [
-                None
-            ]
+            assert await served.broker.config_admin.alter(
+                [alteration], check_authorized=lambda *_: None, validate_only=False
+            ) == [None]
             registration = served.broker.metadata.brokers[0]
             assert len(registration.cordoned_log_dirs or ()) == count
             metadata_log = served.broker.metadata_log

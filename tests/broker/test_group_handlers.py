@@ -20,6 +20,9 @@ from odradek.broker.handlers import (
     offset_fetch,
     sync_group,
 )
+from odradek.broker.requests.context import RequestContext, ServedVersions
+from odradek.broker.requests.session import Session
+from odradek.broker.security.authorizer import Authorizer
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -61,21 +64,25 @@ class Broker:
         topics.replay_topic(TopicRecord(name=TOPIC[0], topic_id=TOPIC[1]))
         for index in range(2):
             topics.replay_partition(partition_record(index))
-        self.broker = SimpleNamespace(
+        self.broker: Any = SimpleNamespace(
             groups=self.clients.coordinator,
             metadata=SimpleNamespace(topics=topics),
             node_id=7,
-            loop=None,
+            authorizer=Authorizer(),
+            advertised=lambda *_: ("localhost", 9092),
+            topic_name=self._topic_name,
         )
 
     def context(self, version: int, client_id: str | None = "client") -> Any:
-        return SimpleNamespace(
-            broker=self.broker,
-            api_version=version,
-            client_id=client_id,
-            client_host="/127.0.0.1",
-            advertised=lambda: ("localhost", 9092),
-        )
+        listener: Any = None
+        session = Session(listener, ("127.0.0.1", 40000))
+        served = ServedVersions({}, {})
+        return RequestContext(self.broker, session, served, version, client_id, now_ms=0)
+
+    def _topic_name(self, topic_id: bytes) -> str:
+        if topic_id != TOPIC[1]:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        return TOPIC[0]
 
     def call(self, handler: Any, request: Any, version: int) -> Any:
         """The response, written in its version and read again: what the client sees."""
