@@ -1,4 +1,4 @@
-"""One handler per API, under the name of its messages, and the table of them all."""
+"""One handler for each API, in a file named as the file of its messages, and the table of all."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ from . import (
     update_features,
 )
 
-# The one registration: what is served. Versions live on the message classes.
+# The APIs that are served. Their versions are declared on the message classes.
 HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,

@@ -1,6 +1,7 @@
 """AddRaftVoter (key 80, v0-1).
 
-Another node would vote on the metadata log. It cannot: see coordinator/metadata/voter_changes.py."""
+Adds a voter to the quorum of the metadata log. Always refused, because this node is the only voter:
+see coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

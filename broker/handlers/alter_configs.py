@@ -1,8 +1,8 @@
 """AlterConfigs (key 33, v0-2).
 
-All overrides of a topic, broker, group or client metrics subscription replaced: those that the
-request does not name are taken back. What IncrementalAlterConfigs says of errors and time holds
-here too. Loggers are not for this API.
+Replaces all overrides of a topic, broker, group or client metrics subscription: an override that
+the request does not name is deleted. Errors are as in IncrementalAlterConfigs, and changes are on
+disk and in effect when the response is sent. Loggers cannot be changed with this API.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments (key 45, v0-1).
 
-Every replica is on this broker, so the one reassignment there can be is to where it is: it is
-accepted and changes nothing. Others are refused, and there is never one to cancel. v1 the caller
-may forbid a change of the replication factor (KIP-860)."""
+Every replica is on this broker. A reassignment to this broker is accepted and changes nothing;
+others are refused. A cancellation is refused, because no reassignment is ever in progress.
+v1 can forbid a change of the replication factor (KIP-860)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

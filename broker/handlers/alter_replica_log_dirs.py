@@ -1,8 +1,9 @@
 """AlterReplicaLogDirs (key 34, v1-2).
 
-Moves partitions to other log directories of this broker. The answer says that a move has begun; it
-goes on in the background, and DescribeLogDirs tells how far it is. The directory a partition moves
-to already: nothing changes. The one it lies in: the move is cancelled."""
+Moves partitions to other log directories of this broker. The response says whether the move has
+begun. It continues in the background, and DescribeLogDirs reports its progress. A request for the
+directory that a partition is already moving to changes nothing. A request for the directory that
+the partition is in cancels the move."""
 
 import asyncio
 
@@ -25,7 +26,7 @@ async def handle(
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
-                # Of several directories for one partition the last counts.
+                # Of several directories for one partition the last one is used.
                 wanted.setdefault(topic.name, {})[index] = directory.path
     return AlterReplicaLogDirsResponse(
         results=[

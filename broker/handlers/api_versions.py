@@ -1,8 +1,9 @@
 """ApiVersions (key 18, v0-5).
 
-Says which APIs are served in which versions, and which features are on. A version we do not know is
-answered in v0 with our own range (KIP-511); below v4, features that start at 0 are left out
-(KAFKA-17492). v3 client software · v5 the cluster and node the client meant (KIP-1242)."""
+Lists the served APIs with their versions, and the features. A request in an unknown version is
+answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose minimum
+level is 0 are left out (KAFKA-17492).
+v3 client software · v5 the cluster and node that the client means to reach (KIP-1242)"""
 
 import re
 
@@ -45,7 +46,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
 
 
 def finalized_levels(context: RequestContext) -> dict[str, int]:
-    """The features' levels and, above 0, the quorum's: that is no record of the metadata."""
+    """The finalized levels; kraft.version, which the quorum keeps, only if it is above 0."""
     levels = dict(context.broker.metadata.features.finalized)
     kraft_version = context.broker.controller.quorum.kraft_version
     if kraft_version:
@@ -61,16 +62,16 @@ def is_valid(request: ApiVersionsRequest) -> bool:
 
 
 def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
-    """Whether the client names a cluster or node that this is not: it must bootstrap again."""
+    """Whether the client means another cluster or node, and so must bootstrap again."""
     broker = context.broker
     wrong_cluster = request.cluster_id not in (None, broker.cluster_id)
     return wrong_cluster or request.node_id not in (-1, broker.node_id)
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
-    """The versions that Kafka announces; in v0 all that are decoded.
+    """The versions that Kafka advertises; in v0 all versions that are decoded.
 
-    Clients of Kafka 0.10 are the last to ask in v0, and refuse a broker whose Fetch begins at v4.
+    Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
     """
     served = context.served
     lowest = served.spoken if context.api_version == 0 else served.advertised

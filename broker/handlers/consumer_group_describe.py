@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (key 69, v0-1).
 
-Shows consumer groups (KIP-848): epochs, state, assignor; of each member what it asked for, what it
-has and what it shall have.
-v1 the protocol that each member speaks (KIP-1099)."""
+Describes consumer groups (KIP-848): epochs, state and assignor, and for each member its
+subscription, its current assignment and its target assignment.
+v1 the protocol that each member uses (KIP-1099)"""
 
 from collections.abc import Iterable
 

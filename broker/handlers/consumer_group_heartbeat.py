@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat (key 68, v0-1).
 
-A member of a consumer group joins, reports what it has, is told what it shall have, leaves
-(KIP-848). Answered at once. v1 regular expressions, and member ids that clients draw."""
+A member of a consumer group joins, reports its partitions, gets its assignment, and leaves
+(KIP-848). The response is immediate.
+v1 regular expressions, and member ids that clients generate"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

@@ -1,7 +1,8 @@
 """CreatePartitions (key 37, v0-3).
 
-The new partitions are there, with their logs, when the answer leaves. Kafka names a topic that
-comes twice first, and then the others in the order of the request."""
+The new partitions and their logs exist when the response is sent. As in Kafka, topics that occur
+twice come first in the response, then those that the client may not alter, then the others in the
+order of the request."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,20 +30,21 @@ async def handle(
         for name, count in times.items()
         if count == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
-    wishes = [wish_of(topic) for topic in request.topics if topic.name not in refused]
+    wanted = [to_more_partitions(topic) for topic in request.topics if topic.name not in refused]
     results: Mapping[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
-            wishes, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only
         )
     except ApiError as error:
-        results = {wish.name: error for wish in wishes}
-    return CreatePartitionsResponse(
-        results=[answer(name, error) for name, error in {**refused, **results}.items()]
+        results = {topic.name: error for topic in wanted}
+    repeated_first = sorted(
+        {**refused, **results}.items(), key=lambda result: times[result[0]] == 1
     )
+    return CreatePartitionsResponse(results=[answer(*result) for result in repeated_first])
 
 
-def wish_of(topic: CreatePartitionsTopic) -> MorePartitions:
+def to_more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
     assignments = topic.assignments
     return MorePartitions(
         name=topic.name,

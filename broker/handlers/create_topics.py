@@ -1,7 +1,8 @@
 """CreateTopics (key 19, v2-7).
 
-Topics are there, with their logs, when the answer leaves: the client's timeout is never needed. A
-name that comes twice is refused, once. v5 returns the configs of the new topic · v7 its id.
+The topics and their logs exist when the response is sent, so the request's timeout is not used. A
+name that occurs twice is refused, with one result.
+v5 returns the configs of the new topic · v7 returns its id
 """
 
 from collections import Counter
@@ -35,15 +36,15 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         for name in once
         if context.authorize(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
     }
-    wishes = [wish_of(topic) for topic in request.topics if topic.name not in refused]
+    wanted = [to_new_topic(topic) for topic in request.topics if topic.name not in refused]
     results: Mapping[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.topic_admin.create(
-            wishes, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only
         )
     except ApiError as error:
-        results = {wish.name: error for wish in wishes}
-    asked = {wish.name: wish for wish in wishes}
+        results = {topic.name: error for topic in wanted}
+    asked = {topic.name: topic for topic in wanted}
     created = [
         answer(context, asked[name], result, is_describable=name in describable)
         for name, result in results.items()
@@ -64,7 +65,7 @@ def refused_topics(context: RequestContext, names: Iterable[str]) -> dict[str, A
     }
 
 
-def wish_of(topic: CreateTopicsTopic) -> NewTopic:
+def to_new_topic(topic: CreateTopicsTopic) -> NewTopic:
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
@@ -76,26 +77,26 @@ def wish_of(topic: CreateTopicsTopic) -> NewTopic:
 
 def answer(
     context: RequestContext,
-    wish: NewTopic,
+    wanted: NewTopic,
     result: CreatedTopic | ApiError,
     *,
     is_describable: bool,
 ) -> CreateTopicsResult:
     if isinstance(result, ApiError):
-        return failed(wish.name, result)
+        return failed(wanted.name, result)
     if not is_describable:
         return CreateTopicsResult(
             name=result.name,
             topic_id=result.topic_id,
             topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         )
-    tell_configs = context.api_version >= FIRST_VERSION_WITH_CONFIGS
+    has_configs = context.api_version >= FIRST_VERSION_WITH_CONFIGS
     return CreateTopicsResult(
         name=result.name,
         topic_id=result.topic_id,
         num_partitions=result.partition_count,
         replication_factor=result.replication_factor,
-        configs=list(effective_configs(context, wish)) if tell_configs else [],
+        configs=list(effective_configs(context, wanted)) if has_configs else [],
     )
 
 
@@ -104,10 +105,10 @@ def failed(name: str, error: ApiError) -> CreateTopicsResult:
 
 
 def effective_configs(
-    context: RequestContext, wish: NewTopic
+    context: RequestContext, wanted: NewTopic
 ) -> Iterator[CreateTopicsResultConfig]:
-    """Every config of the topic, by name; values given in the request come back as they came."""
-    given = {name: value for name, value in wish.configs.items() if value is not None}
+    """Every config of the topic, by name; values of the request are returned unchanged."""
+    given = {name: value for name, value in wanted.configs.items() if value is not None}
     broker = context.broker
     written, dynamic = broker.config_in_force.written, broker.config_in_force.layers
     layers = (*dynamic, (ConfigSource.STATIC_BROKER, written.texts))
@@ -123,9 +124,9 @@ def effective_configs(
 
 
 def source(topic_key: str, layers: Layers) -> ConfigSource:
-    """Where a topic inherits a value from.
+    """The source that a topic inherits a value from.
 
-    Unlike DescribeConfigs, Kafka counts here what is written under any of the broker's names.
+    Unlike in DescribeConfigs, Kafka considers every name of the broker's setting here.
     """
     names = [name for name, _ in BROKER_SYNONYMS.get(topic_key, ())]
     for layer, texts in layers:

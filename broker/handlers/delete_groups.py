@@ -1,8 +1,8 @@
 """DeleteGroups (key 42, v0-3).
 
-Forgets groups that have no members, with all that they committed.
-v3 messages.  Not done: share groups that have read something, which is known to a coordinator that
-is not served (coordinator/other_group.py)."""
+Deletes groups that have no members, with their committed offsets.
+v3 error messages.  Not done: share groups that have committed something, because only the share
+coordinator knows, and that is not served (coordinator/other_group.py)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

@@ -1,10 +1,11 @@
 """DeleteRecords (key 21, v0-2).
 
-Records before an offset (-1: before the high watermark) are gone for every reader when the answer
-leaves. Whole segments of them go at the next retention check; a restart knows of the new log start
-by log-start-offset-checkpoint, which is written every log.flush.start.offset.checkpoint.interval.ms
-and at a clean stop: a kill before that brings the records back, as in Kafka. Not for internal
-topics, nor for topics that are only compacted. The timeout waits for followers: there are none."""
+No reader sees the records before an offset (-1: the high watermark) once the response is sent. The
+next retention check deletes whole segments of them. After a restart the new log start offset is
+read from log-start-offset-checkpoint, which is written at a clean stop and every
+log.flush.start.offset.checkpoint.interval.ms: if the broker is killed before that, the records are
+back, as in Kafka. Internal topics and topics that are only compacted are refused. The timeout is
+not used, because there are no followers to wait for."""
 
 from collections.abc import Mapping
 
@@ -27,7 +28,7 @@ def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteReco
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for one in topic.partitions:
-            # What is named twice is answered once; the last offset counts.
+            # A partition that occurs twice is answered once, with the last offset.
             wanted.setdefault(topic.name, {})[one.partition_index] = one.offset
     return DeleteRecordsResponse(
         topics=[
@@ -64,7 +65,7 @@ def delete_before(
 
 
 def raise_log_start(context: RequestContext, topic: str, index: int, offset: int) -> int:
-    """The log start offset afterwards: the one it had, where that is larger."""
+    """Returns the new log start offset, which is never smaller than the old one."""
     log = context.broker.log_manager.get(topic, index)
     if is_internal(topic):
         raise ApiError(

@@ -1,7 +1,8 @@
 """DeleteTopics (key 20, v1-6).
 
-A topic is gone when the answer leaves; its files follow after file.delete.delay.ms. v6 names topics
-by name or by id. With delete.topic.enable=false nothing is deleted."""
+A topic is deleted when the response is sent; its files are deleted after file.delete.delay.ms. With
+delete.topic.enable=false every deletion is refused.
+v6 names topics by name or by id"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,19 +23,19 @@ FIRST_VERSION_WITH_DISABLED = 3
 
 
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    wishes = [TopicRef(name) for name in request.topic_names]
-    wishes += [TopicRef(topic.name, topic.topic_id) for topic in request.topics]
+    wanted = [TopicRef(name) for name in request.topic_names]
+    wanted += [TopicRef(topic.name, topic.topic_id) for topic in request.topics]
     results: Sequence[DeletedTopic]
     try:
         check_enabled(context)
-        refused = refused_topics(context, wishes)
+        refused = refused_topics(context, wanted)
         deleted = await context.broker.topic_admin.delete(
-            [wish for wish in wishes if wish not in refused]
+            [ref for ref in wanted if ref not in refused]
         )
         results = [*deleted, *refused.values()]
     except ApiError as error:
         results = [
-            DeletedTopic(name=wish.name, topic_id=wish.topic_id, error=error) for wish in wishes
+            DeletedTopic(name=ref.name, topic_id=ref.topic_id, error=error) for ref in wanted
         ]
     return DeleteTopicsResponse(responses=[answer(deleted) for deleted in results])
 
@@ -49,29 +50,29 @@ def check_enabled(context: RequestContext) -> None:
 
 
 def refused_topics(
-    context: RequestContext, wishes: Sequence[TopicRef]
+    context: RequestContext, wanted: Sequence[TopicRef]
 ) -> dict[TopicRef, DeletedTopic]:
-    """The wishes that the client is not authorized for, with their results.
+    """The references that the client is not authorized for, with their results.
 
-    A name is shown for an id only to a client that may describe the topic. Repeated wishes and
+    A name is shown for an id only to a client that may describe the topic. Repeated references and
     unknown ids are left out: they are refused for that, whatever the client may do.
     """
     if context.authorize_cluster(AclOperation.DELETE):
         return {}
     refused = {}
-    for wish, times in Counter(wishes).items():
-        by_name = wish.name is not None
-        name = wish.name if by_name else name_of(context, wish.topic_id)
-        if times > 1 or name is None or (by_name and wish.topic_id != ZERO_UUID):
+    for ref, times in Counter(wanted).items():
+        by_name = ref.name is not None
+        name = ref.name if by_name else name_of(context, ref.topic_id)
+        if times > 1 or name is None or (by_name and ref.topic_id != ZERO_UUID):
             continue
         is_described = context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
         may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
         exists = name in context.broker.metadata.topics
         # Whether a name exists shows only to a client that may describe the topic.
         if (by_name and not is_described) or (exists and not may_delete):
-            refused[wish] = DeletedTopic(
+            refused[ref] = DeletedTopic(
                 name=name if by_name or is_described else None,
-                topic_id=wish.topic_id,
+                topic_id=ref.topic_id,
                 error=refusal(ResourceType.TOPIC),
             )
     return refused

@@ -1,6 +1,6 @@
 """DescribeAcls (key 29, v1-3).
 
-There is no authorizer, and the answer is what Kafka says then."""
+Answers as Kafka does without an authorizer: SECURITY_DISABLED."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (key 48, v0-1).
 
-No quotas are served yet, so none are found; a filter that makes no sense is refused as Kafka does.
+Quotas are not served yet, so the list is always empty. An invalid filter is refused as in Kafka.
 Kafka: ClientQuotasImage.describe."""
 
 from odradek.broker.requests.context import RequestContext

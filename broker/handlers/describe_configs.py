@@ -1,8 +1,9 @@
 """DescribeConfigs (key 32, v1-4).
 
-Settings of topics, of this broker, of groups and of client metrics, each with its source and
-synonyms; a broker's loggers with their levels. v3 types, documentation. The broker resource without
-a name means what is set for all brokers."""
+The configs of topics, of this broker, of groups and of client metrics, each with its source and
+synonyms, and the levels of the broker's loggers. A broker resource without a name stands for the
+overrides of all brokers.
+v3 types, documentation"""
 
 from collections.abc import Iterable, Iterator
 
@@ -35,7 +36,7 @@ KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    # As in Kafka: one resource of an unknown type, and the whole request is refused.
+    # As in Kafka, one resource of an unknown type makes the whole request fail.
     types = {resource.resource_type for resource in request.resources}
     unknown = sorted(types - KNOWN_TYPES)
     if unknown:
@@ -109,7 +110,7 @@ def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
 def named_entries(
     context: RequestContext, kind: ConfigResourceType, name: str
 ) -> Iterable[ConfigEntry]:
-    """Those of a group or of client metrics, which may have settings before there are any."""
+    """The configs of a group or client metrics subscription, which need not exist."""
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of type {kind.name} has a name")
     in_force = context.broker.config_in_force
@@ -128,7 +129,7 @@ def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
 
 
 def default_entries(context: RequestContext) -> Iterator[ConfigEntry]:
-    """What is set for all brokers of the cluster, and nothing else of those keys."""
+    """The overrides for all brokers of the cluster, without values of other sources."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     in_force = context.broker.config_in_force
     of_all = dict(in_force.layers).get(source, {})
@@ -146,7 +147,7 @@ def check_broker_id(context: RequestContext, name: str) -> None:
 
 
 def loggers() -> Iterator[DescribeConfigsResourceResult]:
-    """The broker's own loggers, under the levels' names that Kafka's tools know."""
+    """The broker's loggers, with Kafka's names of the levels."""
     for name, level in levels().items():
         yield DescribeConfigsResourceResult(
             name=name,

@@ -1,8 +1,8 @@
 """DescribeGroups (key 15, v0-6).
 
-Shows classic groups with their members; a group that does not exist is Dead.
+Describes classic groups with their members. A group that does not exist has the state Dead.
 v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID_NOT_FOUND with a
-message (KIP-1043)."""
+message (KIP-1043)"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
@@ -33,7 +33,7 @@ def describe(
         group = context.broker.groups.group(group_id)
     except ApiError as error:
         return refused(context, request, group_id, error)
-    # Only a stable group has a protocol under which all of its members speak.
+    # Only in a stable group do all members use the same protocol.
     stable = group.state is ClassicState.STABLE
     return DescribeGroupsGroup(
         group_id=group_id,
@@ -62,11 +62,11 @@ def refused(
     context: RequestContext, request: DescribeGroupsRequest, group_id: str, error: ApiError
 ) -> DescribeGroupsGroup:
     not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-    tells = context.api_version >= FIRST_WITH_NOT_FOUND
-    code = ErrorCode.NONE if not_found and not tells else error.code
+    knows_error = context.api_version >= FIRST_WITH_NOT_FOUND
+    code = ErrorCode.NONE if not_found and not knows_error else error.code
     return DescribeGroupsGroup(
         error_code=code,
-        error_message=error.message if not_found and tells else None,
+        error_message=error.message if not_found and knows_error else None,
         group_id=group_id,
         group_state=ClassicState.DEAD.value if not_found else "",
         protocol_type="",

@@ -1,9 +1,9 @@
 """DescribeLogDirs (key 35, v1-5).
 
-The log directories, and how much of each the asked partitions take. A log that is being moved here
-from another directory is told beside those that lie here, with how far it is behind; one that is
-still to be recovered, or cannot be read, with lag -1: nobody knows. v4 total and
-usable bytes · v5 whether it is cordoned: gets no new partitions."""
+The log directories, and the size of each requested partition in them. A log that is being moved
+into a directory is listed there as a future log, with its lag. A log that is not open yet, or that
+cannot be read, has the lag -1.
+v4 total and usable bytes · v5 whether the directory is cordoned, that is gets no new partitions"""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -41,7 +41,7 @@ async def handle(
 
 
 class Sizes(NamedTuple):
-    """What the file system says: of all, of what is free, and of the logs that are not open."""
+    """Sizes in one directory; `not_open` has the bytes of each log that is not open."""
 
     total_bytes: int
     usable_bytes: int
@@ -49,7 +49,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_in(context: RequestContext, path: Path) -> Sizes:
-    """On any thread. Raises OSError."""
+    """Measure a directory. Can run on any thread. Raises OSError."""
     files, manager = context.broker.files, context.broker.log_manager
     not_open = [found for found in manager.not_open() if found.directory.path == path]
     return Sizes(

@@ -1,7 +1,7 @@
 """DescribeProducers (key 61, v0).
 
-What a partition's log remembers of the producers that wrote to it with an id: the last sequence and
-time, and where an open transaction begins (KIP-664)."""
+The idempotent and transactional producers that a partition's log knows: the last sequence and
+timestamp, and the first offset of an open transaction (KIP-664)."""
 
 from collections.abc import Sequence
 

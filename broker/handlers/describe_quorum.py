@@ -1,8 +1,9 @@
 """DescribeQuorum (key 55, v0-2).
 
-The quorum of the metadata log is this node alone: leader and only voter. Kafka serves only the
-question for exactly `__cluster_metadata-0`. v1 times of the last fetch · v2 directory ids, messages
-and the endpoints that the voters are known by, though nothing listens there."""
+The quorum of the metadata log: this node is the leader and the only voter. As in Kafka, only a
+request for exactly `__cluster_metadata-0` is served.
+v1 times of the last fetch · v2 directory ids, error messages, and the endpoints of the voters as
+the quorum records them; no controller listens there"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -33,15 +34,15 @@ def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQ
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
         return unknown(request)
     quorum = DescribeQuorumResponseTopicData(
-        topic_name=CLUSTER_METADATA_TOPIC, partitions=[ourselves(context)]
+        topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition_data(context)]
     )
     return DescribeQuorumResponse(
         topics=[quorum],
-        nodes=[our_node(context)] if context.api_version >= FIRST_VERSION_WITH_DIRECTORIES else [],
+        nodes=[this_node(context)] if context.api_version >= FIRST_VERSION_WITH_DIRECTORIES else [],
     )
 
 
-def our_node(context: RequestContext) -> DescribeQuorumNode:
+def this_node(context: RequestContext) -> DescribeQuorumNode:
     me = context.broker.controller.me
     endpoint = DescribeQuorumListener(
         name=me.endpoint.name, host=me.endpoint.host, port=me.endpoint.port
@@ -49,7 +50,7 @@ def our_node(context: RequestContext) -> DescribeQuorumNode:
     return DescribeQuorumNode(node_id=me.node_id, listeners=[endpoint])
 
 
-def ourselves(context: RequestContext) -> DescribeQuorumResponsePartitionData:
+def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionData:
     broker = context.broker
     log = broker.controller.log
     return DescribeQuorumResponsePartitionData(
@@ -72,7 +73,7 @@ def ourselves(context: RequestContext) -> DescribeQuorumResponsePartitionData:
 
 
 def directory_id(context: RequestContext) -> bytes:
-    """The voter's directory, where version and quorum know of one: static voters have none."""
+    """The voter's directory id; zero before v2 and for static voters, which have none."""
     voters = context.broker.controller.quorum.voters
     if voters is None or context.api_version < FIRST_VERSION_WITH_DIRECTORIES:
         return ZERO_UUID

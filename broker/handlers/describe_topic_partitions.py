@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (key 75, v0).
 
-Topics in the order of their names, a page at a time: when as many partitions are in the answer as
-request and broker (max.request.partition.size.limit) allow, it ends with a cursor, which the next
-request brings back (KIP-966). Without a list of topics: all of them."""
+Describes topics in the order of their names, in pages (KIP-966). A page ends with a cursor when it
+has as many partitions as the request and max.request.partition.size.limit allow; the next request
+returns the cursor. A request without topics asks for all topics."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

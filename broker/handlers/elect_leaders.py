@@ -1,8 +1,9 @@
 """ElectLeaders (key 43, v0-2).
 
-A partition is led by this broker or by nobody: what can be led is led since the start, so there is
-seldom an election to hold. Without a list: all partitions, of which only those are told where
-something happened. v1 unclean elections, and an error for the whole."""
+A partition's leader is this broker, or there is none. Partitions that can have a leader get it at
+start, so an election rarely changes anything. A request without a list asks for all partitions; its
+response has only those whose leader changed or could not be elected.
+v1 unclean elections, and an error for the whole request"""
 
 from collections.abc import Mapping
 

@@ -1,10 +1,10 @@
 """Fetch (key 1, v0-18; advertised from 4).
 
-Waits until min_bytes are readable or max_wait_ms has passed; batches leave as they are stored, but
-for clients of the 0.8 to 0.10 days (v0-3), which get message sets instead.
-v3 a batch over the limits (KIP-74) · v4 read_committed: nothing behind the last stable offset, and
-which transactions were aborted (KIP-98) · v6 KAFKA_STORAGE_ERROR is known · v7 sessions (KIP-227) ·
-v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
+The response is sent when min_bytes are readable or max_wait_ms has passed. Batches are sent as they
+are stored, except to clients of Kafka 0.8 to 0.10 (v0-3), which get message sets.
+v3 a batch over the limits (KIP-74) · v4 read_committed: nothing after the last stable offset, and
+the aborted transactions (KIP-98) · v6 the client knows KAFKA_STORAGE_ERROR · v7 sessions (KIP-227)
+· v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
 from collections.abc import Awaitable, Collection
@@ -57,9 +57,9 @@ def handle(
     try:
         with context.broker.cold_reads.first_attempt:
             answers, readable_bytes = read_all(context, request, plan)
-    except WouldWaitError as lacking:
-        return read_cold_and_go_on(context, request, plan, lacking)
-    return go_on(context, request, plan, answers, readable_bytes)
+    except WouldWaitError as missing:
+        return read_cold_and_respond(context, request, plan, missing)
+    return respond_or_wait(context, request, plan, answers, readable_bytes)
 
 
 def refused_topics(
@@ -85,23 +85,23 @@ def may_read(context: RequestContext, topic: str | bytes) -> bool:
     return context.authorize(AclOperation.READ, ResourceType.TOPIC, topic)
 
 
-async def read_cold_and_go_on(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, lacking: WouldWaitError
+async def read_cold_and_respond(
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
 ) -> FetchResponse:
     read = partial(read_all, context, request, plan)
-    answers, readable_bytes = await context.broker.cold_reads.look_up(read, lacking)
-    response = go_on(context, request, plan, answers, readable_bytes)
+    answers, readable_bytes = await context.broker.cold_reads.look_up(read, missing)
+    response = respond_or_wait(context, request, plan, answers, readable_bytes)
     return response if isinstance(response, FetchResponse) else await response
 
 
-def go_on(
+def respond_or_wait(
     context: RequestContext,
     request: FetchRequest,
     plan: FetchPlan,
     answers: Answers,
     readable_bytes: int,
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    """To be called in the turn in which the logs were read."""
+    """Respond, or begin to wait. Call it in the same turn of the loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
         missing_bytes = request.min_bytes - readable_bytes
@@ -115,7 +115,7 @@ def go_on(
 def begin_to_wait(
     context: RequestContext, plan: FetchPlan, missing_bytes: int, left_ms: float
 ) -> Awaitable[bool]:
-    """To be called in the turn in which the logs were read: so none of them is gone yet."""
+    """Begin to wait. Call it in the same turn as the reads, so that no log is deleted yet."""
     logs = [find_log(context, key) for key in plan.wanted]
     return context.broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
 
@@ -129,9 +129,9 @@ async def wait_and_respond(
         answers, readable_bytes = await context.broker.cold_reads.look_up(read)
         missing_bytes = request.min_bytes - readable_bytes
         left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
-        # What was appended may lie behind a transaction that is open, or wait for its sync.
-        sees_less = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
-        if not (has_news and sees_less and left_ms > 0) or any(
+        # The new records may follow an open transaction, or wait for their fsync.
+        needs_more = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
+        if not (has_news and needs_more and left_ms > 0) or any(
             is_urgent(answer) for answer in answers.values()
         ):
             break
@@ -157,15 +157,15 @@ async def convert_and_respond(
             log = find_log(context, key)  # it may have been deleted since it was read
             answers[key] = await convert(answer, log, wanted.fetch_offset, context.api_version)
         except ApiError as error:
-            # What could not be converted is null, as Kafka has it.
+            # As in Kafka, the records are null if they cannot be converted.
             answers[key] = refused(context, wanted, error, records=None)
     return respond(plan, answers)
 
 
 def respond(plan: FetchPlan, answers: Answers) -> FetchResponse:
-    error, session_id, told = plan.conclude(answers)
+    error, session_id, sent = plan.conclude(answers)
     topics: dict[str | bytes, FetchTopicResponse] = {}
-    for key, answer in told.items():
+    for key, answer in sent.items():
         name, topic_id, _ = split_key(key)
         topic = topics.get(key[0])
         if topic is None:
@@ -176,7 +176,7 @@ def respond(plan: FetchPlan, answers: Answers) -> FetchResponse:
 
 
 def is_urgent(answer: FetchPartitionData) -> bool:
-    """An error or a divergence is told at once, however little there is to read."""
+    """Whether the answer, an error or a divergence, must be sent without waiting for records."""
     return (
         answer.error_code != ErrorCode.NONE
         or answer.diverging_epoch.end_offset >= 0
@@ -189,14 +189,14 @@ def read_all(
 ) -> tuple[Answers, int]:
     """Read every partition in order, within the request's and the broker's limit of bytes.
 
-    The first partition with records gives at least one batch, even if that is over the limits:
-    else a consumer would be stuck before a large one (KIP-74). Inside an attempt it raises
-    WouldWaitError: what all partitions together lack.
+    The first partition with records gives at least one batch, even if it exceeds the limits:
+    otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt it raises
+    WouldWaitError with all that the partitions must read from disk.
     """
     left_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     committed = reads_committed(request)
     answers: Answers = {}
-    lacking: list[WouldWaitError] = []
+    missing: list[WouldWaitError] = []
     total_bytes = 0
     for key, wanted in plan.wanted.items():
         if key[0] in plan.refused_topics:
@@ -212,14 +212,14 @@ def read_all(
                 committed=committed,
             )
         except WouldWaitError as error:
-            lacking.append(error)
+            missing.append(error)
             continue
         answers[key] = answer
         if isinstance(answer.records, RecordsSlice):
             total_bytes += answer.records.size_bytes
             left_bytes = max(0, left_bytes - answer.records.size_bytes)
-    if lacking:
-        raise combine(lacking)
+    if missing:
+        raise combine(missing)
     return answers, total_bytes
 
 
@@ -275,7 +275,7 @@ def read_for_old_client(
     *,
     is_first: bool,
 ) -> RecordsSlice | bytes:
-    """A slice to convert, or the sign that no batch fits into the bytes that were asked for."""
+    """A slice to convert, or TOO_LARGE if no batch fits into the requested bytes."""
     is_limit_hard = context.api_version <= LAST_VERSION_WITH_HARD_LIMIT
     records = log.read(wanted.fetch_offset, min(max_bytes, MAX_BYTES), at_least_one_batch=True)
     if records.size_bytes <= max_bytes or (is_first and not is_limit_hard):
@@ -284,7 +284,7 @@ def read_for_old_client(
 
 
 def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
-    """To a client that does not know KAFKA_STORAGE_ERROR, something that makes it try again."""
+    """The code; a retriable one for a client that does not know KAFKA_STORAGE_ERROR."""
     if (
         code is ErrorCode.KAFKA_STORAGE_ERROR
         and context.api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
@@ -301,7 +301,7 @@ def find_log(context: RequestContext, key: PartitionKey) -> PartitionLog:
 
 
 def diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> FetchEpochEndOffset | None:
-    """Where the client's log leaves ours, if its last epoch says so (KIP-595)."""
+    """The point where the client's log diverges from this one, or None (KIP-595)."""
     if wanted.last_fetched_epoch < 0:
         return None
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
@@ -329,12 +329,14 @@ def describe(
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging_epoch,
-        aborted_transactions=None if aborted is None else [tell_aborted(one) for one in aborted],
+        aborted_transactions=None
+        if aborted is None
+        else [aborted_transaction(one) for one in aborted],
         records=records,
     )
 
 
-def tell_aborted(transaction: AbortedTransaction) -> FetchAbortedTransaction:
+def aborted_transaction(transaction: AbortedTransaction) -> FetchAbortedTransaction:
     return FetchAbortedTransaction(
         producer_id=transaction.producer_id, first_offset=transaction.first_offset
     )

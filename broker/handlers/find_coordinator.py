@@ -1,10 +1,10 @@
 """FindCoordinator (key 10, v0-6).
 
-Names the broker that coordinates a group, which is this one. The first request for a group creates
-`__consumer_offsets`, all of it, before the answer leaves.
+Returns the broker that coordinates a group, which is this one. The first request for a group
+creates `__consumer_offsets` with all its partitions before the response is sent.
 v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KIP-932).
-Not done: share groups, whose keys are refused as invalid, and transactions, refused as in
-InitProducerId: so that a client gives up with a clear error instead of asking for ever."""
+Not done: share groups, whose keys are refused as invalid, and transactions, which are refused with
+the error of InitProducerId: it is final, so the client does not retry for ever."""
 
 from collections.abc import Awaitable, Collection
 from functools import partial

@@ -1,7 +1,8 @@
 """Heartbeat (key 12, v0-4).
 
-Keeps a member of a classic group alive; the answer is how it learns that the group rebalances.
-v3 static members (KIP-345)."""
+Renews the session of a member of a classic group. The error REBALANCE_IN_PROGRESS tells the member
+to rejoin.
+v3 static members (KIP-345)"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

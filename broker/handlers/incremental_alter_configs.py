@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44, v0-1).
 
-Overrides of topics, brokers, groups and client metrics set, deleted, or (lists of topics and
-brokers) appended to and subtracted from; levels of the broker's loggers. They have taken effect,
-and are on the disk, when the answer leaves. A resource that comes twice is refused, each time.
+Sets and deletes overrides of topics, brokers, groups and client metrics; appends to and subtracts
+from lists of topics and brokers; changes the levels of the broker's loggers. Changes are on disk
+and in effect when the response is sent. A resource that occurs twice is refused each time.
 """
 
 from functools import partial

@@ -1,10 +1,10 @@
-"""InitProducerId (key 22, v0-6; announced to v5).
+"""InitProducerId (key 22, v0-6; advertised to v5).
 
-An idempotent producer gets an id that nobody had before, and epoch 0. Most are answered at once:
-only when a new block of ids was taken, the answer waits until the disk has it. v3 may name an old
-id, which does not matter without a transactional id (KIP-360) · v6 two-phase commit (KIP-939).
-Not done: transactions. They are refused with the one error that Java's, librdkafka's and Python's
-producers take as final, and the broker's log says why."""
+An idempotent producer gets a new id and epoch 0. The response is immediate unless a new block of
+ids was allocated: then it waits for the fsync of the metadata log. v3 sends an earlier id, which
+has no effect without a transactional id (KIP-360) · v6 two-phase commit (KIP-939).
+Not done: transactions. They are refused with the only error that the producers of Java, librdkafka
+and Python treat as final, and a log line gives the reason."""
 
 import logging
 from collections.abc import Awaitable
@@ -53,7 +53,7 @@ def check_authorized(context: RequestContext, request: InitProducerIdRequest) ->
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         if request.enable2_pc:
             context.check(AclOperation.TWO_PHASE_COMMIT, transaction, request.transactional_id)
-    # Who may write to a topic may do so idempotently (KIP-679).
+    # A client that may write to some topic may also write idempotently (KIP-679).
     elif not (
         context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE)
         or context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC)

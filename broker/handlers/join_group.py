@@ -1,9 +1,9 @@
 """JoinGroup (key 11, v0-9).
 
-Makes the client a member of a classic group; parked until all members have joined.
+Makes the client a member of a classic group. The response waits until all members have joined.
 v1 rebalance timeout · v4 a dynamic member first asks for its id (KIP-394) · v5 static members
-(KIP-345) · v7 protocol type · v8 reason (KIP-800) · v9 the leader may be told not to assign
-(KIP-814)."""
+(KIP-345) · v7 protocol type · v8 reason (KIP-800) · v9 can tell the leader to skip the assignment
+(KIP-814)"""
 
 from collections.abc import Awaitable
 
@@ -44,7 +44,7 @@ async def wait_and_respond(parked: Awaitable[JoinGroupResponse]) -> JoinGroupRes
 
 
 def without_null_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
-    """An old client is told an empty protocol name where there is none."""
+    """The response with an empty protocol name instead of null, for old clients."""
     if response.protocol_name is not None:
         return response
     return msgspec.structs.replace(response, protocol_name="")  # type: ignore[type-var] # schema.py hides the base

@@ -1,7 +1,7 @@
 """LeaveGroup (key 13, v0-5).
 
-Removes members from a classic group at once, instead of waiting for their sessions to end.
-v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)."""
+Removes members from a classic group at once, without waiting for their sessions to expire.
+v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

@@ -1,7 +1,8 @@
 """ListConfigResources (key 74, v0-1).
 
-The resources that may be described: every topic, this broker and its loggers; of groups and client
-metrics those on which something is set. v0 knows client metrics alone · v1 all, by type (KIP-1142).
+The resources whose configs can be described: every topic, this broker and its loggers, and those
+groups and client metrics subscriptions that have overrides.
+v0 client metrics only · v1 all, by type (KIP-1142)
 """
 
 from odradek.broker.requests.context import RequestContext

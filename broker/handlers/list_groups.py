@@ -1,8 +1,8 @@
 """ListGroups (key 16, v0-5).
 
-Lists the groups of this broker, also those of types that it only keeps.
-v4 filter by state (KIP-518) · v5 filter by type (KIP-848); both without regard to case, and names
-that no group has match none."""
+Lists the groups of this broker, including those of types that are stored but not served.
+v4 filter by state (KIP-518) · v5 filter by type (KIP-848). The filters ignore case, and an unknown
+name matches no group."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType

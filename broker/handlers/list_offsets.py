@@ -1,10 +1,11 @@
 """ListOffsets (key 2, v0-11; advertised from 1).
 
-The offset of the first record at or after a time, or of a named place: -1 latest, -2 earliest,
--3 the record with the greatest timestamp (v7), -4 earliest local (v8) and -5 latest tiered (v9),
--6 earliest pending upload (v11). Nothing is tiered: -4 is the log's start, -5 and -6 are -1.
-v0 lists where segments begin that were last written before a time, newest first; -1 and -2 as
-now."""
+The offset of the first record at or after a timestamp, or of a special timestamp: -1 latest, -2
+earliest, -3 the record with the greatest timestamp (v7), -4 earliest local (v8), -5 latest tiered
+(v9), -6 earliest pending upload (v11). There is no tiered storage: -4 is the log start offset, and
+-5 and -6 have the offset -1.
+v0 lists the base offsets of the segments last modified before a timestamp, newest first, with -1
+and -2 as above."""
 
 from collections import Counter
 from collections.abc import Awaitable
@@ -52,24 +53,24 @@ def handle(
     try:
         with context.broker.cold_reads.first_attempt:
             return look_up_all(context, request)
-    except WouldWaitError as lacking:
-        return context.broker.cold_reads.look_up(partial(look_up_all, context, request), lacking)
+    except WouldWaitError as missing:
+        return context.broker.cold_reads.look_up(partial(look_up_all, context, request), missing)
 
 
 def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Inside an attempt it raises WouldWaitError: what all partitions together lack."""
-    lacking: list[WouldWaitError] = []
+    """Inside an attempt it raises WouldWaitError with all that must be read from disk."""
+    missing: list[WouldWaitError] = []
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=offsets_of(context, request, topic, lacking),
+                partitions=offsets_of(context, request, topic, missing),
             )
             for topic in request.topics
         ]
     )
-    if lacking:
-        raise combine(lacking)
+    if missing:
+        raise combine(missing)
     return response
 
 
@@ -77,11 +78,11 @@ def offsets_of(
     context: RequestContext,
     request: ListOffsetsRequest,
     topic: ListOffsetsTopic,
-    lacking: list[WouldWaitError],
+    missing: list[WouldWaitError],
 ) -> list[ListOffsetsPartitionResponse]:
-    """An answer for each partition, and an error for one that is asked for twice.
+    """An answer for each partition; an error for one that occurs twice.
 
-    No answer for one that would wait for the disk: `lacking` gets what it lacks.
+    A partition that would wait for the disk has no answer: its error is added to `missing`.
     """
     if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -101,7 +102,7 @@ def offsets_of(
         try:
             answers.append(offset_of(context, request, topic.name, one))
         except WouldWaitError as error:
-            lacking.append(error)
+            missing.append(error)
     return answers
 
 
@@ -109,7 +110,7 @@ def offset_of(
     context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
-        check_place(context, wanted.timestamp)
+        check_timestamp(context, wanted.timestamp)
         log = context.broker.log_manager.get(topic, wanted.partition_index)
         if context.api_version == 0:
             return list_starts(context, log, wanted)
@@ -138,8 +139,8 @@ def list_starts(
     )
 
 
-def check_place(context: RequestContext, timestamp: int) -> None:
-    """Refuse a named place that is not known, or not yet in this version."""
+def check_timestamp(context: RequestContext, timestamp: int) -> None:
+    """Refuse a special timestamp that is unknown in this version."""
     first = FIRST_VERSION.get(timestamp, 0 if timestamp >= EARLIEST else NEVER)
     if context.api_version < first:
         raise ApiError(
@@ -149,8 +150,8 @@ def check_place(context: RequestContext, timestamp: int) -> None:
 
 
 def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
-    """The place that `timestamp` names."""
-    log.check_online()  # what is known of it in memory is nothing to go by
+    """The offset for a timestamp, or for a special timestamp."""
+    log.check_online()  # of an offline log the state in memory is not reliable
     committed = request.isolation_level == READ_COMMITTED
     end_offset = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:

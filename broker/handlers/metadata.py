@@ -1,8 +1,9 @@
 """Metadata (key 3, v0-13).
 
-Topics by name, by id (v12), or all; a topic that does not exist is created where broker and request
-allow it, and the answer that creates it already describes it (Kafka's says LEADER_NOT_AVAILABLE
-first, and the client must ask again).  v8 authorized operations · v10 topic ids."""
+Describes topics by name, by id (v12), or all. A topic that does not exist is created if broker and
+request allow it. The response that creates it already describes it; Kafka's has
+LEADER_NOT_AVAILABLE, and the client must ask again.
+v8 authorized operations · v10 topic ids"""
 
 from collections.abc import Awaitable
 

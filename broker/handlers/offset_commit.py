@@ -1,9 +1,10 @@
 """OffsetCommit (key 8, v0-10; advertised from 2).
 
-Stores a group's positions in `__consumer_offsets`, all partitions of a request in one batch. Topics
-and partitions must exist. v0, which once meant ZooKeeper, and v1 are for clients of Kafka 0.8.
+Stores the committed offsets of a group in `__consumer_offsets`, all partitions of a request in one
+batch. Topics and partitions must exist. v0, which stored offsets in ZooKeeper, and v1 are for
+clients of Kafka 0.8.
 v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 member epochs,
-unknown groups (KIP-848) · v10 topic ids (KIP-848)."""
+unknown groups (KIP-848) · v10 topic ids (KIP-848)"""
 
 from collections.abc import Awaitable
 
@@ -32,7 +33,7 @@ def handle(
         return OffsetCommitResponse(topics=[answer(topic, error) for topic in request.topics])
     if context.api_version:
         return respond(context, request)
-    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    # A client of v0 does not look for a coordinator, so the topic may not exist yet.
     return respond_with_topic(context, request, respond)
 
 
@@ -69,7 +70,7 @@ def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
 def part(
     wanted: OffsetCommitRequestTopic, topic: Topic, *, exists: bool
 ) -> OffsetCommitRequestTopic:
-    """The part of a wish whose partitions exist, or do not, with both name and id."""
+    """The partitions of a topic that exist, or do not, with the topic's name and id."""
     return OffsetCommitRequestTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -106,7 +107,7 @@ def answer(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitRes
 
 
 def merged(answers: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
-    """One entry per topic: what was refused, then what was committed."""
+    """One entry per topic: the refused partitions, then the committed ones."""
     by_topic: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
     for topic in answers:
         known = by_topic.setdefault((topic.name, topic.topic_id), topic)

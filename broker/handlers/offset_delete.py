@@ -1,8 +1,8 @@
 """OffsetDelete (key 47, v0).
 
-Forgets what a group has committed, in topics that it no longer subscribes to (KIP-496).
-A group that does not exist, or whose members do not say what they consume, is refused as a whole;
-before that, topics and partitions that do not exist are set aside with an error of their own."""
+Deletes the committed offsets of a group in topics that it no longer subscribes to (KIP-496). The
+whole request is refused for a group that does not exist, or whose members do not report their
+subscriptions. Topics and partitions that do not exist have errors of their own."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
@@ -47,7 +47,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
 def part(
     wanted: OffsetDeleteRequestTopic, topic: Topic | None, *, exists: bool
 ) -> list[OffsetDeleteRequestPartition]:
-    """The partitions of a wish that exist, or do not."""
+    """The requested partitions that exist, or do not."""
     existing = topic.partitions if topic is not None else {}
     return [one for one in wanted.partitions if (one.partition_index in existing) is exists]
 

@@ -1,10 +1,10 @@
 """OffsetFetch (key 9, v0-10; advertised from 1).
 
-Says what groups have committed, for the topics asked for or (null) for all; -1 where nothing is.
-v0 is for clients of Kafka 0.8: what was never committed is an unknown partition to them.
-v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets: what an open
-transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 several groups (KIP-709) · v9 member
-epochs (KIP-848) · v10 topic ids."""
+The committed offsets of groups, for given topics or (null) for all; -1 if there is none. v0 is for
+clients of Kafka 0.8: it reports a partition without a committed offset as unknown.
+v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets: an offset that
+an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 several groups (KIP-709) ·
+v9 member epochs (KIP-848) · v10 topic ids"""
 
 from collections.abc import Awaitable
 
@@ -34,7 +34,7 @@ def handle(
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     if context.api_version:
         return respond(context, request)
-    # Who speaks v0 never asks for a coordinator: nobody may have made the topic yet.
+    # A client of v0 does not look for a coordinator, so the topic may not exist yet.
     return respond_with_topic(context, request, respond)
 
 
@@ -72,7 +72,7 @@ def fetch_all(
     ]
     if context.api_version < FIRST_WITH_TOPIC_IDS:
         return topics
-    # A topic that is gone has no id that it could be named by.
+    # A deleted topic has no id, and cannot be named in this version.
     known = context.broker.metadata.topics
     return [
         OffsetFetchResponseTopic(topic_id=known[topic.name].id, partitions=topic.partitions)
@@ -112,7 +112,7 @@ def find(context: RequestContext, wanted: OffsetFetchRequestTopic) -> OffsetFetc
 
 
 def as_in_zookeeper(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
-    """v0 once read a node of ZooKeeper for each partition, and reported one that was not there."""
+    """As v0 reported it: in ZooKeeper, a partition without a committed offset had no node."""
     missing = [one.partition_index for one in topic.partitions if one.committed_offset < 0]
     unknown = unread(
         OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23, v2-4).
 
-Where a leader epoch ends in our log: a consumer that has read further knows that the log was cut
-(KIP-320). -1, -1 for an epoch that the log does not know."""
+The end offset of a leader epoch in the log. A consumer whose position is beyond it knows that the
+log was truncated (KIP-320). For an epoch that the log does not know, the result is -1, -1."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

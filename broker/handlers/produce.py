@@ -2,13 +2,12 @@
 
 Each partition's field is one record batch, which is checked by its header and stored unchanged.
 Clients of Kafka 0.8 to 0.10 (v0-2) send message sets, which are converted to a batch first. (Kafka
-only announces these versions, because old librdkafka gives up otherwise: KAFKA-18659.)
-acks=0 gets no response; an error then closes the connection, which is the only way to report it.
-Where flush.messages is reached, the response waits for the fsync that covers the records.
-A batch is stored late if its records take long to check, which another process does (record_walks),
-or if its log must be read from the disk before its first append. The request's other batches are
-stored at once.
-v7 zstd · v8 error messages, and which records are at fault (KIP-467) · v13 topic ids (KIP-516).
+only advertises these versions, because old librdkafka fails otherwise: KAFKA-18659.)
+With acks=0 there is no response, and an error closes the connection, because nothing else can
+report it. When flush.messages is reached, the response waits for the fsync that covers the records.
+A batch is stored later than the others of its request if its records take long to check, which
+another process does (record_walks), or if its log must be read from disk before its first append.
+v7 zstd · v8 error messages, and the records at fault (KIP-467) · v13 topic ids (KIP-516).
 Not done: transactional batches."""
 
 import asyncio
@@ -58,7 +57,8 @@ LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
-# Every other refusal by a log tells where the log starts. Kafka: ReplicaManager.appendToLocalLog.
+# Errors of a log that are sent without the log start offset.
+# Kafka: ReplicaManager.appendToLocalLog.
 WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -72,7 +72,7 @@ WITHOUT_LOG_START = frozenset(
 
 
 class ColdLogError(Exception):
-    """The log was not appended to since it was opened: it must be read first. `batch` is a copy."""
+    """The log must be read before its first append since it was opened. `batch` is a copy."""
 
     def __init__(self, batch: bytes) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class ColdLogError(Exception):
 
 
 class LateBatch(NamedTuple):
-    """A batch that cannot be appended yet, why, and the place of its answer in the response."""
+    """A batch that cannot be appended yet, the reason, and the position of its answer."""
 
     topic: ProduceTopicData
     answers: list[ProducePartitionResponse]
@@ -100,7 +100,7 @@ def handle(
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
     if late:
-        # Shielded: what was received is stored, whether or not the client waits for the answer.
+        # Shielded: the batches are stored even if the client disconnects.
         return asyncio.shield(
             asyncio.ensure_future(answer_late(context, request, topics, late, due or {}))
         )
@@ -119,7 +119,7 @@ async def answer_late(
     late: list[LateBatch],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse | None:
-    """The response, once the late batches are stored: those of a partition in their order."""
+    """The response, once the late batches are stored, in order within each partition."""
     due = dict(due)
 
     async def store(batches: list[LateBatch]) -> None:
@@ -142,12 +142,12 @@ async def answer_late(
 
 
 async def append_late(context: RequestContext, late: LateBatch) -> ProducePartitionResponse:
-    """Append a batch once what it waits for is done; it may then have to wait for the other."""
+    """Append a batch once its reason to wait is gone; there may then be another reason."""
     index, reason = late.answers[late.position].index, late.reason
     while True:
         try:
             batch, walked = await make_ready(context, late.topic, index, reason)
-            name = topic_name(context, late.topic)  # it may be deleted by now
+            name = topic_name(context, late.topic)  # raises if the topic was deleted meanwhile
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()
@@ -165,7 +165,7 @@ async def make_ready(
     index: int,
     reason: WalkTooLongError | ColdLogError,
 ) -> tuple[memoryview | bytes, WalkedRecords | None]:
-    """Read a cold log, or check a batch elsewhere. Returns the batch and what the check found."""
+    """Read a cold log, or check a batch in another process. Returns the batch and the result."""
     broker = context.broker
     if isinstance(reason, ColdLogError):
         name = topic_name(context, topic)
@@ -184,7 +184,7 @@ async def answer_when_synced(
     topics: list[ProduceTopicResponse],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse:
-    """The answer, once each of these fsyncs has ended; one that failed is its partition's error."""
+    """The response, once the fsyncs have ended; a partition whose fsync failed has an error."""
     await asyncio.wait(due.values())
     by_id = context.api_version >= FIRST_VERSION_BY_ID
     failures = {
@@ -311,9 +311,9 @@ def why_not_written(
 def earlier_refusal(
     context: RequestContext, topic: str, partition: ProducePartitionData
 ) -> ApiError | None:
-    """What Kafka finds before it looks at acks and at whose topic it is.
+    """An error that Kafka reports before those of `why_not_written`.
 
-    There is no such partition, or what came is not one batch.
+    The partition does not exist, or its field is not one batch.
     Kafka: KafkaApis.handleProduceRequest.
     """
     try:
@@ -371,9 +371,10 @@ def batch_of(partition: ProducePartitionData) -> memoryview | bytes:
 
 
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
-    """A record batch of what an old client sent, empty where that is not even one whole message.
+    """The record batch made of a message set, empty if the set has no whole message.
 
-    A batch stays as it is. Raises ApiError; WalkTooLongError where there is too much to convert.
+    A record batch is returned unchanged. Raises ApiError; WalkTooLongError if the conversion would
+    take too long.
     """
     if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC_V2:
         return records
@@ -410,7 +411,7 @@ def check_first_batch(context: RequestContext, records: memoryview | bytes) -> N
 def refused(
     index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
 ) -> ProducePartitionResponse:
-    """The refusal of a batch; `log_start_offset` is that of the log that refused it."""
+    """The answer for a refused batch; `log_start_offset` is that of the log."""
     singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
     return ProducePartitionResponse(
         index=index,

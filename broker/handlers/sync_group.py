@@ -1,7 +1,8 @@
 """SyncGroup (key 14, v0-5).
 
-The leader brings the assignment, every member takes its part; parked until it is there and written.
-v3 static members (KIP-345) · v5 protocol type and name, which must then be given (KIP-559)."""
+The leader sends the assignment, and every member gets its part. The response waits until the
+assignment is known and written to the log.
+v3 static members (KIP-345) · v5 protocol type and name, which are then required (KIP-559)"""
 
 from collections.abc import Awaitable
 

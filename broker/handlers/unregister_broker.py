@@ -1,7 +1,8 @@
 """UnregisterBroker (key 64, v0).
 
-Forgets a broker that is gone for ever. There is no other, and this one is refused: Kafka would take
-it out of all its partitions and be a cluster without brokers until the next start."""
+Removes a broker that is permanently gone. There is no other broker, and a request for this one is
+refused: Kafka would remove it from all its partitions, and the cluster would have no broker until
+the next start."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

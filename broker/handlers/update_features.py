@@ -1,8 +1,8 @@
 """UpdateFeatures (key 57, v0-2).
 
-Finalises levels of the features we serve, all that are asked for or none. v1 how (upgrade, safe or
-unsafe downgrade: Kafka does no unsafe ones either) and validate_only; v0's allow_downgrade is not
-heard, as in Kafka · v2 no answer for each feature."""
+Finalizes levels of the features that are served: all updates of the request, or none.
+v1 upgrade types (unsafe downgrades are refused, as in Kafka) and validate_only; allow_downgrade of
+v0 is ignored, as in Kafka · v2 no result for each feature"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -29,7 +29,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         )
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
-    # min.insync.replicas may have been settled with eligible leader replicas.
+    # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
     context.broker.config_in_force.refresh()
     await context.broker.metadata_sync.sync()
     results = []

@@ -290,7 +290,7 @@ CASES = [
         3,
         {"topics": [{"name": "t", "count": 9}, {"name": "twice"}, {"name": "twice"}]},
         ["ALTER TOPIC t"],
-        [TOPIC_REFUSED, ErrorCode.INVALID_REQUEST],
+        [ErrorCode.INVALID_REQUEST, TOPIC_REFUSED],
     ),
     # -- configs
     Case(
