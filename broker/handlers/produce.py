@@ -234,9 +234,10 @@ def append_to_topic(
     """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
     try:
         name = topic_name(context, topic)
-        context.check_topic(AclOperation.WRITE, name)
     except ApiError as error:
         return refused_topic(topic, error)
+    if not context.authorize(AclOperation.WRITE, ResourceType.TOPIC, name):
+        return refused_topic(topic, refusal(ResourceType.TOPIC))
     partitions: list[ProducePartitionResponse] = []
     problem = why_not_written(context, request, name)
     for partition in topic.partition_data:

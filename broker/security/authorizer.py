@@ -44,7 +44,10 @@ def refusal(resource_type: ResourceType) -> ApiError:
 
 
 class Authorizer:
-    """Kafka: Authorizer.authorize, Authorizer.authorizeByResourceType."""
+    """Allows every operation to every client.
+
+    Kafka: Authorizer.authorize, Authorizer.authorizeByResourceType.
+    """
 
     def allows(
         self,
