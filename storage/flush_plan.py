@@ -19,7 +19,8 @@ class FlushPlan:
 
     files: Files
     up_to_offset: int
-    truncations: int  # the log's count of truncations when the plan was made
+    truncations: int  # the log's counts of truncations and renames when the plan was made
+    renames: int
     open_files: list[OpenFile] = field(default_factory=list)
     small_files: dict[Path, int] = field(
         default_factory=dict

@@ -1,9 +1,9 @@
 """Files and renames of a log that are not yet fsynced.
 
 A small file (an index of a closed segment, a snapshot, a checkpoint) is synced by the next flush,
-not when it is written. It is kept here with the number of its last write, so that a file that is
-written again during a flush is synced once more. A flush is ignored if the log was truncated or
-moved to other files while it ran.
+not when it is written. Its path is kept here with a sequence number of its last write, so that a
+file that is written again during a flush is synced once more. The result of a flush is discarded if
+the log was truncated or moved to other files while the flush ran.
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,23 @@ from .segment_list import SegmentList
 class UnsyncedFiles:
     """The unsynced files of one log. Used on the broker's thread only."""
 
-    __slots__ = ("_files", "_is_directory_synced", "_small_files", "_truncations", "_writes")
+    __slots__ = (
+        "_files",
+        "_is_directory_synced",
+        "_renames",
+        "_small_files",
+        "_truncations",
+        "_writes",
+    )
 
     def __init__(self, files: Files, *, is_named_on_disk: bool) -> None:
-        """`is_named_on_disk`: the name of the log's directory is synced."""
+        """`is_named_on_disk`: the directory's entry in its parent is synced."""
         self._files = files
         self._small_files: dict[Path, int] = {}
         self._writes = 0
         self._is_directory_synced = is_named_on_disk
-        self._truncations = 0  # how often the log was truncated
+        self._renames = 0
+        self._truncations = 0  # a flush planned before a truncation is discarded
 
     def add(self, path: Path) -> None:
         """Record that a file, or its name, has changed."""
@@ -33,15 +41,16 @@ class UnsyncedFiles:
         self._small_files[path] = self._writes
 
     def note_truncation(self) -> None:
-        """Record that the log was truncated: a flush that is running is ignored."""
+        """Record that the log was truncated: the result of a running flush is discarded."""
         self._truncations += 1
 
     def note_rename(self) -> None:
-        """Record that the log's directory was renamed."""
+        """Record that the log's directory was renamed: a running flush may not cover that."""
+        self._renames += 1
         self._is_directory_synced = False
 
     def move_to(self, directory: Path, small_files: Iterable[Path]) -> None:
-        """Switch to copies of the log's files; `small_files` are among those not yet synced."""
+        """Switch to copies of the log's files; `small_files` must be synced, too."""
         self.note_truncation()
         self.note_rename()
         for path in [*self._small_files, *small_files]:
@@ -63,6 +72,7 @@ class UnsyncedFiles:
             files=self._files,
             up_to_offset=end_offset,
             truncations=self._truncations,
+            renames=self._renames,
             open_files=[file for segment in touched for file in segment.sync_targets()],
             small_files=dict(self._small_files),
             directory=directory if new_segments or self._small_files else None,
@@ -70,12 +80,16 @@ class UnsyncedFiles:
         )
 
     def mark_synced(self, plan: FlushPlan) -> bool:
-        """Record that the plan was carried out; False if it must be ignored."""
+        """Record that the plan was carried out.
+
+        Returns False, and changes nothing, if the log was truncated or moved after the plan was
+        made.
+        """
         if plan.truncations != self._truncations:
             return False
         for path, written in plan.small_files.items():
             if self._small_files.get(path) == written:
                 del self._small_files[path]
-        if plan.parent is not None:
+        if plan.parent is not None and plan.renames == self._renames:
             self._is_directory_synced = True
         return True

@@ -40,3 +40,19 @@ def test_a_plan_passes_over_files_that_are_renamed_while_it_runs(tmp_path: Path)
     plan.run()  # renamed before it began
     log.mark_flushed(plan, NOW_MS)
     assert log.recovery_point == 5
+
+
+def test_a_rename_of_the_directory_during_a_flush_is_synced_by_the_next_one(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    log = box.open()
+    put(log, b"0")
+    plan = log.flush_plan()
+    assert plan is not None
+    assert plan.parent == tmp_path  # the directory is new
+    plan.run()
+    log.move_to(box.directory.rename(tmp_path / "orders-0.0123-future"))
+    log.mark_flushed(plan, NOW_MS)
+    put(log, b"1")
+    following = log.flush_plan()
+    assert following is not None
+    assert following.parent == tmp_path
