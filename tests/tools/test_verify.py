@@ -393,6 +393,13 @@ def test_logs_are_held_against_the_metadata_log(data: Path) -> None:
     assert found.says("others-0", "missing, though the metadata log places it here")
 
 
+def test_the_owner_of_a_log_is_checked_wherever_its_name_sorts(data: Path) -> None:
+    (data / "__cluster_metadata-0").mkdir()
+    (data / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(_metadata_of("others"))
+    (data / "orders-0").rename(data / "Orders-0")  # capitals sort before an underscore
+    assert verdict(data).says("Orders-0", "no topic of the metadata log owns it", "stray")
+
+
 def test_records_of_internal_logs_must_decode(data: Path) -> None:
     for path, _ in write_internal_logs(data):
         path.with_suffix(".index").touch()

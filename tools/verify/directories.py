@@ -84,8 +84,8 @@ class DirectoriesCheck:
         roots = [self._open(path) for path in paths]
         self._compare(roots)
         for root in sorted(roots, key=lambda root: (CLUSTER_METADATA_TOPIC, 0) not in root.logs):
-            for log, name in sorted(root.logs.items()):
-                self._check_log(root, log, root.path / name)
+            for log in sorted(root.logs, key=lambda log: (log[0] != CLUSTER_METADATA_TOPIC, log)):
+                self._check_log(root, log, root.path / root.logs[log])
         if self._has_metadata and self._metadata.is_known:
             for root in roots:
                 self._check_missing(root)
