@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (key 68, v0-1).
 
 A member of a consumer group joins, reports its partitions, gets its assignment, and leaves
-(KIP-848). The response is immediate.
+(KIP-848). The response never waits for other members.
 v1 regular expressions, and member ids that clients generate"""
 
 from odradek.broker.requests.context import RequestContext

@@ -1,8 +1,8 @@
 """UpdateFeatures (key 57, v0-2).
 
-Finalizes levels of the features that are served: all updates of the request, or none.
+Sets the finalized levels of features. Either all updates of the request are applied or none.
 v1 upgrade types (unsafe downgrades are refused, as in Kafka) and validate_only; allow_downgrade of
-v0 is ignored, as in Kafka · v2 no result for each feature"""
+v0 is ignored, as in Kafka · v2 the response has no result per feature"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

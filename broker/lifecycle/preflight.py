@@ -2,8 +2,8 @@
 
 Startup is refused if the data cannot be read or must not be served by this broker: replicas of
 other brokers, other voters, a newer metadata.version, tiered storage, a metadata log in the wrong
-directory. The directories are locked before, and belong to this node. What was read of the metadata
-log is kept, so that startup reads it once.
+directory. The caller has locked the directories and verified that they belong to this node. The
+content of the metadata log is kept in `reading`, so that startup reads it once.
 
 Kafka: KafkaRaftServer.initializeLogDirs, MetaPropertiesEnsemble.verify.
 """
@@ -37,7 +37,7 @@ from odradek.storage.files import Files
 logger = logging.getLogger("odradek.startup")
 
 TIERED_STORAGE = "remote.log.storage.system.enable"
-# Errors in a metadata log that this node must not, or cannot, lead.
+# Errors which mean that this node must not, or cannot, lead the metadata log.
 REASONS_TO_REFUSE = (
     NotSoleVoterError,
     UnservableMetadataError,
@@ -51,7 +51,7 @@ class RefusedToStartError(Exception):
 
 
 class Preflight:
-    """Checks the data directories once.
+    """Checks the data directories at startup.
 
     `reading` is what the metadata log contains; None if there is none yet or it cannot be read.
     """
@@ -67,9 +67,9 @@ class Preflight:
         `found` holds their meta.properties by path; None for an empty directory.
         """
         home = self._config.metadata_directory.absolute()
-        self._check_places(found, home)
+        self._check_metadata_log_location(found, home)
         if self._config.texts.get(TIERED_STORAGE, "").strip().lower() == "true":
-            raise RefusedToStartError(f"{TIERED_STORAGE}=true: tiered storage is not served")
+            raise RefusedToStartError(f"{TIERED_STORAGE}=true: tiered storage is not supported")
         meta = found.get(home)
         if meta is None or not is_formatted(self._files, home):
             return
@@ -81,7 +81,9 @@ class Preflight:
         except REASONS_TO_REFUSE as error:
             raise RefusedToStartError(f"{metadata_log_directory(home)}: {error}") from error
 
-    def _check_places(self, found: Mapping[Path, MetaProperties | None], home: Path) -> None:
+    def _check_metadata_log_location(
+        self, found: Mapping[Path, MetaProperties | None], home: Path
+    ) -> None:
         for path in found:
             stray = metadata_log_directory(path)
             if path != home and self._files.is_directory(stray):

@@ -8,7 +8,7 @@ forever. The memory itself is allocated as bytes arrive. So 100 clients that ann
 cost at most the limit, and the requests of other clients are served meanwhile.
 
 A connection that holds a grant and sends nothing, while others wait, is closed by the server's
-sweep.
+periodic check (Server._sweep).
 """
 
 from __future__ import annotations

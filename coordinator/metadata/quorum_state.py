@@ -2,7 +2,8 @@
 
 It is one line of JSON in two forms: data_version 0 if the voters are configured (kraft.version 0),
 data_version 1 if they are records of the log (kraft.version 1). The form of an existing file is
-kept. On disk: never rename a field. Kafka: FileQuorumStateStore, QuorumStateData.
+kept. The JSON keys are a file format: never rename them.
+Kafka: FileQuorumStateStore, QuorumStateData.
 """
 
 import json

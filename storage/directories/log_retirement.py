@@ -75,7 +75,7 @@ class Retirement:
         for one in self._leaving:
             self._settle(one, self._errors.get(one.source))
         for source, error in self._errors.items():
-            text = f"{source.name} could not be deleted: {error}"
+            text = f"{source.name} could not be renamed for removal: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 

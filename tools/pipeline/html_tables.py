@@ -8,7 +8,7 @@ from html import escape
 
 
 def safe(text: str) -> str:
-    """Escape a text from outside, and replace characters that cannot be printed."""
+    """Escape untrusted text, and replace characters that cannot be printed."""
     return escape("".join(each if each.isprintable() else "\ufffd" for each in text))
 
 

@@ -161,7 +161,8 @@ class SegmentTransactions:
             elif last < self._base_offset:
                 self._wrong(f"offset {last} is before the segment", last)
             elif entry.first_offset > last:
-                self._wrong(f"a transaction has offsets {entry.first_offset} to {last}", last)
+                first = entry.first_offset
+                self._wrong(f"a transaction begins at offset {first}, after its last one", last)
             elif (entry.producer_id, last) in committed:
                 self._wrong(
                     f"the transaction of producer {entry.producer_id} that ends at offset {last} "
