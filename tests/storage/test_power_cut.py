@@ -12,6 +12,7 @@ from odradek.protocol.primitives import random_uuid
 from odradek.storage.deletions import remove_paths
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.retention import delete_old_segments
 from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
 from tests.support.power_cut import PowerCutFiles, PowerGoneError
@@ -62,7 +63,7 @@ class Life:
                 manager.write_recovery_points()
             if number == 4:
                 log.become_leader(3)
-        manager.run_retention(NOW_MS)
+        delete_old_segments(log, NOW_MS)
         remove_paths(self.files, manager.deletions.take_due(NOW_MS))
         manager.write_log_starts()
         manager.close(now_ms=NOW_MS)
