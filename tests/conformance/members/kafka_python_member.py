@@ -51,6 +51,10 @@ def main() -> None:
         partition_assignment_strategy=(ASSIGNORS[wanted.assignor or "range"],),
     )
     topics = {"pattern": wanted.topic} if wanted.is_pattern else {"topics": [wanted.topic]}
+    if not wanted.is_pattern:
+        # A leader that does not know the topic yet assigns nothing to itself. In about one of
+        # twenty starts it stays so, because kafka-python misses the metadata that follows.
+        consumer.partitions_for_topic(wanted.topic)
     consumer.subscribe(**topics, listener=_Listener())
     events.say("startup_complete")
     while not stop.requested:
