@@ -25,7 +25,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from odradek.config.topic_config import TopicConfig
-from odradek.protocol.batch_header import BatchHeader, CorruptRecordError, batch_prefix
+from odradek.protocol.batch_header import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptRecordError,
+    batch_prefix,
+)
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
@@ -285,14 +290,17 @@ class PartitionLog:
         self, entries: Sequence[PendingBatch], now_ms: int, log_append_time_ms: int
     ) -> AppendResult:
         base_offset, last_offset = entries[0].base_offset, entries[-1].next_offset - 1
-        size = sum([entry.header.size_bytes for entry in entries])
+        size, newest_ms = 0, NO_TIMESTAMP
+        for _, _, header, _ in entries:  # one loop: most appends have one small batch
+            size += header.size_bytes
+            if header.max_timestamp > newest_ms:
+                newest_ms = header.max_timestamp
         if size > self._limits.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{size} bytes are appended to {self.name}, over segment.bytes "
                 f"({self._limits.segment_bytes})",
             )
-        newest_ms = max([entry.header.max_timestamp for entry in entries])
         segment = self.segments.active
         try:
             if segment.should_roll(size, self._limits, newest_ms, last_offset, now_ms):
@@ -303,7 +311,8 @@ class PartitionLog:
         self._update_state(segment, entries)
         if self.log_end_offset - self.recovery_point < self._flush_messages:
             self.high_watermark = self.log_end_offset
-            self.notify_waiters()
+            if self.on_append:
+                self.notify_waiters()
         else:
             self._request_flush()
         return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
@@ -337,14 +346,14 @@ class PartitionLog:
         self._slicer.remember(self.log_end_offset, segment, segment.size_bytes)
         for entry in entries:
             base_offset, _, header, _ = entry
-            next_offset = entry.next_offset
+            last_offset = base_offset + header.last_offset_delta
             if header.producer_id >= 0:
                 if header.is_control:
                     self._end_transaction(segment, entry)
                 else:
                     self.producers.update(header, base_offset)
-            segment.note_append(header.size_bytes, next_offset - 1, header.max_timestamp)
-            self.log_end_offset = next_offset
+            segment.note_append(header.size_bytes, last_offset, header.max_timestamp)
+            self.log_end_offset = last_offset + 1
         self.producers.update_map_end_offset(self.log_end_offset)
 
     def _end_transaction(self, segment: Segment, entry: PendingBatch) -> None:

@@ -92,7 +92,7 @@ def handle(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     late: list[LateBatch] = []
-    if may_write_transactions(context, request):
+    if request.transactional_id is None or may_write_transactions(context, request):
         topics = [append_to_topic(context, request, topic, late) for topic in request.topic_data]
     else:
         error = refusal(ResourceType.TRANSACTIONAL_ID)
@@ -266,12 +266,11 @@ def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicRespo
 
 
 def may_write_transactions(context: RequestContext, request: ProduceRequest) -> bool:
-    """Whether the client may write with its transactional id; True for a request without one.
+    """Whether the client may write with the request's transactional id.
 
     Only transactional batches need it: a client may send an id that it does not use.
     """
-    if request.transactional_id is None:
-        return True
+    assert request.transactional_id is not None
     has_transactional_batch = any(
         is_transactional(partition)
         for topic in request.topic_data
