@@ -10,6 +10,7 @@ outcome, record_codec    what a state machine returns; typed records and their b
 journal, sliced_replay   append and replay; load a log at start
 timers, group_settings   deadlines (the time is an argument); the configuration of groups
 metadata/                topics, configs, features, brokers: the log `__cluster_metadata`
+caller                   the client that sent a request to a group
 group, group_state       what all groups share; the groups and offsets of one log partition of
                          `__consumer_offsets` (other_group: types of group that are not served)
 offsets, offset_requests, offset_expiry

@@ -22,8 +22,8 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.join_group import JoinGroupResponse
 
 from .assignors import configured_assignors
+from .caller import Caller
 from .classic_groups.join import JoinCall
-from .classic_groups.member import Caller
 from .classic_groups.rebalance import ClassicRebalance
 from .consumer_groups.classic_joins import ClassicJoins
 from .consumer_groups.classic_members import ClassicMembers

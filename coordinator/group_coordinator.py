@@ -55,13 +55,10 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
+from .caller import Caller
 from .classic_groups.deadlines import ClassicDeadlines, Expiries
 from .classic_groups.group import ClassicGroup
 from .classic_groups.join import ClassicJoin, JoinCall
-from .classic_groups.member import (
-    NOTHING_TO_WRITE,
-    Caller,
-)
 from .classic_groups.rebalance import ClassicRebalance
 from .classic_groups.sync import ClassicSync
 from .consumer_group_service import ConsumerGroupService
@@ -71,7 +68,7 @@ from .consumer_groups.topics_view import ClusterTopics
 from .group import Group
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
-from .outcome import Outcome
+from .outcome import NOTHING_TO_WRITE, Outcome
 from .parked_replies import Parked, ReleaseQueue
 from .timers import Deadline, DeadlineQueue, Now
 

@@ -80,3 +80,6 @@ class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
     then: tuple[Callable[[], None], ...] = ()
     otherwise: Callable[[ErrorCode], None] | None = None
     atomic: bool = True
+
+
+NOTHING_TO_WRITE: Outcome[None] = Outcome(reply=None)

@@ -7,7 +7,7 @@ v1 regular expressions, and member ids that clients generate"""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -8,7 +8,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
 from odradek.broker.security.operations import NOT_ASKED, AclOperation
 from odradek.coordinator.classic_groups.group import ClassicState
-from odradek.coordinator.classic_groups.member import metadata_of
+from odradek.coordinator.classic_groups.protocols import metadata_of
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribeGroupsGroup,

@@ -12,7 +12,7 @@ import msgspec
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

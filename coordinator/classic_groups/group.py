@@ -38,11 +38,8 @@ from odradek.protocol.records.consumer_offsets import GroupMetadataKey, GroupMet
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from odradek.protocol.schema import DecodeError
 
-from .member import (
-    ClassicMember,
-    metadata_of,
-    restored,
-)
+from .member import ClassicMember, restored
+from .protocols import metadata_of
 from .roster import ClassicRoster
 
 

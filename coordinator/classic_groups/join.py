@@ -14,25 +14,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import (
-    NOTHING_TO_WRITE,
-    Caller,
-    ClassicMember,
-    JoinReply,
-    Protocols,
-    names_of,
-)
+from .member import ClassicMember, JoinReply
+from .protocols import Protocols, elect_protocol, names_of
 from .rebalance import ClassicRebalance, joined
 from .records import group_record, replaced_value
-from .roster import elect_protocol
 
 # The first versions of JoinGroup in which a dynamic member must first ask for its id (KIP-394), and
 # in which the response can tell a leader with a new id not to assign (KIP-814).

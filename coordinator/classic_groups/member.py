@@ -1,4 +1,4 @@
-"""A member of a classic group, and the types of its requests and replies.
+"""A member of a classic group, and the functions that answer its parked requests.
 
 A request that must wait (JoinGroup until all have joined, SyncGroup until the leader has sent the
 assignment) leaves a reply with the member: a function that takes the response and is called once,
@@ -8,43 +8,17 @@ appends to a list.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Deadline
 from odradek.protocol.messages.describe_groups import DescribeGroupsMember
 from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 from odradek.protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
 
+from .protocols import Protocols, metadata_of
+
 JoinReply = Callable[[JoinGroupResponse], None]
 SyncReply = Callable[[SyncGroupResponse], None]
-
-Protocols = tuple[tuple[str, bytes], ...]
-
-
-def names_of(protocols: Protocols) -> tuple[str, ...]:
-    """Return each protocol name once, in order of preference."""
-    return tuple(dict(protocols))
-
-
-def metadata_of(protocols: Protocols, protocol_name: str | None) -> bytes:
-    """Return the metadata of the first entry of this name. Raises ValueError if there is none."""
-    for name, data in protocols:
-        if name == protocol_name:
-            return data
-    raise ValueError(f"there is no protocol {protocol_name!r}")
-
-
-NOTHING_TO_WRITE: Outcome[None] = Outcome(reply=None)
-
-
-class Caller(NamedTuple):
-    """The client that sent a request, and the request's API version."""
-
-    client_id: str
-    client_host: str
-    api_version: int
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -16,7 +16,7 @@ import logging
 from functools import partial
 
 from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -24,7 +24,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import NOTHING_TO_WRITE, ClassicMember
+from .member import ClassicMember
 from .records import generation_value, group_record
 
 logger = logging.getLogger("odradek.groups")

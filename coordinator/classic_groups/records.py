@@ -16,7 +16,8 @@ from odradek.protocol.records.consumer_offsets import (
 )
 
 from .group import ClassicGroup
-from .member import ClassicMember, metadata_of
+from .member import ClassicMember
+from .protocols import metadata_of
 
 GROUP_METADATA_VERSION = 3
 

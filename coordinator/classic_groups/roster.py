@@ -8,14 +8,14 @@ ClassicGroup.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from odradek.coordinator.java_hash import hash_map_order
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
-from .member import ClassicMember, JoinReply, Protocols, names_of
+from .member import ClassicMember, JoinReply
+from .protocols import Protocols, elect_protocol, names_of
 
 
 class ClassicRoster:
@@ -117,16 +117,3 @@ class ClassicRoster:
     def _count(self, protocols: Protocols, change: int) -> None:
         for name in names_of(protocols):
             self._supporters[name] += change
-
-
-def elect_protocol(preferences: Iterable[Sequence[str]]) -> str:
-    """Return the protocol with the most votes; a member votes for its first one that all support.
-
-    A tie is broken by the order of Kafka's HashMap: a group gets the same protocol from both.
-    """
-    said = Counter(map(tuple, preferences))  # of a thousand members most prefer the same
-    common = set.intersection(*map(set, said))
-    votes: Counter[str] = Counter()
-    for names, voters in said.items():
-        votes[next(name for name in names if name in common)] += voters
-    return max(hash_map_order(votes), key=votes.__getitem__)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -19,11 +19,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import (
-    NOTHING_TO_WRITE,
-    ClassicMember,
-    SyncReply,
-)
+from .member import ClassicMember, SyncReply
 from .rebalance import ClassicRebalance
 from .records import generation_value, group_record
 

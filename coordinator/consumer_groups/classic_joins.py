@@ -18,7 +18,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
-from odradek.coordinator.classic_groups.member import names_of
+from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode

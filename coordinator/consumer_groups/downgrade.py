@@ -21,12 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import (
-    ClassicMember,
-    Protocols,
-    metadata_of,
-    names_of,
-)
+from odradek.coordinator.classic_groups.member import ClassicMember
+from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
 from odradek.coordinator.timers import Now

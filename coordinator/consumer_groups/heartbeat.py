@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.group import Group
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -7,7 +7,7 @@ other heartbeats take the full path, which is the reference: for a heartbeat tha
 full path must change nothing but the session deadline. (A test compares the two.)
 """
 
-from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

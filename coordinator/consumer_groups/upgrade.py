@@ -25,7 +25,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
-from odradek.coordinator.classic_groups.member import ClassicMember, Protocols, metadata_of
+from odradek.coordinator.classic_groups.member import ClassicMember
+from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode

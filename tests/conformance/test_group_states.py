@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.classic_groups.roster import elect_protocol
+from odradek.coordinator.classic_groups.protocols import elect_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest

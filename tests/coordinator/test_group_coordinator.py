@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds

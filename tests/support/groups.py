@@ -5,8 +5,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds

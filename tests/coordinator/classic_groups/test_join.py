@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicState
-from odradek.coordinator.classic_groups.roster import elect_protocol
+from odradek.coordinator.classic_groups.protocols import elect_protocol
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.both_lives import assert_log_agrees
 from tests.support.groups import (

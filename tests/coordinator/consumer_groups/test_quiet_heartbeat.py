@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from odradek.coordinator.classic_groups.member import Caller
+from odradek.coordinator.caller import Caller
 from odradek.coordinator.consumer_group_service import ConsumerGroupService
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
