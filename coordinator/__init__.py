@@ -16,8 +16,9 @@ group, group_state       what all groups share; the groups and offsets of one lo
 offsets, offset_requests, offset_expiry
                          committed offsets: the state, the requests, when they expire
 classic_groups/          groups whose leader assigns the partitions
-assignors/, consumer_groups/
-                         groups whose partitions the coordinator assigns (KIP-848)
+assignors/, modern_groups/, consumer_groups/
+                         groups whose partitions the coordinator assigns (KIP-848): the
+                         assignors, what does not depend on the type of group, consumer groups
 group_shards             the partitions of `__consumer_offsets`, loaded or not
 parked_replies           replies that wait for other requests
 group_coordinator, consumer_group_service

@@ -27,23 +27,24 @@ from .classic_groups.join import JoinCall
 from .classic_groups.rebalance import ClassicRebalance
 from .consumer_groups.classic_joins import ClassicJoins
 from .consumer_groups.classic_members import ClassicMembers
-from .consumer_groups.deadlines import MemberDeadlines, MemberKey
+from .consumer_groups.deadlines import ConsumerDeadlines
 from .consumer_groups.downgrade import Downgrades
-from .consumer_groups.draft import Decision
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.heartbeat import ConsumerHeartbeats, Steps
 from .consumer_groups.heartbeat_checks import check_heartbeat
 from .consumer_groups.leave import Departures
-from .consumer_groups.member import MemberState
 from .consumer_groups.quiet_heartbeat import is_quiet
 from .consumer_groups.rebalance import Rebalance
 from .consumer_groups.regex_updates import RegexUpdates
 from .consumer_groups.subscription_regex import resolve_patterns
 from .consumer_groups.subscriptions import ResolvedRegex
-from .consumer_groups.topics_view import ClusterTopics
 from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
+from .modern_groups.deadlines import MemberKey
+from .modern_groups.draft import Decision
+from .modern_groups.member import MemberState
+from .modern_groups.topics_view import ClusterTopics
 from .outcome import Outcome
 from .timers import DeadlineQueue, Now
 
@@ -80,7 +81,7 @@ class ConsumerGroupService:
         self._configs = configs
         self._loop = loop
         self._clock = clock
-        self.deadlines = MemberDeadlines(deadlines, self._fence)
+        self.deadlines = ConsumerDeadlines(deadlines, self._fence)
         downgrades = Downgrades(
             topics=topics,
             configs=configs,

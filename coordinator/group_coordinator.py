@@ -64,10 +64,10 @@ from .classic_groups.sync import ClassicSync
 from .consumer_group_service import ConsumerGroupService
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
-from .consumer_groups.topics_view import ClusterTopics
 from .group import Group
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
+from .modern_groups.topics_view import ClusterTopics
 from .outcome import NOTHING_TO_WRITE, Outcome
 from .parked_replies import Parked, ReleaseQueue
 from .timers import Deadline, DeadlineQueue, Now

@@ -16,12 +16,12 @@ from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
-from odradek.coordinator.consumer_groups.topics_view import ClusterTopics
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log import PartitionLog

@@ -7,15 +7,14 @@ return records; only replay changes the group.
 Reading order:
 
     member, group                      the state, with ownership and subscriptions
+                                       (what all types of group share is in modern_groups/)
     records, replay                    state to records, and back
     heartbeat_checks, heartbeat        a heartbeat, from request to response
     membership                         finds the member of a request
     draft, rebalance                   the steps of a decision
-    target_assignment                  the targets
     reconciliation                     one step of a member towards its target
     leave, deadlines                   how members leave or are removed
     quiet_heartbeat                    the fast path of a heartbeat
-    topics_view, topic_hash            the cluster's topics, and how changes are detected
     regex_updates, subscription_regex  subscriptions by regular expression
     commit_checks                      checks of offset commits and fetches
     description, group_configs         ConsumerGroupDescribe, settings

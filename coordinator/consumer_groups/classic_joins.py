@@ -19,6 +19,9 @@ from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
 from odradek.coordinator.classic_groups.protocols import names_of
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -27,16 +30,14 @@ from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerPr
 from odradek.protocol.schema import DecodeError
 
 from .client_protocol import reported_partitions, subscription_of
-from .deadlines import MemberKey
 from .downgrade import Downgrades
-from .draft import Decision, Draft
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember
 from .membership import check_group_size, dynamic_member, static_member
 from .rebalance import Target, write_subscription
 from .regex_updates import RegexChange
-from .topics_view import ClusterTopics
 from .upgrade import classic_metadata
 
 
@@ -65,7 +66,7 @@ class ClassicJoins:
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be decoded, or the
         assignor fails).
         """
-        draft = Draft(group, now)
+        draft = ConsumerDraft(group, now)
         request = call.request
         member_id = request.member_id or self._new_member_id()
         check_group_size(group, member_id, self._steps.configs.broker.max_size)
@@ -86,7 +87,9 @@ class ClassicJoins:
             )
         return draft.outcome(self._joined(draft, member, call))
 
-    def _joined(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> JoinGroupResponse:
+    def _joined(
+        self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
+    ) -> JoinGroupResponse:
         """Take the steps for the member and the group, and return the response."""
         regexes, rebalance = self._steps.regexes, self._steps.rebalance
         subscription = _subscription(call)
@@ -115,7 +118,7 @@ class ClassicJoins:
 
     def _downgrade_if_last(
         self,
-        draft: Draft,
+        draft: ConsumerDraft,
         updated: ConsumerMember,
         step: Callable[[ConsumerMember, Target], ConsumerMember],
     ) -> ConsumerMember | None:
@@ -138,7 +141,9 @@ class ClassicJoins:
         )
         return reconciled if converted else None
 
-    def _schedule_sync_deadline(self, draft: Draft, member: ConsumerMember, call: JoinCall) -> None:
+    def _schedule_sync_deadline(
+        self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
+    ) -> None:
         key = MemberKey(draft.group_id, member.member_id)
         deadlines, now_ms = self._steps.deadlines, draft.now.timer_ms
         deadlines.joins.cancel(key)

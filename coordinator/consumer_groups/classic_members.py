@@ -20,6 +20,10 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 
 from collections.abc import Sequence
 
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -34,14 +38,11 @@ from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
 from .client_protocol import assignment_bytes
-from .deadlines import MemberKey
 from .downgrade import protocols_of
-from .draft import Decision
 from .group import ConsumerGroup
 from .heartbeat import Steps
-from .member import ConsumerMember, MemberState
+from .member import ConsumerMember
 from .membership import checked_holder, requesting_member
-from .topics_view import ClusterTopics
 
 
 class ClassicMembers:

@@ -10,6 +10,7 @@ to… methods of Utils.
 from collections.abc import Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -18,8 +19,6 @@ from odradek.protocol.records.consumer_protocol import (
     encode_versioned,
     version_for,
 )
-
-from .topics_view import ClusterTopics
 
 
 class CustomAssignorError(Exception):

@@ -1,60 +1,24 @@
-"""Deadlines of members of consumer groups. A member that misses one is removed from its group.
+"""Deadlines of members of consumer groups. Two are only for members of the classic protocol:
 
-    sessions   no heartbeat within the session timeout
-    rebalance  partitions not given up within the rebalance timeout; applies only while the member
-               is still at the epoch at which it was asked
-    joins      a classic member that has not rejoined within its rebalance timeout
-    syncs      a classic member that has joined and not synced within its rebalance timeout
-
-Deadlines are keyed by group id and member id, because each record of a member replaces the object
-that describes it. Kafka: the timers of GroupMetadataManager, by key.
+joins      a classic member that has not rejoined within its rebalance timeout
+syncs      a classic member that has joined and not synced within its rebalance timeout
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
-
-
-class MemberKey(NamedTuple):
-    """Identifies a member of a consumer group."""
-
-    group_id: str
-    member_id: str
+from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines, MemberKey
+from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines
 
 
-# Removes a member. Arguments: the kind of deadline, the epoch that the member must still be at (or
-# None), its key, the time. Returns the timer time of a retry if the removal could not be written.
-Fence = Callable[[str, int | None, MemberKey, Now], int | None]
-
-
-class MemberDeadlines:
+class ConsumerDeadlines(MemberDeadlines):
     """The deadlines of all members of consumer groups, in a shared queue."""
 
     def __init__(self, queue: DeadlineQueue, fence: Fence) -> None:
-        self.sessions = KeyedDeadlines(queue, partial(fence, "session", None))
+        super().__init__(queue, fence)
         self.joins = KeyedDeadlines(queue, partial(fence, "join", None))
         self.syncs = KeyedDeadlines(queue, partial(fence, "sync", None))
-        self._rebalances = KeyedDeadlines(queue, self._rebalance_ended)
-        self._rebalance_epochs: dict[MemberKey, int] = {}
-        self._fence = fence
-
-    def schedule_rebalance(self, key: MemberKey, at_ms: int, epoch: int) -> None:
-        """Require the member, now at `epoch`, to give up partitions by `at_ms` (timer time)."""
-        self._rebalance_epochs[key] = epoch
-        self._rebalances.schedule(key, at_ms)
-
-    def cancel_rebalance(self, key: MemberKey) -> None:
-        """Cancel the deadline: the member has given the partitions up."""
-        self._rebalances.cancel(key)
-        self._rebalance_epochs.pop(key, None)
-
-    def _rebalance_ended(self, key: MemberKey, now: Now) -> int | None:
-        return self._fence("rebalance", self._rebalance_epochs[key], key, now)
 
     def cancel_all(self, key: MemberKey) -> None:
-        """Cancel all deadlines of a member that has left."""
-        for deadlines in (self.sessions, self.joins, self.syncs):
-            deadlines.cancel(key)
-        self.cancel_rebalance(key)
+        super().cancel_all(key)
+        self.joins.cancel(key)
+        self.syncs.cancel(key)

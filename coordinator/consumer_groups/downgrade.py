@@ -25,18 +25,19 @@ from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
 
 from .client_protocol import assignment_bytes
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember
 from .records import group_tombstones
-from .topics_view import ClusterTopics
 
 logger = logging.getLogger("odradek.groups")
 
@@ -49,7 +50,7 @@ class Downgrades:
         *,
         topics: ClusterTopics,
         configs: ConsumerGroupConfigs,
-        deadlines: MemberDeadlines,
+        deadlines: ConsumerDeadlines,
         classic_rebalance: ClassicRebalance,
         find: Callable[[str], ClassicGroup],
     ) -> None:
@@ -62,7 +63,9 @@ class Downgrades:
 
     # -- a departure -------------------------------------------------------------------------------
 
-    def convert_after_departure(self, draft: Draft, leaving: Sequence[ConsumerMember]) -> bool:
+    def convert_after_departure(
+        self, draft: ConsumerDraft, leaving: Sequence[ConsumerMember]
+    ) -> bool:
         """Convert the group if only classic members remain. Return whether it was converted."""
         group = draft.group
         if not group.classic_member_count or not group.only_classic_without(leaving):
@@ -84,7 +87,12 @@ class Downgrades:
         return is_last and self._is_allowed(group, len(group.members))
 
     def convert_on_replacement(
-        self, draft: Draft, holder: ConsumerMember, joining: ConsumerMember, *, rebalance: bool
+        self,
+        draft: ConsumerDraft,
+        holder: ConsumerMember,
+        joining: ConsumerMember,
+        *,
+        rebalance: bool,
     ) -> bool:
         """Convert the group with `joining` instead of `holder`. Return whether it was converted.
 
@@ -112,7 +120,7 @@ class Downgrades:
 
     def _convert(
         self,
-        draft: Draft,
+        draft: ConsumerDraft,
         staying: Mapping[str, ConsumerMember],
         ended: Sequence[str],
         reason: str | None,

@@ -1,19 +1,8 @@
-"""A draft of a decision: the records to write, and what to do after they are written.
-
-A heartbeat is decided in steps: find the member, update its subscription, compute the targets,
-reconcile the member. A Draft carries the records and the new group epoch from step to step. It
-reads the group and never changes it. Changes of soft state (deadlines, the start of a regex
-resolution) are callbacks in `then`. They refer to the group by its id, because a draft about a
-group that does not exist yet reads an empty group, which is dropped; replay creates the real one.
-"""
+"""A draft of a decision about a consumer group."""
 
 import logging
-from collections.abc import Callable
-from typing import Generic, TypeVar
 
-from msgspec import Struct
-
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.modern_groups.draft import Draft
 from odradek.coordinator.timers import Now
 
 from .group import ConsumerGroup
@@ -21,52 +10,20 @@ from .records import epoch_record
 
 logger = logging.getLogger("odradek.groups")
 
-R = TypeVar("R")
 
+class ConsumerDraft(Draft):
+    """The decision so far about one consumer group, at one point in time."""
 
-class Decision(Struct, Generic[R], frozen=True):
-    """The reply to a request, and the soft state that the group keeps after the write."""
-
-    group_id: str
-    reply: R
-    topics_seen_offset: int | None = None
-    """Metadata offset at which the group's topics were checked; None: they were not."""
-
-
-class Draft:
-    """The decision so far about one group, at one point in time."""
-
-    __slots__ = (
-        "epoch",
-        "group",
-        "group_id",
-        "needs_new_target",
-        "now",
-        "records",
-        "then",
-        "topics_seen_offset",
-    )
+    __slots__ = ("group", "needs_new_target")
 
     def __init__(self, group: ConsumerGroup, now: Now) -> None:
+        super().__init__(group.group_id, group.epoch, now)
         self.group = group
-        self.group_id = group.group_id
-        self.now = now
-        self.epoch = group.epoch
-        """The group epoch after this decision."""
-        self.records: list[JournalRecord] = []
-        self.then: list[Callable[[], None]] = []
         self.needs_new_target = False
         """Whether the group was converted during a rebalance, so its targets must be recomputed."""
-        self.topics_seen_offset: int | None = None
-        """Metadata offset at which the group's topics were checked; None: they were not."""
 
     def bump_epoch(self, metadata_hash: int, why: str) -> None:
         """Raise the group epoch by one, which makes the targets out of date."""
         self.epoch += 1
         self.records.append(epoch_record(self.group_id, self.epoch, metadata_hash))
         logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, why)
-
-    def outcome(self, reply: R) -> Outcome[Decision[R]]:
-        """Return the finished decision with its reply."""
-        decision = Decision(self.group_id, reply, self.topics_seen_offset)
-        return Outcome(reply=decision, records=tuple(self.records), then=tuple(self.then))

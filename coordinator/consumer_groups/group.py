@@ -1,9 +1,6 @@
 """A consumer group (KIP-848): the state that its records add up to, and queries on it.
 
-Three epochs show the progress of a rebalance. The group epoch rises whenever members,
-subscriptions or topics change. The assignment epoch is the group epoch for which the target
-assignments were computed. A member's epoch is the epoch of the target that the member has reached.
-The state follows from them:
+The state follows from the epochs (modern_groups/group.py):
 
     EMPTY         no members
     ASSIGNING     the targets are out of date                   group epoch > assignment epoch
@@ -18,7 +15,7 @@ group of a thousand members as in a group of three.
 Only the `replay_*` methods assign journaled state. The first record of a group creates it. A
 decision about a group that does not exist yet reads an empty ConsumerGroup, which is then dropped.
 
-Kafka: ModernGroup, ConsumerGroup; the replay methods of GroupMetadataManager.
+Kafka: ConsumerGroup; the replay methods of GroupMetadataManager.
 """
 
 import logging
@@ -31,6 +28,8 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.group import Committer, GroupType, PartitionCheck
+from odradek.coordinator.modern_groups.group import ModernGroup
+from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -46,15 +45,13 @@ from odradek.protocol.records.consumer_group import (
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
 from .commit_checks import check_commit, check_fetch, needs_member
-from .member import LEAVING_EPOCH, NOTHING, ConsumerMember, MemberState
+from .member import NOTHING, ConsumerMember
 from .ownership import FREE, Ownership
 from .records import group_tombstones, target_of, with_assignment, with_metadata
 from .subscriptions import ResolvedRegex, Subscriptions, is_homogeneous
 
 logger = logging.getLogger("odradek.groups")
 
-# The epoch of a new group in Kafka 4.3. The first member raises it to 2.
-FIRST_EPOCH = 1
 NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
@@ -68,23 +65,15 @@ class ConsumerState(Enum):
     DEAD = "Dead"  # a group that does not exist
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[ConsumerMember]):
     """One group. Only the `replay_*` methods assign journaled state."""
 
+    subscriptions: Subscriptions
+
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        """Hash of the subscribed topics when the epoch last rose (topic_hash.py)."""
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the targets were computed, in wall time. `assigned_at` gives their age."""
-        self.members: dict[str, ConsumerMember] = {}
+        super().__init__(group_id, Subscriptions())
         self.static_member_ids: dict[str, str] = {}
         """Member id by instance id."""
-        self.targets: dict[str, Assignment] = {}
-        """Target assignment by member id."""
-        self.subscriptions = Subscriptions()
         self.ownership = Ownership(group_id)
         self.has_partition_metadata = False
         """Whether Kafka 4.0's record of type 4 exists: the next epoch bump writes its tombstone."""
@@ -93,19 +82,11 @@ class ConsumerGroup:
         """Number of classic members by supported protocol (client-side assignor)."""
         self._assignor_votes: Counter[str] = Counter()
         self._stable_at: Counter[int] = Counter()  # number of STABLE members by epoch
-
-        # Soft: not journaled. Deadlines of members are in deadlines.py.
-        self.topics_seen_offset: int | None = None
-        """ClusterTopics.last_change_offset at the last check of the topics; None: not checked since
-        the group was created or loaded."""
-        self.assigned_at = TimerMoment()
-        """When the targets were computed, on the timer clock."""
         self.regexes_resolved_at = TimerMoment()
-        """When the regular expressions were last resolved, on the timer clock."""
+        """When the regular expressions were last resolved, on the timer clock. Not journaled."""
 
     def note_timestamps(self, now: Now) -> None:
-        """Note the timestamps that have just been written, or read from the log."""
-        self.assigned_at.note(self.assignment_timestamp_ms, now)
+        super().note_timestamps(now)
         self.regexes_resolved_at.note(self.subscriptions.regexes_refreshed_ms, now)
 
     # -- replay ------------------------------------------------------------------------------------
@@ -182,18 +163,15 @@ class ConsumerGroup:
         A member that rejoins may bring another instance id. The old instance id is then free. In
         Kafka it stays with the member until the log is cleaned and read again.
         """
-        self.subscriptions.replace_member(old, new)
+        super()._replace_member(old, new)
         self.ownership.replace_member(old, new)
         if old is not None:
             self._count(old, -1)
             instance_id = old.instance_id
             if instance_id is not None and self.static_member_ids.get(instance_id) == old.member_id:
                 del self.static_member_ids[instance_id]
-            if new is None:
-                del self.members[old.member_id]
         if new is not None:
             self._count(new, +1)
-            self.members[new.member_id] = new
             if new.instance_id is not None:
                 self.static_member_ids[new.instance_id] = new.member_id
 
@@ -225,20 +203,6 @@ class ConsumerGroup:
         """The server-side assignor that most members request; None: no member requests one."""
         return _most_voted(self._votes())
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether some member is subscribed to the topic, by name or by expression."""
-        return topic in self.subscriptions.topics
-
-    def member(self, member_id: str) -> ConsumerMember:
-        """Return a member. Raises ApiError UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
-
     def member_or_new(self, member_id: str) -> ConsumerMember:
         """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or _new(member_id)
@@ -247,6 +211,11 @@ class ConsumerGroup:
         """Return the member that holds this instance id, even while it is away; else None."""
         member_id = None if instance_id is None else self.static_member_ids.get(instance_id)
         return None if member_id is None else self.member(member_id)
+
+    def previous_id(self, member: ConsumerMember) -> str:
+        """The id of the static member that this member replaces, or its own id."""
+        holder = self.static_member(member.instance_id)
+        return member.member_id if holder is None else holder.member_id
 
     def target(self, member_id: str, instance_id: str | None = None) -> Assignment:
         """A member's target; with an instance id, the target of the holder of that id."""
@@ -282,7 +251,7 @@ class ConsumerGroup:
         """Whether all members would have the same subscription if `old` became `new`."""
         subscriptions = self.subscriptions
         # A member that replaces a static member does not add to the count.
-        is_known = new.member_id in self.members or self.static_member(new.instance_id) is not None
+        is_known = self.previous_id(new) in self.members
         return is_homogeneous(
             subscriptions.regexes_if(old, new),
             subscriptions.topics_if(old, new),
@@ -322,10 +291,6 @@ class ConsumerGroup:
     @property
     def listed_protocol_type(self) -> str:
         return PROTOCOL_TYPE
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
         if not needs_member(committer, group_is_empty=self.is_empty):

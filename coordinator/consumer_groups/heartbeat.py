@@ -22,6 +22,12 @@ from msgspec.structs import replace
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+)
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -31,13 +37,13 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,
 )
 
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
 from .heartbeat_checks import NO_TIMEOUT
 from .leave import Answer, Departures
-from .member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
+from .member import ConsumerMember
 from .membership import check_epoch, check_group_size, dynamic_member, static_member
 from .rebalance import Rebalance, write_subscription
 from .reconciliation import partitions_by_topic
@@ -45,14 +51,14 @@ from .regex_updates import RegexChange, RegexUpdates
 
 # Turns a classic group with members into a consumer group. Returns a draft about the new group,
 # with the records that create it. Raises ApiError GROUP_ID_NOT_FOUND.
-Upgrade = Callable[[ClassicGroup, Now], Draft]
+Upgrade = Callable[[ClassicGroup, Now], ConsumerDraft]
 
 
 class Steps(NamedTuple):
     """The parts that serve the steps of a heartbeat."""
 
     configs: ConsumerGroupConfigs
-    deadlines: MemberDeadlines
+    deadlines: ConsumerDeadlines
     regexes: RegexUpdates
     rebalance: Rebalance
     departures: Departures
@@ -90,23 +96,25 @@ class ConsumerHeartbeats:
 
     def _open_draft(
         self, group: Group | None, request: ConsumerGroupHeartbeatRequest, now: Now
-    ) -> Draft:
+    ) -> ConsumerDraft:
         """Open a draft. A joining member may create the group, or convert a classic one."""
         if isinstance(group, ConsumerGroup):
-            return Draft(group, now)
+            return ConsumerDraft(group, now)
         if request.member_epoch != JOINING_EPOCH:
             raise _no_group(request.group_id)
         if group is None:
-            return Draft(ConsumerGroup(request.group_id), now)
+            return ConsumerDraft(ConsumerGroup(request.group_id), now)
         if not isinstance(group, ClassicGroup):
             raise _no_group(request.group_id)
         if not group.is_empty:
             return self._upgrade(group, now)
-        draft = Draft(ConsumerGroup(request.group_id), now)
+        draft = ConsumerDraft(ConsumerGroup(request.group_id), now)
         draft.records += group.tombstones()
         return draft
 
-    def _find_member(self, draft: Draft, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    def _find_member(
+        self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerMember:
         """Return the member as it is before this heartbeat."""
         joins = request.member_epoch == JOINING_EPOCH
         check_group_size(draft.group, request.member_id, self._steps.configs.broker.max_size)
@@ -124,7 +132,7 @@ class ConsumerHeartbeats:
 
     def _serve_member(
         self,
-        draft: Draft,
+        draft: ConsumerDraft,
         member: ConsumerMember,
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,

@@ -9,10 +9,13 @@ Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 
 from collections.abc import Collection
 
+from odradek.coordinator.modern_groups.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-
-from .member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 
 FIRST_WITH_MEMBER_ID_OF_CLIENT = 1
 NO_TIMEOUT = -1

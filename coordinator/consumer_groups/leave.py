@@ -14,6 +14,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -21,13 +25,12 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Decision, Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .member import LEAVING_STATIC_EPOCH, NOTHING, ConsumerMember
+from .member import NOTHING, ConsumerMember
 from .membership import requesting_member
 from .records import current_assignment_record, member_tombstones, regex_tombstone
-from .topics_view import ClusterTopics
 
 R = TypeVar("R")
 
@@ -35,14 +38,14 @@ Answer = Outcome[Decision[ConsumerGroupHeartbeatResponse]]
 
 # Converts the group to a classic group if only classic members remain without these. Returns
 # whether it did.
-Downgrade = Callable[[Draft, Sequence[ConsumerMember]], bool]
+Downgrade = Callable[[ConsumerDraft, Sequence[ConsumerMember]], bool]
 
 
 class Departures:
     """Removes members of all consumer groups."""
 
     def __init__(
-        self, topics: ClusterTopics, deadlines: MemberDeadlines, downgrade: Downgrade
+        self, topics: ClusterTopics, deadlines: ConsumerDeadlines, downgrade: Downgrade
     ) -> None:
         self._topics = topics
         self._deadlines = deadlines
@@ -61,21 +64,21 @@ class Departures:
         )
         member = requesting_member(group, member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
-            return _leave_static(Draft(group, now), member).outcome(answer)
+            return _leave_static(ConsumerDraft(group, now), member).outcome(answer)
         return self.remove(group, [member], now, answer)
 
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, answer: R
     ) -> Outcome[Decision[R]]:
         """Remove members that left or were fenced; `answer` is the reply."""
-        draft = Draft(group, now)
+        draft = ConsumerDraft(group, now)
         if not members:
             return draft.outcome(answer)
         if not self._downgrade(draft, members):
             self._remove(draft, members)
         return draft.outcome(answer)
 
-    def _remove(self, draft: Draft, members: Sequence[ConsumerMember]) -> None:
+    def _remove(self, draft: ConsumerDraft, members: Sequence[ConsumerMember]) -> None:
         group = draft.group
         for member in members:
             draft.records += member_tombstones(group.group_id, member.member_id)
@@ -88,7 +91,7 @@ class Departures:
         draft.bump_epoch(self._topics.group_hash(topics), f"removed {names}")
 
 
-def _leave_static(draft: Draft, member: ConsumerMember) -> Draft:
+def _leave_static(draft: ConsumerDraft, member: ConsumerMember) -> ConsumerDraft:
     """Mark a static member as temporarily away; it keeps its partitions.
 
     Their assignment epochs become 0, so that they are valid for the member that replaces it.

@@ -13,13 +13,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
 
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember, OwnedPartitions
+from .member import ConsumerMember, OwnedPartitions
 from .records import (
     current_assignment_record,
     member_tombstones,
@@ -49,10 +51,10 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, joins: bool) -> Cons
 
 
 def static_member(
-    draft: Draft,
+    draft: ConsumerDraft,
     member_id: str,
     instance_id: str,
-    deadlines: MemberDeadlines,
+    deadlines: ConsumerDeadlines,
     *,
     joins: bool,
     by_classic: bool = False,
@@ -128,7 +130,7 @@ def _check_released(holder: ConsumerMember, member_id: str, instance_id: str) ->
         )
 
 
-def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+def _replaced(draft: ConsumerDraft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
     """Replace the holder by a joining member with a new member id, which inherits its target."""
     member = replace(
         holder, member_id=member_id, member_epoch=JOINING_EPOCH, previous_member_epoch=0

@@ -16,22 +16,26 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.coordinator.assignors import Assignor, AssignorError
-from odradek.coordinator.assignors.assignment import NOTHING, Assignment
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
-from .member import ConsumerMember, MemberState
+from .member import ConsumerMember
 from .reconciliation import ReconcileInputs, reconcile
 from .records import (
     current_assignment_record,
     subscription_metadata_tombstone,
     subscription_record,
+    target_epoch_record,
+    target_record,
 )
-from .target_assignment import compute_targets
-from .topics_view import ClusterTopics
 
 logger = logging.getLogger("odradek.groups")
 
@@ -43,7 +47,9 @@ class Target(NamedTuple):
     assignment: Assignment
 
 
-def write_subscription(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
+def write_subscription(
+    draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
+) -> bool:
     """Write a changed subscription. Return whether the subscribed topic names have changed."""
     if updated is member or updated == member:
         return False
@@ -60,7 +66,7 @@ class Rebalance:
         topics: ClusterTopics,
         configs: ConsumerGroupConfigs,
         assignors: Mapping[str, Assignor],
-        deadlines: MemberDeadlines,
+        deadlines: ConsumerDeadlines,
     ) -> None:
         """`assignors`: by name, the default one first."""
         self._topics = topics
@@ -71,7 +77,12 @@ class Rebalance:
     # -- the epoch ---------------------------------------------------------------------------------
 
     def bump_epoch(
-        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
+        self,
+        draft: ConsumerDraft,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        *,
+        changed: bool,
     ) -> None:
         """Raise the group epoch if a subscription has `changed`, or the subscribed topics have."""
         group = draft.group
@@ -97,7 +108,7 @@ class Rebalance:
     # -- the targets -------------------------------------------------------------------------------
 
     def update_target(
-        self, draft: Draft, member: ConsumerMember, updated: ConsumerMember
+        self, draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
     ) -> Target:
         """Return the member's target; compute all targets first if they are due.
 
@@ -109,22 +120,24 @@ class Rebalance:
             return Target(group.assignment_epoch, target)
         name = group.preferred_assignor_if(member, updated)
         try:
-            made = compute_targets(
+            targets = compute_targets(
                 group,
                 updated,
                 self._assignor(name),
                 self._topics,
-                epoch=draft.epoch,
+                previous_id=group.previous_id(updated),
+                topics_of=group.subscriptions.topics_of,
                 # If no subscription has changed, Kafka uses the group before this heartbeat. Here
                 # members that left since, and a new member without topics, are counted right.
                 is_homogeneous=group.is_homogeneous_if(member, updated),
-                now_ms=draft.now.wall_ms,
             )
         except AssignorError as error:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
             raise
-        draft.records += made.records
-        return Target(draft.epoch, made.targets.get(updated.member_id, NOTHING))
+        for member_id, target in changed_targets(group.targets, targets):
+            draft.records.append(target_record(group.group_id, member_id, target))
+        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        return Target(draft.epoch, targets[updated.member_id])
 
     def _assignor(self, name: str | None) -> Assignor:
         """Return the assignor of that name, else the default.
@@ -150,7 +163,7 @@ class Rebalance:
 
     def reconcile(
         self,
-        draft: Draft,
+        draft: ConsumerDraft,
         member: ConsumerMember,
         target: Target,
         *,
@@ -179,10 +192,10 @@ class Rebalance:
             draft.then.append(partial(self._update_rebalance_deadline, draft, reconciled))
         return reconciled
 
-    def _subscribed_ids(self, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
+    def _subscribed_ids(self, draft: ConsumerDraft, member: ConsumerMember) -> frozenset[bytes]:
         return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
 
-    def _update_rebalance_deadline(self, draft: Draft, member: ConsumerMember) -> None:
+    def _update_rebalance_deadline(self, draft: ConsumerDraft, member: ConsumerMember) -> None:
         """Schedule the deadline of a revocation, or cancel it."""
         key = MemberKey(draft.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:

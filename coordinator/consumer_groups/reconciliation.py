@@ -26,9 +26,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
+from .member import NOTHING, ConsumerMember, OwnedPartitions
 from .ownership import FREE
 
 

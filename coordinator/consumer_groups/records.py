@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -36,7 +37,7 @@ from odradek.protocol.records.consumer_group import (
     TargetTopicPartitions,
 )
 
-from .member import NOTHING, ConsumerMember, MemberState, OwnedPartitions
+from .member import NOTHING, ConsumerMember, OwnedPartitions
 from .subscriptions import ResolvedRegex
 
 logger = logging.getLogger("odradek.groups")

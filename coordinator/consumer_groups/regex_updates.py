@@ -14,16 +14,17 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
+from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 
-from .draft import Decision, Draft
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .member import ConsumerMember
 from .records import regex_record, regex_tombstone
 from .subscription_regex import check_pattern
 from .subscriptions import ResolvedRegex
-from .topics_view import ClusterTopics
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 
@@ -50,7 +51,9 @@ class RegexUpdates:
 
     # -- in a heartbeat ----------------------------------------------------------------------------
 
-    def update(self, draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
+    def update(
+        self, draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
+    ) -> RegexChange:
         """Handle a change from `member` to `updated`; start a resolution if one is due.
 
         Raises ApiError INVALID_REGULAR_EXPRESSION.
@@ -63,12 +66,12 @@ class RegexUpdates:
                 draft.then.append(partial(self._start, draft.group_id, regexes))
         return change
 
-    def _may_start(self, draft: Draft) -> bool:
+    def _may_start(self, draft: ConsumerDraft) -> bool:
         if draft.group_id in self._in_progress:
             return False
         return _age_ms(draft) > MIN_REFRESH_INTERVAL_MS
 
-    def _is_due(self, draft: Draft, regex_count: int) -> bool:
+    def _is_due(self, draft: ConsumerDraft, regex_count: int) -> bool:
         subscriptions = draft.group.subscriptions
         return (
             regex_count != len(subscriptions.resolved_regexes)
@@ -90,7 +93,7 @@ class RegexUpdates:
         self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], now: Now
     ) -> Outcome[Decision[None]]:
         """Write the topics of the expressions; raise the group epoch if they have changed."""
-        draft = Draft(group, now)
+        draft = ConsumerDraft(group, now)
         before = group.subscriptions.resolved_regexes
         wanted = {
             regex: resolved
@@ -110,13 +113,13 @@ class RegexUpdates:
         return draft.outcome(None)
 
 
-def _age_ms(draft: Draft) -> int:
+def _age_ms(draft: ConsumerDraft) -> int:
     """The time since the group's expressions were resolved."""
     return draft.now.timer_ms - draft.group.regexes_resolved_at.timer_ms
 
 
 def _change(
-    draft: Draft, member: ConsumerMember, updated: ConsumerMember
+    draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
 ) -> tuple[RegexChange, bool]:
     """How the member's expression has changed, and whether it is new to the group.
 

@@ -1,20 +1,22 @@
-"""Subscriber counts of a group: members per topic and members per regular expression.
+"""Subscriber counts of a consumer group: members per topic and per regular expression.
 
-With counts, the topics that a group of a thousand members is subscribed to, and whether all members
-have the same subscription, are known without a walk over the members. A topic that a regular
-expression matches counts once per expression, not once per member. It is removed when the
-expression's resolution is removed, after its last subscriber has left.
+A topic that a regular expression matches counts once per expression, not once per member. It is
+removed when the expression's resolution is removed, after its last subscriber has left. Whether all
+members have the same subscription is known from the counts, without a walk over the members.
 
-The `..._if` methods return the counts after a change that is not applied yet. Kafka: the fields of
-ModernGroup and ConsumerGroup with these names, SubscriptionCount.
+Kafka: the fields of ConsumerGroup with these names.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from msgspec import Struct
-
+from odradek.coordinator.modern_groups.subscriptions import (
+    Subscribers,
+    TopicSubscribers,
+    TopicSubscriptions,
+    count_topics,
+)
 from odradek.coordinator.timers import NEVER_MS
 
 from .member import ConsumerMember
@@ -32,23 +34,14 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-class Subscribers(Struct, frozen=True, gc=False):
-    """Subscribers of one topic: members that name it, and expressions that match it."""
-
-    by_name: int = 0
-    by_regex: int = 0
-
-
-TopicSubscribers = Mapping[str, Subscribers]
-NO_SUBSCRIBERS = Subscribers()
 ONE_REGEX = Subscribers(by_regex=1)
 
 
-class Subscriptions:
+class Subscriptions(TopicSubscriptions[ConsumerMember]):
     """The subscriptions of one group's members."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, Subscribers] = {}
+        super().__init__()
         self.regex_subscribers: Counter[str] = Counter()
         """Number of members by regular expression; never zero."""
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
@@ -57,20 +50,18 @@ class Subscriptions:
 
     def replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
-        if _same_subscription(old, new):
-            return
-        _count_members(self.topics, [old], -1)
-        _count_members(self.topics, [new], +1)
-        _count_regex(self.regex_subscribers, old, new)
+        super().replace_member(old, new)
+        if not (old and new and old.subscribed_regex == new.subscribed_regex):
+            _count_regex(self.regex_subscribers, old, new)
 
     def replace_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Set the resolution of an expression; None removes it."""
         old = self.resolved_regexes.pop(regex, None)
         if old is not None:
-            _count_topics(self.topics, old.topics, Subscribers(by_regex=-1))
+            count_topics(self.topics, old.topics, Subscribers(by_regex=-1))
         if resolved is not None:
             self.resolved_regexes[regex] = resolved
-            _count_topics(self.topics, resolved.topics, Subscribers(by_regex=+1))
+            count_topics(self.topics, resolved.topics, Subscribers(by_regex=+1))
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -91,14 +82,12 @@ class Subscriptions:
 
     # -- counts after a change ---------------------------------------------------------------------
 
-    def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> TopicSubscribers:
+    def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, Subscribers]:
         """Subscribers by topic if `old` became `new`.
 
         If an expression thereby loses its last subscriber, its topics are removed.
         """
-        topics = dict(self.topics)
-        _count_members(topics, [old], -1)
-        _count_members(topics, [new], +1)
+        topics = super().topics_if(old, new)
         regex = old.subscribed_regex
         if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
             self._remove_regexes(topics, [regex])
@@ -106,10 +95,9 @@ class Subscriptions:
 
     def topics_without(
         self, members: Iterable[ConsumerMember], regexes: Iterable[str] = ()
-    ) -> TopicSubscribers:
+    ) -> dict[str, Subscribers]:
         """Subscribers by topic without these members and these expressions."""
-        topics = dict(self.topics)
-        _count_members(topics, members, -1)
+        topics = super().topics_without(members)
         self._remove_regexes(topics, regexes)
         return topics
 
@@ -118,7 +106,7 @@ class Subscriptions:
         topics = dict(self.topics)
         self._remove_regexes(topics, resolved)
         for one in resolved.values():
-            _count_topics(topics, one.topics, Subscribers(by_regex=+1))
+            count_topics(topics, one.topics, Subscribers(by_regex=+1))
         return topics
 
     def regexes_if(self, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, int]:
@@ -131,7 +119,7 @@ class Subscriptions:
         for regex in regexes:
             resolved = self.resolved_regexes.get(regex)
             if resolved is not None:
-                _count_topics(topics, resolved.topics, Subscribers(by_regex=-1))
+                count_topics(topics, resolved.topics, Subscribers(by_regex=-1))
 
 
 def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_count: int) -> bool:
@@ -145,33 +133,6 @@ def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_
     if next(iter(regexes.values())) != member_count:
         return False
     return all(subscribers == ONE_REGEX for subscribers in topics.values())
-
-
-def _same_subscription(old: ConsumerMember | None, new: ConsumerMember | None) -> bool:
-    return (
-        old is not None
-        and new is not None
-        and old.subscribed_topics == new.subscribed_topics
-        and old.subscribed_regex == new.subscribed_regex
-    )
-
-
-def _count_members(
-    topics: dict[str, Subscribers], members: Iterable[ConsumerMember | None], step: int
-) -> None:
-    for member in members:
-        if member is not None:
-            _count_topics(topics, member.subscribed_topics, Subscribers(by_name=step))
-
-
-def _count_topics(topics: dict[str, Subscribers], names: Iterable[str], step: Subscribers) -> None:
-    for name in names:
-        before = topics.get(name, NO_SUBSCRIBERS)
-        subscribers = Subscribers(before.by_name + step.by_name, before.by_regex + step.by_regex)
-        if subscribers == NO_SUBSCRIBERS:
-            topics.pop(name, None)
-        else:
-            topics[name] = subscribers
 
 
 def _count_regex(

@@ -5,9 +5,9 @@ members of the new group. Their generation becomes the group epoch, the assignme
 member epoch. What the leader last assigned becomes their owned partitions and their target. Members
 that wait for a rebalance of the old group are answered REBALANCE_IN_PROGRESS and join again.
 
-A new member causes new targets. A member that replaces a static member does not, so a rebalance
-that was in progress forces them (`Draft.needs_new_target`). In Kafka the partitions that caused
-that rebalance then stay unassigned.
+A new member causes new targets. A member that replaces a static member does not. Then new targets
+are forced if a rebalance was in progress (`ConsumerDraft.needs_new_target`). In Kafka the
+partitions that caused that rebalance then stay unassigned.
 
 Conditions:
 
@@ -27,6 +27,8 @@ from functools import partial
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -35,8 +37,8 @@ from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
 
 from .client_protocol import CustomAssignorError, assignment_of, subscription_of
-from .deadlines import MemberDeadlines, MemberKey
-from .draft import Draft
+from .deadlines import ConsumerDeadlines
+from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember
@@ -48,7 +50,6 @@ from .records import (
     target_record,
 )
 from .replay import replay
-from .topics_view import ClusterTopics
 
 logger = logging.getLogger("odradek.groups")
 
@@ -61,13 +62,13 @@ class Upgrades:
     """Converts classic groups to consumer groups."""
 
     def __init__(
-        self, *, topics: ClusterTopics, configs: ConsumerGroupConfigs, deadlines: MemberDeadlines
+        self, *, topics: ClusterTopics, configs: ConsumerGroupConfigs, deadlines: ConsumerDeadlines
     ) -> None:
         self._topics = topics
         self._configs = configs
         self._deadlines = deadlines
 
-    def convert(self, group: ClassicGroup, now: Now) -> Draft:
+    def convert(self, group: ClassicGroup, now: Now) -> ConsumerDraft:
         """Return a draft about the new consumer group, with the records that create it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the group cannot be upgraded; UNKNOWN_SERVER_ERROR
@@ -84,7 +85,7 @@ class Upgrades:
             ) from error
         _check_owners(group, members)
         records = list(self._records(group, members))
-        draft = Draft(_replay_records(group.group_id, records), now)
+        draft = ConsumerDraft(_replay_records(group.group_id, records), now)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))

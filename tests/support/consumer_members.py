@@ -3,7 +3,8 @@
 from hypothesis import strategies as st
 
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.member import ConsumerMember
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 
 TOPICS = {name: bytes(15) + bytes([index]) for index, name in enumerate("abc", 2)}

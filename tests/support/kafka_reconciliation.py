@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odradek.coordinator.assignors import Assignment
-from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState, OwnedPartitions
+from odradek.coordinator.consumer_groups.member import ConsumerMember, OwnedPartitions
 from odradek.coordinator.consumer_groups.ownership import FREE
 from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_from_text, uuid_text
 from tests.support.java_program import JavaProgram

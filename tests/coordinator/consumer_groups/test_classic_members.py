@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.coordinator.consumer_groups.group import ConsumerState
-from odradek.coordinator.consumer_groups.member import MemberState
 from odradek.coordinator.group_settings import MigrationPolicy
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from tests.support.both_lives import assert_log_agrees

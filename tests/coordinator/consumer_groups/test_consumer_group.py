@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
-from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
     current_assignment_record,
     epoch_record,
@@ -17,6 +17,7 @@ from odradek.coordinator.consumer_groups.records import (
 )
 from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from tests.support.consumer_members import IDS, REGEX, TOPICS, all_subscribe_alike, members

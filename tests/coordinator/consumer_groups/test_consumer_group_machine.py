@@ -24,11 +24,13 @@ from odradek.coordinator.consumer_groups.records import (
     regex_record,
     regex_tombstone,
     subscription_record,
+    target_epoch_record,
+    target_record,
 )
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.consumer_groups.target_assignment import compute_targets
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
@@ -195,16 +197,19 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         if group.assignment_epoch >= group.epoch or not group.members:
             return
         anybody = next(iter(group.members.values()))
-        made = compute_targets(
+        targets = compute_targets(
             group,
             anybody,
             ASSIGNORS[group.preferred_assignor or "uniform"],
             self,
-            epoch=group.epoch,
+            previous_id=group.previous_id(anybody),
+            topics_of=group.subscriptions.topics_of,
             is_homogeneous=all_subscribe_alike(group),
-            now_ms=1,
         )
-        self.write(*made.records)
+        self.write(
+            *(target_record(GROUP, *each) for each in changed_targets(group.targets, targets)),
+            target_epoch_record(GROUP, group.epoch, 1),
+        )
 
     @precondition(lambda self: self.clients)
     @rule()

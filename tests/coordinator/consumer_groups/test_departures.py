@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.consumer_groups.group import ConsumerState
-from odradek.coordinator.consumer_groups.member import MemberState
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,

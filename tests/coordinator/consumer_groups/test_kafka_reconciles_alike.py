@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.reconciliation import reconcile
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError
 from tests.support.consumer_members import REGEX, TOPICS, owned, targets, topic_names
 from tests.support.kafka_reconciliation import KafkaReconciliation, Step

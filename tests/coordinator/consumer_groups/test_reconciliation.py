@@ -2,8 +2,9 @@
 
 import pytest
 
-from odradek.coordinator.consumer_groups.member import NOTHING, ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.member import NOTHING, ConsumerMember
 from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic, reconcile
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.consumer_groups.member import ConsumerMember, MemberState
+from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
     current_assignment_record,
     epoch_record,
@@ -22,6 +22,7 @@ from odradek.coordinator.consumer_groups.records import (
 )
 from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_group import (

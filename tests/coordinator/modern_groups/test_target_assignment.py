@@ -13,7 +13,7 @@ from odradek.coordinator.consumer_groups.records import (
 )
 from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.consumer_groups.target_assignment import NewTargets, compute_targets
+from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.outcome import JournalRecord
 from tests.support.consumer_members import IDS, REGEX, TOPICS
 
@@ -54,20 +54,16 @@ def group_of(*records: JournalRecord) -> ConsumerGroup:
     return groups["g"]
 
 
-def made(group: ConsumerGroup, updated: ConsumerMember, assignor: Told) -> NewTargets:
+def made(group: ConsumerGroup, updated: ConsumerMember, assignor: Told) -> dict[str, Assignment]:
     return compute_targets(
-        group, updated, assignor, Topics(), epoch=9, is_homogeneous=False, now_ms=77
+        group,
+        updated,
+        assignor,
+        Topics(),
+        previous_id=group.previous_id(updated),
+        topics_of=group.subscriptions.topics_of,
+        is_homogeneous=False,
     )
-
-
-def written(targets: NewTargets) -> dict[str, Assignment]:
-    """Member by member; the last record is the epoch's."""
-    *members, last = targets.records
-    assert type(last.key).__name__ == "ConsumerGroupTargetAssignmentMetadataKey"
-    epoch: Any = last.value
-    assert (epoch.assignment_epoch, epoch.assignment_timestamp) == (9, 77)
-    group = group_of(*members)
-    return dict(group.targets)
 
 
 def test_only_changed_targets_are_written_and_first_targets_even_if_empty() -> None:
@@ -77,8 +73,8 @@ def test_only_changed_targets_are_written_and_first_targets_even_if_empty() -> N
         target_record("g", "n", {}),
     )
     targets = made(group, group.members["m"], Told(m={A: frozenset({0})}, n=OTHER_HALF))
-    assert written(targets) == {"n": OTHER_HALF, "o": {}}
-    assert targets.targets == {"m": HALF, "n": OTHER_HALF, "o": {}}
+    assert dict(changed_targets(group.targets, targets)) == {"n": OTHER_HALF, "o": {}}
+    assert targets == {"m": HALF, "n": OTHER_HALF, "o": {}}
 
 
 def test_the_assignor_sees_the_updated_member() -> None:
@@ -105,7 +101,7 @@ def test_a_member_that_replaces_a_static_member_inherits_its_target() -> None:
     targets = made(group, member("m2", "a", instance_id="i"), assignor)
     assert set(assignor.spec.members) == {"m2", "n"}
     assert assignor.spec.members["m2"].assignment == HALF
-    assert written(targets) == {"m2": HALF, "n": OTHER_HALF}
+    assert dict(changed_targets(group.targets, targets)) == {"m2": HALF, "n": OTHER_HALF}
 
 
 def test_the_assignor_sees_the_last_resolution_of_expressions() -> None:

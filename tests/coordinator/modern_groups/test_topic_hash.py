@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
+from odradek.coordinator.modern_groups.topic_hash import NO_HASH, group_hash, topic_hash
 from tests.support.java_program import java_answers
 
 

@@ -1,14 +1,14 @@
 """The cluster's topics as groups see them."""
 
-from odradek.coordinator.consumer_groups.topic_hash import NO_HASH, group_hash, topic_hash
-from odradek.coordinator.consumer_groups.topics_view import (
+from odradek.coordinator.metadata.broker_registration import BrokerRegistration
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
+from odradek.coordinator.modern_groups.topic_hash import NO_HASH, group_hash, topic_hash
+from odradek.coordinator.modern_groups.topics_view import (
     MAX_REMEMBERED_CHANGES,
     UNKNOWN,
     ClusterTopics,
 )
-from odradek.coordinator.metadata.broker_registration import BrokerRegistration
-from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.outcome import Outcome
 from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,

@@ -1,0 +1,49 @@
+"""A draft of a decision: the records to write, and what to do after they are written.
+
+A heartbeat is decided in steps: find the member, update its subscription, compute the targets,
+reconcile the member. A Draft carries the records and the new group epoch from step to step. It
+reads the group and never changes it. Changes of soft state (deadlines, the start of a regex
+resolution) are callbacks in `then`. They refer to the group by its id, because a draft about a
+group that does not exist yet reads an empty group, which is dropped; replay creates the real one.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.timers import Now
+
+R = TypeVar("R")
+
+
+class Decision(Struct, Generic[R], frozen=True):
+    """The reply to a request, and the soft state that the group keeps after the write."""
+
+    group_id: str
+    reply: R
+    topics_seen_offset: int | None = None
+    """Metadata offset at which the group's topics were checked; None: they were not."""
+
+
+class Draft:
+    """The decision so far about one group, at one point in time."""
+
+    __slots__ = ("epoch", "group_id", "now", "records", "then", "topics_seen_offset")
+
+    def __init__(self, group_id: str, epoch: int, now: Now) -> None:
+        """`epoch`: the group epoch before this decision."""
+        self.group_id = group_id
+        self.now = now
+        self.epoch = epoch
+        """The group epoch after this decision."""
+        self.records: list[JournalRecord] = []
+        self.then: list[Callable[[], None]] = []
+        self.topics_seen_offset: int | None = None
+        """Metadata offset at which the group's topics were checked; None: they were not."""
+
+    def outcome(self, reply: R) -> Outcome[Decision[R]]:
+        """Return the finished decision with its reply."""
+        decision = Decision(self.group_id, reply, self.topics_seen_offset)
+        return Outcome(reply=decision, records=tuple(self.records), then=tuple(self.then))

@@ -1,0 +1,76 @@
+"""What groups of all modern types have in common: epochs, members and targets.
+
+Three epochs show the progress of a rebalance. The group epoch rises whenever members,
+subscriptions or topics change. The assignment epoch is the group epoch for which the target
+assignments were computed. A member's epoch is the epoch of the target that the member has reached.
+
+Only the replay methods of a group's type assign journaled state. Kafka: ModernGroup.
+"""
+
+from typing import Generic
+
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.timers import Now, TimerMoment
+from odradek.protocol.errors import ApiError, ErrorCode
+
+from .member import M
+from .subscriptions import TopicSubscriptions
+
+# The epoch of a new group in Kafka 4.3. The first member raises it to 2.
+FIRST_EPOCH = 1
+
+
+class ModernGroup(Generic[M]):
+    """One group."""
+
+    subscriptions: TopicSubscriptions[M]
+
+    def __init__(self, group_id: str, subscriptions: TopicSubscriptions[M]) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        """Hash of the subscribed topics when the epoch last rose (topic_hash.py)."""
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        """When the targets were computed, in wall time. `assigned_at` gives their age."""
+        self.members: dict[str, M] = {}
+        self.targets: dict[str, Assignment] = {}
+        """Target assignment by member id."""
+        self.subscriptions = subscriptions
+
+        # Soft: not journaled. Deadlines of members are in deadlines.py.
+        self.topics_seen_offset: int | None = None
+        """ClusterTopics.last_change_offset at the last check of the topics; None: not checked since
+        the group was created or loaded."""
+        self.assigned_at = TimerMoment()
+        """When the targets were computed, on the timer clock."""
+
+    def note_timestamps(self, now: Now) -> None:
+        """Note the timestamps that have just been written, or read from the log."""
+        self.assigned_at.note(self.assignment_timestamp_ms, now)
+
+    def _replace_member(self, old: M | None, new: M | None) -> None:
+        """Add (`old` is None), change, or remove (`new` is None) a member."""
+        self.subscriptions.replace_member(old, new)
+        if new is not None:
+            self.members[new.member_id] = new
+        elif old is not None:
+            del self.members[old.member_id]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether some member is subscribed to the topic."""
+        return topic in self.subscriptions.topics
+
+    def member(self, member_id: str) -> M:
+        """Return a member. Raises ApiError UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member {member_id} is not a member of group {self.group_id}.",
+            )
+        return member

@@ -1,0 +1,78 @@
+"""Computes the target assignments of all members with an assignor.
+
+The assignor sees the group as it will be after the current heartbeat: with the updated member, and
+without the static member that it replaces. Only targets that differ need to be written.
+
+Kafka: TargetAssignmentBuilder.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from odradek.coordinator.assignors.assignment import (
+    NOTHING,
+    Assignment,
+    Assignor,
+    GroupSpec,
+    MemberSpec,
+    TopicsView,
+)
+
+from .group import ModernGroup
+from .member import M
+
+
+class SubscribedTopics(TopicsView, Protocol):
+    """The topic queries needed here; ClusterTopics implements them."""
+
+    def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
+        """Return the ids of the named topics, without those that do not exist."""
+
+
+def compute_targets(
+    group: ModernGroup[M],
+    updated: M,
+    assignor: Assignor,
+    topics: SubscribedTopics,
+    *,
+    previous_id: str,
+    topics_of: Callable[[M], frozenset[str]],
+    is_homogeneous: bool,
+) -> dict[str, Assignment]:
+    """Return the target of every member.
+
+    `updated` is a member after its change. Its target so far is that of the member `previous_id`:
+    its own id, or that of the static member that it replaces. `topics_of` returns the names of a
+    member's topics. `is_homogeneous`: whether all members including `updated` have the same
+    subscription. Raises AssignorError.
+    """
+    ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most members have the same subscription
+    specs = {}
+    for member in _members_with(group, updated, previous_id):
+        names = topics_of(member)
+        if names not in ids_of:
+            ids_of[names] = topics.ids_of(names)
+        known_id = previous_id if member is updated else member.member_id
+        specs[member.member_id] = MemberSpec(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            subscribed_topic_ids=ids_of[names],
+            assignment=group.targets.get(known_id, NOTHING),
+        )
+    made = assignor.assign(GroupSpec(members=specs, is_homogeneous=is_homogeneous), topics)
+    return {member_id: made.get(member_id, NOTHING) for member_id in specs}
+
+
+def changed_targets(
+    old: Mapping[str, Assignment], new: Mapping[str, Assignment]
+) -> Iterator[tuple[str, Assignment]]:
+    """Yield the new targets that differ, by member id, and first targets, which may be empty."""
+    for member_id, target in new.items():
+        before = old.get(member_id)
+        if before is not target and (before is None or before != target):
+            yield member_id, target
+
+
+def _members_with(group: ModernGroup[M], updated: M, previous_id: str) -> list[M]:
+    replaced = (updated.member_id, previous_id)
+    return [*(m for m in group.members.values() if m.member_id not in replaced), updated]
