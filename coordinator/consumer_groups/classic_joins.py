@@ -35,7 +35,7 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember
-from .membership import check_group_size, dynamic_member, static_member
+from .membership import check_group_size, joining_member, requesting_member
 from .rebalance import Target, write_subscription
 from .regex_updates import RegexChange
 from .upgrade import classic_metadata
@@ -74,17 +74,12 @@ class ClassicJoins:
         if _requires_member_id(call):
             required = ErrorCode.MEMBER_ID_REQUIRED
             return draft.outcome(JoinGroupResponse(member_id=member_id, error_code=required))
-        if request.group_instance_id is None:
-            member = dynamic_member(group, member_id, joins=True)
+        instance_id = request.group_instance_id
+        if request.member_id and instance_id is not None:
+            member = requesting_member(group, member_id, instance_id)
         else:
-            member = static_member(
-                draft,
-                member_id,
-                request.group_instance_id,
-                self._steps.deadlines,
-                joins=not request.member_id,
-                by_classic=True,
-            )
+            deadlines = self._steps.deadlines
+            member = joining_member(draft, member_id, instance_id, deadlines, by_classic=True)
         return draft.outcome(self._joined(draft, member, call))
 
     def _joined(

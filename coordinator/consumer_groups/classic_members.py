@@ -42,7 +42,7 @@ from .downgrade import protocols_of
 from .group import ConsumerGroup
 from .heartbeat import Steps
 from .member import ConsumerMember
-from .membership import checked_holder, requesting_member
+from .membership import requesting_member
 
 
 class ClassicMembers:
@@ -200,8 +200,6 @@ def _leaving(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> Consum
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     member_id, instance_id = identity.member_id, identity.group_instance_id
-    if instance_id is None:
-        return group.member(member_id)
-    holder = group.static_member(instance_id)
-    claimed = member_id or (holder.member_id if holder is not None else "")
-    return checked_holder(holder, claimed, instance_id)
+    if instance_id is not None and not member_id:
+        member_id = group.static_member_ids.get(instance_id, "")
+    return requesting_member(group, member_id, instance_id)

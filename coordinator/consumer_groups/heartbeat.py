@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
@@ -44,7 +45,7 @@ from .group_configs import ConsumerGroupConfigs
 from .heartbeat_checks import NO_TIMEOUT
 from .leave import Answer, Departures
 from .member import ConsumerMember
-from .membership import check_epoch, check_group_size, dynamic_member, static_member
+from .membership import check_epoch, check_group_size, joining_member, requesting_member
 from .rebalance import Rebalance, write_subscription
 from .reconciliation import partitions_by_topic
 from .regex_updates import RegexChange, RegexUpdates
@@ -90,7 +91,10 @@ class ConsumerHeartbeats:
                 raise _no_group(request.group_id)
             return self._steps.departures.leave(group, request, now)
         draft = self._open_draft(group, request, now)
-        return self._serve_member(draft, self._find_member(draft, request), request, caller)
+        owned = partitions_by_topic(request.topic_partitions)
+        member = self._find_member(draft, request)
+        check_epoch(member, request.member_epoch, owned)
+        return self._serve_member(draft, member, request, caller, owned)
 
     # -- the group and the member ------------------------------------------------------------------
 
@@ -116,17 +120,11 @@ class ConsumerHeartbeats:
         self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerMember:
         """Return the member as it is before this heartbeat."""
-        joins = request.member_epoch == JOINING_EPOCH
         check_group_size(draft.group, request.member_id, self._steps.configs.broker.max_size)
         member_id = request.member_id or self._new_member_id()
-        if request.instance_id is None:
-            member = dynamic_member(draft.group, member_id, joins=joins)
-        else:
-            member = static_member(
-                draft, member_id, request.instance_id, self._steps.deadlines, joins=joins
-            )
-        check_epoch(member, request.member_epoch, request.topic_partitions)
-        return member
+        if request.member_epoch == JOINING_EPOCH:
+            return joining_member(draft, member_id, request.instance_id, self._steps.deadlines)
+        return requesting_member(draft.group, member_id, request.instance_id)
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -136,6 +134,7 @@ class ConsumerHeartbeats:
         member: ConsumerMember,
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
+        owned: Assignment | None,
     ) -> Answer:
         _, deadlines, regexes, rebalance, _ = self._steps
         updated = _updated_member(member, request, caller)
@@ -150,7 +149,7 @@ class ConsumerHeartbeats:
             updated,
             target,
             changed=names_changed or regex is not RegexChange.NONE,
-            owned=partitions_by_topic(request.topic_partitions),
+            owned=owned,
         )
         key = MemberKey(draft.group_id, reconciled.member_id)
         until_ms = draft.now.timer_ms + self._steps.configs.session_timeout_ms(draft.group_id)

@@ -19,8 +19,7 @@ their partitions are granted.
 Kafka: CurrentAssignmentBuilder.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
 
 from .member import NOTHING, ConsumerMember, OwnedPartitions
 from .ownership import FREE
@@ -49,17 +49,9 @@ class ReconcileInputs(Struct, frozen=True, kw_only=True):
     """The partitions that the member reports as owned; None: not reported."""
 
 
-class TopicPartitions(Protocol):
-    """An entry of a heartbeat's list."""
-
-    @property
-    def topic_id(self) -> bytes: ...
-
-    @property
-    def partitions(self) -> Sequence[int]: ...
-
-
-def partitions_by_topic(topics: Iterable[TopicPartitions] | None) -> Assignment | None:
+def partitions_by_topic(
+    topics: Iterable[ConsumerGroupHeartbeatTopicPartitions] | None,
+) -> Assignment | None:
     """Return the partitions of a heartbeat by topic id; None if it reports none."""
     if topics is None:
         return None
@@ -123,12 +115,11 @@ def _revoke_unsubscribed(member: ConsumerMember, inputs: ReconcileInputs) -> Con
     for topic_id, partitions in left.items():
         pending[topic_id] = {**pending.get(topic_id, {}), **partitions}
     if pending and _may_still_own(inputs, pending):
-        return _with_ownership(
-            member, MemberState.UNREVOKED_PARTITIONS, member.member_epoch, _Owned(kept, pending)
-        )
+        state = MemberState.UNREVOKED_PARTITIONS
+        return _with_ownership(member, state, member.member_epoch, kept, pending)
     # The member has given them up already, so it keeps its state.
     return _with_ownership(
-        member, member.state, member.member_epoch, _Owned(kept, member.pending_revocation)
+        member, member.state, member.member_epoch, kept, member.pending_revocation
     )
 
 
@@ -138,11 +129,6 @@ def _subscribes_to_nothing(member: ConsumerMember, subscribed: frozenset[bytes])
 
 
 # -- to the next epoch -----------------------------------------------------------------------------
-
-
-class _Owned(NamedTuple):
-    assigned: OwnedPartitions
-    pending_revocation: OwnedPartitions
 
 
 class _Difference:
@@ -207,17 +193,20 @@ def _advance(
     """Advance the member to the target, or make it give up partitions first."""
     difference = _Difference(member, inputs)
     if difference.revoked and _may_still_own(inputs, difference.revoked):
-        owned = _Owned(difference.kept, difference.revoked)
-        return _with_ownership(member, MemberState.UNREVOKED_PARTITIONS, revocation_epoch, owned)
+        state = MemberState.UNREVOKED_PARTITIONS
+        return _with_ownership(member, state, revocation_epoch, difference.kept, difference.revoked)
     state = MemberState.STABLE
     if difference.waits_for_release:
         state = MemberState.UNRELEASED_PARTITIONS
-    owned = _Owned(difference.reached(inputs.epoch), NOTHING)
-    return _with_ownership(member, state, inputs.epoch, owned)
+    return _with_ownership(member, state, inputs.epoch, difference.reached(inputs.epoch), NOTHING)
 
 
 def _with_ownership(
-    member: ConsumerMember, state: MemberState, epoch: int, owned: _Owned
+    member: ConsumerMember,
+    state: MemberState,
+    epoch: int,
+    assigned: OwnedPartitions,
+    pending_revocation: OwnedPartitions,
 ) -> ConsumerMember:
     """Return the member with new state; its epoch becomes the previous one, even if unchanged.
 
@@ -228,6 +217,6 @@ def _with_ownership(
         state=state,
         member_epoch=epoch,
         previous_member_epoch=member.member_epoch,
-        assigned=owned.assigned,
-        pending_revocation=owned.pending_revocation,
+        assigned=assigned,
+        pending_revocation=pending_revocation,
     )
