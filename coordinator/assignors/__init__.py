@@ -17,17 +17,9 @@ Reading order:
 
 from collections.abc import Mapping, Sequence
 
-from odradek.config.errors import ConfigError, invalid_value
+from odradek.config.errors import invalid_value
 
-from .assignment import (
-    NOTHING,
-    Assignment,
-    Assignor,
-    AssignorError,
-    GroupSpec,
-    MemberSpec,
-    TopicsView,
-)
+from .assignment import Assignor
 from .range import RangeAssignor
 from .uniform import UniformAssignor
 
@@ -52,33 +44,12 @@ def configured_assignors(names: Sequence[str]) -> dict[str, Assignor]:
         raise invalid_value(_KEY, "", "must not be empty")
     found: dict[str, Assignor] = {}
     for name in names:
-        assignor = _look_up(name)
+        assignor = ASSIGNORS.get(name) or _CLASSES.get(name)
+        if assignor is None:
+            known = ", ".join(ASSIGNORS)
+            message = f"Class {name} cannot be found; known assignors: {known}"
+            raise invalid_value(_KEY, name, message)
         if assignor.name in found:
             raise invalid_value(_KEY, ",".join(names), f"{assignor.name} is listed twice")
         found[assignor.name] = assignor
     return found
-
-
-def _look_up(name: str) -> Assignor:
-    assignor = ASSIGNORS.get(name) or _CLASSES.get(name)
-    if assignor is None:
-        raise _unknown_assignor(name)
-    return assignor
-
-
-def _unknown_assignor(name: str) -> ConfigError:
-    known = ", ".join(ASSIGNORS)
-    return invalid_value(_KEY, name, f"Class {name} cannot be found; known assignors: {known}")
-
-
-__all__ = [
-    "ASSIGNORS",
-    "NOTHING",
-    "Assignment",
-    "Assignor",
-    "AssignorError",
-    "GroupSpec",
-    "MemberSpec",
-    "TopicsView",
-    "configured_assignors",
-]

@@ -39,14 +39,10 @@ def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignm
     topic_ids = members[0].subscribed_topic_ids
     if not topic_ids:
         return {each.member_id: each.assignment and NOTHING for each in members}
-    counts = _partition_counts(topic_ids, topics)
+    counts = {topic_id: partition_count(topics, topic_id) for topic_id in sorted(topic_ids)}
     free = _in_no_target(members, counts)
     shares = _keep_targets(members, counts, free)
     return _distribute(shares, free)
-
-
-def _partition_counts(topic_ids: frozenset[bytes], topics: TopicsView) -> dict[bytes, int]:
-    return {topic_id: partition_count(topics, topic_id) for topic_id in sorted(topic_ids)}
 
 
 def partition_count(topics: TopicsView, topic_id: bytes) -> int:

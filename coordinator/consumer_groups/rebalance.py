@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from odradek.coordinator.assignors import Assignor, AssignorError
-from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.assignors.assignment import Assignment, Assignor, AssignorError
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from odradek.coordinator.assignors import Assignment, GroupSpec, MemberSpec
+from odradek.coordinator.assignors.assignment import Assignment, GroupSpec, MemberSpec
 
 GONE = b"\xff" * 16
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from odradek.coordinator.assignors import Assignment, AssignorError, GroupSpec
+from odradek.coordinator.assignors.assignment import Assignment, AssignorError, GroupSpec
 from odradek.protocol.primitives import uuid_from_text, uuid_text
 from tests.support.assigned_groups import Topics
 from tests.support.java_program import JavaProgram

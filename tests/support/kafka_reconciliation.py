@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.coordinator.assignors import Assignment
+from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.consumer_groups.member import ConsumerMember, OwnedPartitions
 from odradek.coordinator.consumer_groups.ownership import FREE
 from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.assignors import ASSIGNORS, Assignor, AssignorError, GroupSpec
+from odradek.coordinator.assignors import ASSIGNORS
+from odradek.coordinator.assignors.assignment import Assignor, AssignorError, GroupSpec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
 from tests.support.assigned_groups import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.assignors import ASSIGNORS, AssignorError, GroupSpec
+from odradek.coordinator.assignors import ASSIGNORS
+from odradek.coordinator.assignors.assignment import AssignorError, GroupSpec
 from tests.support.assigned_groups import Topics, group, groups, load, moved, small_id, small_ids
 from tests.support.kafka_assignors import KafkaAssignors
 from tests.support.lengths import SEED, by_length

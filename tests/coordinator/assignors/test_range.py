@@ -6,7 +6,7 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.assignors import GroupSpec
+from odradek.coordinator.assignors.assignment import GroupSpec
 from odradek.coordinator.assignors.range import RangeAssignor
 from tests.support.assigned_groups import Topics, group, groups, small_id
 from tests.support.lengths import by_length

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 
-from odradek.coordinator.assignors import Assignment, AssignorError, GroupSpec
+from odradek.coordinator.assignors.assignment import Assignment, AssignorError, GroupSpec
 from odradek.coordinator.assignors.uniform import UniformAssignor
 from tests.support.assigned_groups import (
     Topics,

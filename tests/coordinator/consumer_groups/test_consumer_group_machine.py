@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from odradek.coordinator.assignors import ASSIGNORS, Assignment
+from odradek.coordinator.assignors import ASSIGNORS
+from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs, reconcile

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from odradek.coordinator.assignors import Assignment, GroupSpec, TopicsView
+from odradek.coordinator.assignors.assignment import Assignment, GroupSpec, TopicsView
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
