@@ -43,7 +43,6 @@ from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
 from .modern_groups.deadlines import MemberKey
 from .modern_groups.draft import Decision
-from .modern_groups.member import MemberState
 from .modern_groups.topics_view import ClusterTopics
 from .outcome import Outcome
 from .timers import DeadlineQueue, Now
@@ -175,9 +174,7 @@ class ConsumerGroupService:
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)
                 self.deadlines.sessions.schedule(key, session_ms)
-                if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    at_ms = now.timer_ms + member.rebalance_timeout_ms
-                    self.deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
+                self.deadlines.update_rebalance(group.group_id, member, now)
 
     def unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""

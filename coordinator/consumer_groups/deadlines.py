@@ -7,7 +7,10 @@ syncs      a classic member that has joined and not synced within its rebalance 
 from functools import partial
 
 from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines, MemberKey
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines
+from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+
+from .member import ConsumerMember
 
 
 class ConsumerDeadlines(MemberDeadlines):
@@ -17,6 +20,15 @@ class ConsumerDeadlines(MemberDeadlines):
         super().__init__(queue, fence)
         self.joins = KeyedDeadlines(queue, partial(fence, "join", None))
         self.syncs = KeyedDeadlines(queue, partial(fence, "sync", None))
+
+    def update_rebalance(self, group_id: str, member: ConsumerMember, now: Now) -> None:
+        """Schedule the deadline of a member that must give up partitions, or cancel it."""
+        key = MemberKey(group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            at_ms = now.timer_ms + member.rebalance_timeout_ms
+            self.schedule_rebalance(key, at_ms, member.member_epoch)
+        else:
+            self.cancel_rebalance(key)
 
     def cancel_all(self, key: MemberKey) -> None:
         super().cancel_all(key)

@@ -16,8 +16,6 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import Assignment, Assignor, AssignorError
-from odradek.coordinator.modern_groups.deadlines import MemberKey
-from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
@@ -188,17 +186,9 @@ class Rebalance:
             return member
         draft.records.append(current_assignment_record(draft.group_id, reconciled))
         if not reconciled.uses_classic_protocol:
-            draft.then.append(partial(self._update_rebalance_deadline, draft, reconciled))
+            update = self._deadlines.update_rebalance
+            draft.then.append(partial(update, draft.group_id, reconciled, draft.now))
         return reconciled
 
     def _subscribed_ids(self, draft: ConsumerDraft, member: ConsumerMember) -> frozenset[bytes]:
         return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
-
-    def _update_rebalance_deadline(self, draft: ConsumerDraft, member: ConsumerMember) -> None:
-        """Schedule the deadline of a revocation, or cancel it."""
-        key = MemberKey(draft.group_id, member.member_id)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            at_ms = draft.now.timer_ms + member.rebalance_timeout_ms
-            self._deadlines.schedule_rebalance(key, at_ms, member.member_epoch)
-        else:
-            self._deadlines.cancel_rebalance(key)
