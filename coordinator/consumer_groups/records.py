@@ -62,7 +62,7 @@ def subscription_record(group_id: str, member: ConsumerMember) -> JournalRecord:
         classic_member_metadata=member.classic,
     )
     key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return JournalRecord(value, 0, key)
+    return JournalRecord(value, key=key)
 
 
 def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalRecord:
@@ -75,7 +75,7 @@ def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalR
         partitions_pending_revocation=_current_partitions(member.pending_revocation),
     )
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return JournalRecord(value, 0, key)
+    return JournalRecord(value, key=key)
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> JournalRecord:
@@ -87,37 +87,23 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> JournalR
         ]
     )
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return JournalRecord(value, 0, key)
+    return JournalRecord(value, key=key)
 
 
-def subscription_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """Removes a member. Its other two tombstones come first."""
-    return JournalRecord(
-        None, 0, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    )
+# The keys of a member's records, in the order in which Kafka writes their tombstones.
+MEMBER_KEYS = (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupMemberMetadataKey,
+)
 
 
-def current_assignment_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """Removes the partitions that a member owns."""
-    return JournalRecord(
-        None, 0, ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    )
-
-
-def target_tombstone(group_id: str, member_id: str) -> JournalRecord:
-    """Removes a member's target."""
-    return JournalRecord(
-        None, 0, ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    )
-
-
-def member_tombstones(group_id: str, member_id: str) -> tuple[JournalRecord, ...]:
-    """All tombstones of a member, in Kafka's order."""
-    return (
-        current_assignment_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        subscription_tombstone(group_id, member_id),
-    )
+def member_tombstones(group_id: str, member_id: str) -> list[JournalRecord]:
+    """Return the tombstones that remove a member."""
+    return [
+        JournalRecord(None, key=key_type(group_id=group_id, member_id=member_id))
+        for key_type in MEMBER_KEYS
+    ]
 
 
 # -- the group's own records -----------------------------------------------------------------------
@@ -126,7 +112,7 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[JournalRecord, ...
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> JournalRecord:
     """The group epoch and the hash of the subscribed topics (type 3)."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return JournalRecord(value, 0, ConsumerGroupMetadataKey(group_id=group_id))
+    return JournalRecord(value, key=ConsumerGroupMetadataKey(group_id=group_id))
 
 
 def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> JournalRecord:
@@ -134,30 +120,27 @@ def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> Jo
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=assignment_epoch, assignment_timestamp=now_ms
     )
-    return JournalRecord(value, 0, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
+    return JournalRecord(value, key=ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> JournalRecord:
     """The topics that a regular expression matches (type 16)."""
     value = ConsumerGroupRegularExpressionValue(
-        topics=sorted(resolved.topics),
-        version=resolved.version,
-        timestamp=resolved.timestamp_ms,
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return JournalRecord(value, 0, key)
+    return JournalRecord(value, key=key)
 
 
 def regex_tombstone(group_id: str, regex: str) -> JournalRecord:
     """Removes a regular expression without subscribers."""
-    return JournalRecord(
-        None, 0, ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    )
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+    return JournalRecord(None, key=key)
 
 
 def subscription_metadata_tombstone(group_id: str) -> JournalRecord:
     """Removes Kafka 4.0's record of subscribed topics (type 4), replaced by the epoch's hash."""
-    return JournalRecord(None, 0, ConsumerGroupPartitionMetadataKey(group_id=group_id))
+    return JournalRecord(None, key=ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def group_tombstones(
@@ -167,15 +150,15 @@ def group_tombstones(
 
     A downgrade that replaces a static member passes the new member id instead of the old one.
     """
-    members = list(member_ids)
+    of_members = [member_tombstones(group_id, member_id) for member_id in member_ids]
     return [
-        *(current_assignment_tombstone(group_id, member_id) for member_id in members),
-        *(target_tombstone(group_id, member_id) for member_id in members),
-        JournalRecord(None, 0, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)),
-        *(subscription_tombstone(group_id, member_id) for member_id in members),
+        *(current_assignment for current_assignment, _, _ in of_members),
+        *(target for _, target, _ in of_members),
+        JournalRecord(None, key=ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)),
+        *(subscription for _, _, subscription in of_members),
         *(regex_tombstone(group_id, regex) for regex in regexes),
         subscription_metadata_tombstone(group_id),
-        JournalRecord(None, 0, ConsumerGroupMetadataKey(group_id=group_id)),
+        JournalRecord(None, key=ConsumerGroupMetadataKey(group_id=group_id)),
     ]
 
 
