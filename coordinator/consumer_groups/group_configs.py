@@ -47,21 +47,18 @@ class ConsumerGroupConfigs:
 
     def session_timeout_ms(self, group_id: str) -> int:
         """The longest time between two heartbeats of a member."""
-        broker = self.broker
-        own = self._group_value(group_id, SESSION_TIMEOUT, broker.session_timeout_bounds)
-        return broker.session_timeout_ms if own is None else own
+        default, bounds = self.broker.session_timeout_ms, self.broker.session_timeout_bounds
+        return self._value(group_id, SESSION_TIMEOUT, default, bounds)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """The interval at which members send heartbeats."""
-        broker = self.broker
-        own = self._group_value(group_id, HEARTBEAT_INTERVAL, broker.heartbeat_interval_bounds)
-        return broker.heartbeat_interval_ms if own is None else own
+        default, bounds = self.broker.heartbeat_interval_ms, self.broker.heartbeat_interval_bounds
+        return self._value(group_id, HEARTBEAT_INTERVAL, default, bounds)
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """The shortest time between two assignments; 0 means no limit."""
-        broker = self.broker
-        own = self._group_value(group_id, ASSIGNMENT_INTERVAL, broker.assignment_interval_bounds)
-        return broker.assignment_interval_ms if own is None else own
+        default, bounds = self.broker.assignment_interval_ms, self.broker.assignment_interval_bounds
+        return self._value(group_id, ASSIGNMENT_INTERVAL, default, bounds)
 
     def warnings(self, group_ids: Iterable[str]) -> Iterator[str]:
         """Yield a line for each override of these groups that does not apply as written."""
@@ -70,10 +67,8 @@ class ConsumerGroupConfigs:
             for name, bounds in self._bounds().items():
                 if name in overrides:
                     yield from _warning(group_id, name, overrides[name], bounds)
-            session, heartbeat = (
-                self.session_timeout_ms(group_id),
-                self.heartbeat_interval_ms(group_id),
-            )
+            session = self.session_timeout_ms(group_id)
+            heartbeat = self.heartbeat_interval_ms(group_id)
             if session <= heartbeat:
                 yield (
                     f"group {group_id}: its effective {SESSION_TIMEOUT} ({session}) is not greater "
@@ -87,10 +82,10 @@ class ConsumerGroupConfigs:
             ASSIGNMENT_INTERVAL: self.broker.assignment_interval_bounds,
         }
 
-    def _group_value(self, group_id: str, name: str, bounds: Bounds) -> int | None:
+    def _value(self, group_id: str, name: str, default: int, bounds: Bounds) -> int:
         text = self._overrides_of(group_id).get(name)
         number = None if text is None else _number(name, text)
-        return None if number is None else bounds.nearest(number)
+        return default if number is None else bounds.nearest(number)
 
 
 def _number(name: str, text: str) -> int | None:
