@@ -73,6 +73,8 @@ JOURNALED = frozenset({ClassicState.EMPTY, ClassicState.STABLE})
 class ClassicGroup:
     """One classic group. Times are wall-clock milliseconds."""
 
+    group_type = GroupType.CLASSIC
+
     def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
         self.group_id = group_id
         self.journaled: GroupMetadataValue | None = None
@@ -100,11 +102,6 @@ class ClassicGroup:
     def members(self) -> Mapping[str, ClassicMember]:
         """By id."""
         return self.roster.by_id
-
-    @property
-    def static_member_ids(self) -> Mapping[str, str]:
-        """The member ids of static members, by group.instance.id."""
-        return self.roster.id_of_instance
 
     # -- states ----------------------------------------------------------------------------------
 
@@ -158,10 +155,6 @@ class ClassicGroup:
         """Cancel the deadline for syncs."""
         if self.sync_deadline is not None:
             self.sync_deadline.cancel()
-
-    @property
-    def group_type(self) -> GroupType:
-        return GroupType.CLASSIC
 
     @property
     def state_name(self) -> str:
@@ -277,7 +270,7 @@ class ClassicGroup:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {self.group_id} is dead")
         unknown = f"{member_id!r} is not a member of group {self.group_id}"
         if group_instance_id is not None:
-            current = self.static_member_ids.get(group_instance_id)
+            current = self.roster.static_member_ids.get(group_instance_id)
             if current is None:
                 raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{unknown} ({group_instance_id})")
             if current != member_id:

@@ -7,7 +7,7 @@ appends to a list.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from odradek.coordinator.timers import Deadline
 from odradek.protocol.messages.describe_groups import DescribeGroupsMember
@@ -96,16 +96,8 @@ class ClassicMember:
 
     def renamed(self, new_id: str) -> "ClassicMember":
         """Return a copy with another member id, without parked replies and session."""
-        return ClassicMember(
-            member_id=new_id,
-            group_instance_id=self.group_instance_id,
-            client_id=self.client_id,
-            client_host=self.client_host,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
-            session_timeout_ms=self.session_timeout_ms,
-            protocol_type=self.protocol_type,
-            protocols=self.protocols,
-            assignment=self.assignment,
+        return replace(
+            self, member_id=new_id, is_new=False, session=None, join_reply=None, sync_reply=None
         )
 
 

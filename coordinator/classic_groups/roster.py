@@ -23,7 +23,7 @@ class ClassicRoster:
 
     def __init__(self) -> None:
         self.by_id: dict[str, ClassicMember] = {}
-        self.id_of_instance: dict[str, str] = {}
+        self.static_member_ids: dict[str, str] = {}
         # How many members have a join parked.
         self.joined = 0
         self._supporters: Counter[str] = Counter()
@@ -35,7 +35,7 @@ class ClassicRoster:
         self.joined += member.awaits_join
         self._count(member.protocols, 1)
         if member.group_instance_id is not None:
-            self.id_of_instance[member.group_instance_id] = member.member_id
+            self.static_member_ids[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str, why: ErrorCode) -> ClassicMember | None:
         """Remove a member and answer its parked requests with `why`. Returns None if unknown."""
@@ -47,7 +47,7 @@ class ClassicRoster:
         member.cancel_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:
-            del self.id_of_instance[member.group_instance_id]
+            del self.static_member_ids[member.group_instance_id]
         return member
 
     def rename(self, old_id: str, new_id: str) -> ClassicMember:
@@ -70,7 +70,9 @@ class ClassicRoster:
 
     def of_instance(self, instance: str | None) -> ClassicMember | None:
         """Return the static member of this group.instance.id; None if there is none."""
-        return None if instance is None else self.by_id.get(self.id_of_instance.get(instance, ""))
+        return (
+            None if instance is None else self.by_id.get(self.static_member_ids.get(instance, ""))
+        )
 
     # -- joins -------------------------------------------------------------------------------------
 
@@ -83,14 +85,12 @@ class ClassicRoster:
         self.joined += not member.awaits_join
         member.join_reply = reply
 
-    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> bool:
-        """Answer the parked join. Returns False if there is none."""
+    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
+        """Answer the member's parked join, if it has one."""
         reply, member.join_reply = member.join_reply, None
-        if reply is None:
-            return False
-        self.joined -= 1
-        reply(response)
-        return True
+        if reply is not None:
+            self.joined -= 1
+            reply(response)
 
     def refuse_all(self, error: ErrorCode) -> None:
         """Answer all parked joins and syncs with this error."""

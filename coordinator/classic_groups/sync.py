@@ -46,8 +46,8 @@ class ClassicSync:
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        _check_protocol(request.protocol_type, group.protocol_type)
-        _check_protocol(request.protocol_name, group.protocol_name)
+        check_protocol(request.protocol_type, group.protocol_type)
+        check_protocol(request.protocol_name, group.protocol_name)
         if group.state is ClassicState.PREPARING_REBALANCE:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances")
         group.pending_syncs.discard(member.member_id)
@@ -190,9 +190,15 @@ def first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _check_protocol(asked: str | None, has: str | None) -> None:
-    if asked is not None and has is not None and asked != has:
-        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{asked!r} is not {has!r}")
+def check_protocol(requested: str | None, actual: str | None) -> None:
+    """Check the protocol type or name of a SyncGroup, if it has one (v5 and above).
+
+    Raises ApiError INCONSISTENT_GROUP_PROTOCOL.
+    """
+    if requested is not None and actual is not None and requested != actual:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {actual!r}, not {requested!r}"
+        )
 
 
 def assigned(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:

@@ -20,6 +20,7 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 
 from collections.abc import Sequence
 
+from odradek.coordinator.classic_groups.sync import check_protocol
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import Decision
 from odradek.coordinator.modern_groups.member import MemberState
@@ -64,8 +65,8 @@ class ClassicMembers:
             group, request.member_id, request.group_instance_id, request.generation_id
         )
         name, metadata = protocols_of(member)[0]
-        _check_protocol(request.protocol_type, PROTOCOL_TYPE)
-        _check_protocol(request.protocol_name, name)
+        check_protocol(request.protocol_type, PROTOCOL_TYPE)
+        check_protocol(request.protocol_name, name)
         key = MemberKey(group.group_id, member.member_id)
         # A member that must give up partitions has joined for that; it finishes this step first.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
@@ -161,13 +162,6 @@ def _find_member(
             f"member {member_id} is at epoch {member.member_epoch}, not {generation_id}",
         )
     return member, member.classic
-
-
-def _check_protocol(requested: str | None, actual: str) -> None:
-    if requested is not None and requested != actual:
-        raise ApiError(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {actual!r}, not {requested!r}"
-        )
 
 
 def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:

@@ -68,6 +68,8 @@ class ConsumerState(Enum):
 class ConsumerGroup(ModernGroup[ConsumerMember]):
     """One group. Only the `replay_*` methods assign journaled state."""
 
+    group_type = GroupType.CONSUMER
+    listed_protocol_type = PROTOCOL_TYPE
     subscriptions: Subscriptions
 
     def __init__(self, group_id: str) -> None:
@@ -281,16 +283,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- the Group protocol ------------------------------------------------------------------------
 
     @property
-    def group_type(self) -> GroupType:
-        return GroupType.CONSUMER
-
-    @property
     def state_name(self) -> str:
         return self.state.value
-
-    @property
-    def listed_protocol_type(self) -> str:
-        return PROTOCOL_TYPE
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
         if not needs_member(committer, group_is_empty=self.is_empty):

@@ -52,7 +52,7 @@ def classic_group_snapshot(group: ClassicGroup) -> dict[str, Any]:
         "leader": group.leader_id,
         "state": (group.state, group.state_since_ms),
         "topics": group.subscribed_topics,
-        "static": dict(group.static_member_ids),
+        "static": dict(group.roster.static_member_ids),
         "members": {
             member.member_id: (
                 member.group_instance_id,

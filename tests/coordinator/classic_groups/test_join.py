@@ -347,7 +347,7 @@ def test_the_new_id_of_a_static_member_survives_a_restart() -> None:
     static_group(groups)
     new_id = groups.join(instance="i2").member_id
     after = groups.restarted()
-    assert after.group().static_member_ids["i2"] == new_id
+    assert after.group().roster.static_member_ids["i2"] == new_id
     assert after.sync(new_id, 2, instance="i2").assignment == b"2"
 
 
@@ -389,7 +389,7 @@ def test_a_static_member_that_restarts_while_its_join_is_parked_fences_the_parke
     groups = Groups()
     static_group(groups)
     groups.parked_join(instance="i3")
-    old = groups.send_join(groups.group().static_member_ids["i2"], instance="i2")
+    old = groups.send_join(groups.group().roster.static_member_ids["i2"], instance="i2")
     groups.send_join(instance="i2")
     assert old.response.error_code == ErrorCode.FENCED_INSTANCE_ID
 
@@ -409,7 +409,7 @@ def test_static_members_stay_when_a_rebalance_goes_on_without_them() -> None:
 def test_a_rebalance_that_no_static_member_joined_waits_for_their_sessions() -> None:
     groups = Groups()
     groups.join(instance="i1", rebalance_ms=7_000, session_ms=20_000)
-    first = groups.group().static_member_ids["i1"]
+    first = groups.group().roster.static_member_ids["i1"]
     groups.sync(first, assignments={}, instance="i1")
     newcomer, _ = groups.parked_join(rebalance_ms=7_000)
     groups.leave(newcomer)

@@ -341,7 +341,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if group is None:
             return
         assert (group.leader_id in group.members) or not group.members
-        assert set(group.static_member_ids.values()) == {
+        assert set(group.roster.static_member_ids.values()) == {
             member.member_id for member in group.members.values() if member.is_static
         }
         assert not group.pending_syncs - set(group.members)
@@ -437,7 +437,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             group is not None
             and member_id in group.members
             and generation_id == group.generation_id
-            and (instance is None or group.static_member_ids.get(instance) == member_id)
+            and (instance is None or group.roster.static_member_ids.get(instance) == member_id)
         )
 
     def expect(self, client: Client, waits_for: str, answer: Any) -> None:
