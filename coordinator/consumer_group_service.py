@@ -31,7 +31,7 @@ from .consumer_groups.deadlines import ConsumerDeadlines
 from .consumer_groups.downgrade import Downgrades
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
-from .consumer_groups.heartbeat import ConsumerHeartbeats, Steps
+from .consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
 from .consumer_groups.heartbeat_checks import check_heartbeat
 from .consumer_groups.leave import Departures
 from .consumer_groups.quiet_heartbeat import is_quiet
@@ -88,7 +88,8 @@ class ConsumerGroupService:
             classic_rebalance=classic_rebalance,
             find=lambda group_id: shards.of(group_id).state.group(group_id),
         )
-        self.steps = Steps(
+        self.services = GroupServices(
+            topics=topics,
             configs=configs,
             deadlines=self.deadlines,
             regexes=RegexUpdates(topics, configs.broker.regex_refresh_interval_ms, self._resolve),
@@ -102,11 +103,11 @@ class ConsumerGroupService:
         )
         upgrades = Upgrades(topics=topics, configs=configs, deadlines=self.deadlines)
         self._heartbeats = ConsumerHeartbeats(
-            self.steps, new_member_id=new_member_id, upgrade=upgrades.convert
+            self.services, new_member_id=new_member_id, upgrade=upgrades.convert
         )
-        self.classic_members = ClassicMembers(self.steps, topics)
+        self.classic_members = ClassicMembers(self.services)
         self._classic_joins = ClassicJoins(
-            self.steps, topics=topics, downgrades=downgrades, new_member_id=new_member_id
+            self.services, downgrades=downgrades, new_member_id=new_member_id
         )
 
     def heartbeat(
@@ -117,7 +118,7 @@ class ConsumerGroupService:
             check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
             shard = self._shards.of(request.group_id)
             known = shard.state.consumer_groups.get(request.group_id)
-            if known is not None and is_quiet(known, request, caller, self.steps.rebalance, now):
+            if known is not None and is_quiet(known, request, caller, self.services.rebalance, now):
                 return self._renew_session(request, now)
             if request.group_id in shard.state.other_groups:
                 raise ApiError(
@@ -160,8 +161,8 @@ class ConsumerGroupService:
         if group is not None:
             if outcome.records:
                 group.note_timestamps(now)
-            if decision.topics_seen_offset is not None:
-                group.topics_seen_offset = decision.topics_seen_offset
+            if decision.topics_checked_offset is not None:
+                group.topics_checked_offset = decision.topics_checked_offset
         return decision.reply
 
     # -- deadlines ---------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ class ConsumerGroupService:
             return None
         logger.info("group %s: member %s is removed: its %s deadline has passed", *key, deadline)
         try:
-            self.commit(shard, self.steps.departures.remove(group, [member], now, None), now)
+            self.commit(shard, self.services.departures.remove(group, [member], now, None), now)
         except ApiError as error:
             logger.warning("group %s: the removal could not be written: %s", group.group_id, error)
             return now.timer_ms + RETRY_MS
@@ -218,19 +219,19 @@ class ConsumerGroupService:
         except StopIteration as end:
             self._apply_resolution(group_id, end.value)
         except BaseException:
-            self.steps.regexes.resolution_ended(group_id)
+            self.services.regexes.resolution_ended(group_id)
             raise
         else:
             self._loop.call_soon(self._resolve_step, group_id, steps)
 
     def _apply_resolution(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
         """Write the resolved topics. After a failed write a later heartbeat resolves them again."""
-        self.steps.regexes.resolution_ended(group_id)
+        self.services.regexes.resolution_ended(group_id)
         now = self._clock()
         try:
             shard = self._shards.of(group_id)
             group = shard.state.consumer_group(group_id)
-            self.commit(shard, self.steps.regexes.apply_resolution(group, found, now), now)
+            self.commit(shard, self.services.regexes.apply_resolution(group, found, now), now)
         except ApiError as error:
             logger.warning(
                 "group %s: resolved expressions could not be written: %s",

@@ -21,7 +21,6 @@ from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, Join
 from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import Decision
-from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -33,7 +32,7 @@ from .client_protocol import reported_partitions, subscription_of
 from .downgrade import Downgrades
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .heartbeat import Steps
+from .heartbeat import GroupServices
 from .member import ConsumerMember
 from .membership import check_group_size, joining_member, requesting_member
 from .rebalance import Target, write_subscription
@@ -46,14 +45,12 @@ class ClassicJoins:
 
     def __init__(
         self,
-        steps: Steps,
+        services: GroupServices,
         *,
-        topics: ClusterTopics,
         downgrades: Downgrades,
         new_member_id: Callable[[], str],
     ) -> None:
-        self._steps = steps
-        self._topics = topics
+        self._services = services
         self._downgrades = downgrades
         self._new_member_id = new_member_id
 
@@ -69,7 +66,7 @@ class ClassicJoins:
         draft = ConsumerDraft(group, now)
         request = call.request
         member_id = request.member_id or self._new_member_id()
-        check_group_size(group, member_id, self._steps.configs.broker.max_size)
+        check_group_size(group, member_id, self._services.configs.broker.max_size)
         _check_protocols(group, call)
         if _requires_member_id(call):
             required = ErrorCode.MEMBER_ID_REQUIRED
@@ -78,7 +75,7 @@ class ClassicJoins:
         if request.member_id and instance_id is not None:
             member = requesting_member(group, member_id, instance_id)
         else:
-            deadlines = self._steps.deadlines
+            deadlines = self._services.deadlines
             member = joining_member(draft, member_id, instance_id, deadlines, by_classic=True)
         return draft.outcome(self._joined(draft, member, call))
 
@@ -86,7 +83,7 @@ class ClassicJoins:
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
     ) -> JoinGroupResponse:
         """Take the steps for the member and the group, and return the response."""
-        regexes, rebalance = self._steps.regexes, self._steps.rebalance
+        regexes, rebalance = self._services.regexes, self._services.rebalance
         subscription = _subscription(call)
         updated = _updated_member(member, call, subscription)
         names_changed = write_subscription(draft, member, updated)
@@ -97,7 +94,7 @@ class ClassicJoins:
             rebalance.reconcile,
             draft,
             changed=changed,
-            owned=reported_partitions(subscription, self._topics),
+            owned=reported_partitions(subscription, self._services.topics),
         )
         reconciled = self._downgrade_if_last(draft, updated, step)
         if reconciled is None:
@@ -140,7 +137,7 @@ class ClassicJoins:
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
     ) -> None:
         key = MemberKey(draft.group_id, member.member_id)
-        deadlines, now_ms = self._steps.deadlines, draft.now.timer_ms
+        deadlines, now_ms = self._services.deadlines, draft.now.timer_ms
         deadlines.joins.cancel(key)
         deadlines.sessions.schedule(key, now_ms + call.request.session_timeout_ms)
         deadlines.syncs.schedule(key, now_ms + call.rebalance_timeout_ms)

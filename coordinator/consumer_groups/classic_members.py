@@ -1,19 +1,22 @@
 """Serves members of a consumer group that use the classic protocol.
 
-To such a member the group looks like a classic group with another leader. Its generation is its
-member epoch, and it rebalances independently of the other members:
+In a consumer group the coordinator computes a target assignment: which partitions each member is to
+own. Every member moves from the partitions that it owns to its target in steps, independently of
+the other members. A classic member sees each of its steps as a rebalance of a classic group with
+another leader. The generation that it is told is its member epoch.
 
-    JoinGroup      sends its subscription and owned partitions; the member takes one step towards
-                   its target, and is answered at once (classic_joins.py)
-    SyncGroup      returns the partitions assigned now: those of the target that others have
-                   given up
-    Heartbeat      returns REBALANCE_IN_PROGRESS if the member must join again: it has a new
-                   target, partitions to give up, or partitions that have become free; or topics
-                   have changed, and no member of the consumer protocol is left to detect it
-    LeaveGroup     removes the member; the group may become a classic group (downgrade.py)
+    JoinGroup      brings the member's subscription and the partitions that it owns. The member
+                   takes a step towards its target and is answered at once (classic_joins.py)
+    SyncGroup      returns the partitions that the member owns after the step: those of its target
+                   that no other member still owns
+    Heartbeat      returns REBALANCE_IN_PROGRESS if the member must join again, for its next step:
+                   there is a newer target, it must give up partitions, or partitions of its target
+                   have become free. Also if topics have changed, and the group has no member of the
+                   consumer protocol to detect it
+    LeaveGroup     removes members; the group may become a classic group (downgrade.py)
 
-After REBALANCE_IN_PROGRESS a member has its rebalance timeout to join, and after the join the same
-time to sync. Then it is removed.
+A member that got REBALANCE_IN_PROGRESS must join within its rebalance timeout. After the join it
+must sync within the same time. Otherwise it is removed.
 
 Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 """
@@ -24,7 +27,6 @@ from odradek.coordinator.classic_groups.sync import check_protocol
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import Decision
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -39,9 +41,8 @@ from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
 from .client_protocol import assignment_bytes
-from .downgrade import protocols_of
 from .group import ConsumerGroup
-from .heartbeat import Steps
+from .heartbeat import GroupServices
 from .member import ConsumerMember
 from .membership import requesting_member
 
@@ -49,9 +50,8 @@ from .membership import requesting_member
 class ClassicMembers:
     """Serves SyncGroup, Heartbeat and LeaveGroup of all consumer groups."""
 
-    def __init__(self, steps: Steps, topics: ClusterTopics) -> None:
-        self._steps = steps
-        self._topics = topics
+    def __init__(self, services: GroupServices) -> None:
+        self._services = services
 
     # -- sync and heartbeat ------------------------------------------------------------------------
 
@@ -61,23 +61,23 @@ class ClassicMembers:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        member, classic = _find_member(
-            group, request.member_id, request.group_instance_id, request.generation_id
-        )
-        name, metadata = protocols_of(member)[0]
+        member, classic = _find_member(group, request)
+        preferred = classic.supported_protocols[0]
         check_protocol(request.protocol_type, PROTOCOL_TYPE)
-        check_protocol(request.protocol_name, name)
+        check_protocol(request.protocol_name, preferred.name)
         key = MemberKey(group.group_id, member.member_id)
-        # A member that must give up partitions has joined for that; it finishes this step first.
+        # A member that must give up partitions learns from this sync which ones it keeps. It joins
+        # for the newer target after it has given up the others.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
         if group.assignment_epoch > member.member_epoch and not revokes:
             self._schedule_join_deadline(key, member, now)
             raise ApiError(
                 ErrorCode.REBALANCE_IN_PROGRESS, f"there is a new target for {member.member_id}"
             )
-        assignment = assignment_bytes(member.assigned, metadata, self._topics)
-        self._steps.deadlines.syncs.cancel(key)
-        self._steps.deadlines.sessions.schedule(key, now.timer_ms + classic.session_timeout_ms)
+        topics = self._services.topics
+        assignment = assignment_bytes(member.assigned, preferred.metadata, topics)
+        self._services.deadlines.syncs.cancel(key)
+        self._extend_session(key, classic, now)
         return SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
@@ -89,11 +89,9 @@ class ClassicMembers:
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        member, classic = _find_member(
-            group, request.member_id, request.group_instance_id, request.generation_id
-        )
+        member, classic = _find_member(group, request)
         key = MemberKey(group.group_id, member.member_id)
-        self._steps.deadlines.sessions.schedule(key, now.timer_ms + classic.session_timeout_ms)
+        self._extend_session(key, classic, now)
         if not _needs_rejoin(group, member) and not self._topics_changed(group):
             return ErrorCode.NONE
         self._schedule_join_deadline(key, member, now)
@@ -106,30 +104,37 @@ class ClassicMembers:
         with only classic members waits until a member joins; until then no member reads the new
         partitions.
         """
-        if self._steps.rebalance.has_seen_topics(group) or not _has_only_classic_members(group):
+        topics = self._services.topics
+        if self._services.rebalance.has_checked_topics(group):
             return False
-        if self._topics.group_hash(group.subscriptions.topics) != group.metadata_hash:
+        if not _has_only_classic_members(group):
+            return False
+        if topics.group_hash(group.subscriptions.topics) != group.metadata_hash:
             return True
-        group.topics_seen_offset = self._topics.last_change_offset
+        group.topics_checked_offset = topics.last_change_offset
         return False
+
+    def _extend_session(self, key: MemberKey, classic: ClassicMemberMetadata, now: Now) -> None:
+        at_ms = now.timer_ms + classic.session_timeout_ms
+        self._services.deadlines.sessions.schedule(key, at_ms)
 
     def _schedule_join_deadline(self, key: MemberKey, member: ConsumerMember, now: Now) -> None:
         at_ms = now.timer_ms + member.rebalance_timeout_ms
-        self._steps.deadlines.joins.schedule_if_absent(key, at_ms)
+        self._services.deadlines.joins.schedule_if_absent(key, at_ms)
 
     # -- leave -------------------------------------------------------------------------------------
 
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
     ) -> Outcome[Decision[LeaveGroupResponse]]:
-        """Remove members of either protocol; the response has one entry for each."""
-        gone: dict[str, ConsumerMember] = {}
+        """Remove members of either protocol; the response has one entry for each identity."""
+        members: dict[str, ConsumerMember] = {}
         answers = []
         for identity in leaving:
             error = ErrorCode.NONE
             try:
-                member = _leaving(group, identity)
-                gone[member.member_id] = member
+                member = _leaving_member(group, identity)
+                members[member.member_id] = member
             except ApiError as refusal:
                 error = refusal.code
             answers.append(
@@ -139,19 +144,19 @@ class ClassicMembers:
                     error_code=error,
                 )
             )
-        members = list(gone.values())
-        answer = LeaveGroupResponse(members=answers)
-        return self._steps.departures.remove(group, members, now, answer)
+        response = LeaveGroupResponse(members=answers)
+        return self._services.departures.remove(group, list(members.values()), now, response)
 
 
 def _find_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+    group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
     """Return the classic member that sent a request.
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    member = requesting_member(group, member_id, instance_id)
+    member_id, generation_id = request.member_id, request.generation_id
+    member = requesting_member(group, member_id, request.group_instance_id)
     if member.classic is None or not member.classic.supported_protocols:
         raise ApiError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} uses the consumer protocol"
@@ -167,8 +172,9 @@ def _find_member(
 def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether a join would move the member towards its target.
 
-    If all members are classic (the group may not be downgraded), a join must also update the
-    target. In Kafka the partitions of the last consumer-protocol member then stay unassigned.
+    In a group with only classic members a join must also update the targets when they are out of
+    date. In Kafka it does not: after the last member of the consumer protocol has left, its
+    partitions stay unassigned.
     """
     if member.member_epoch < group.assignment_epoch:
         return True
@@ -184,11 +190,11 @@ def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _has_only_classic_members(group: ConsumerGroup) -> bool:
-    """Whether all members are classic. The group was not downgraded because it may not be."""
+    """Whether all members are classic: the group could not be downgraded (downgrade.py)."""
     return group.classic_member_count == len(group.members)
 
 
-def _leaving(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> ConsumerMember:
+def _leaving_member(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) -> ConsumerMember:
     """Find a member by member id, or by instance id alone, as administrators do (KIP-345).
 
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

@@ -29,6 +29,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
 )
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -55,9 +56,10 @@ from .regex_updates import RegexChange, RegexUpdates
 Upgrade = Callable[[ClassicGroup, Now], ConsumerDraft]
 
 
-class Steps(NamedTuple):
-    """The parts that serve the steps of a heartbeat."""
+class GroupServices(NamedTuple):
+    """What requests of members are served with, shared by all consumer groups."""
 
+    topics: ClusterTopics
     configs: ConsumerGroupConfigs
     deadlines: ConsumerDeadlines
     regexes: RegexUpdates
@@ -68,8 +70,10 @@ class Steps(NamedTuple):
 class ConsumerHeartbeats:
     """Serves the heartbeats of all consumer groups."""
 
-    def __init__(self, steps: Steps, *, new_member_id: Callable[[], str], upgrade: Upgrade) -> None:
-        self._steps = steps
+    def __init__(
+        self, services: GroupServices, *, new_member_id: Callable[[], str], upgrade: Upgrade
+    ) -> None:
+        self._services = services
         self._new_member_id = new_member_id
         self._upgrade = upgrade
 
@@ -89,7 +93,7 @@ class ConsumerHeartbeats:
         if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
             if not isinstance(group, ConsumerGroup):
                 raise _no_group(request.group_id)
-            return self._steps.departures.leave(group, request, now)
+            return self._services.departures.leave(group, request, now)
         draft = self._open_draft(group, request, now)
         owned = partitions_by_topic(request.topic_partitions)
         member = self._find_member(draft, request)
@@ -120,10 +124,10 @@ class ConsumerHeartbeats:
         self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerMember:
         """Return the member as it is before this heartbeat."""
-        check_group_size(draft.group, request.member_id, self._steps.configs.broker.max_size)
+        check_group_size(draft.group, request.member_id, self._services.configs.broker.max_size)
         member_id = request.member_id or self._new_member_id()
         if request.member_epoch == JOINING_EPOCH:
-            return joining_member(draft, member_id, request.instance_id, self._steps.deadlines)
+            return joining_member(draft, member_id, request.instance_id, self._services.deadlines)
         return requesting_member(draft.group, member_id, request.instance_id)
 
     # -- the steps ---------------------------------------------------------------------------------
@@ -136,7 +140,7 @@ class ConsumerHeartbeats:
         caller: Caller,
         owned: Assignment | None,
     ) -> Answer:
-        _, deadlines, regexes, rebalance, _ = self._steps
+        regexes, rebalance = self._services.regexes, self._services.rebalance
         updated = _updated_member(member, request, caller)
         names_changed = write_subscription(draft, member, updated)
         regex = regexes.update(draft, member, updated)
@@ -152,8 +156,9 @@ class ConsumerHeartbeats:
             owned=owned,
         )
         key = MemberKey(draft.group_id, reconciled.member_id)
-        until_ms = draft.now.timer_ms + self._steps.configs.session_timeout_ms(draft.group_id)
-        draft.then.append(partial(deadlines.sessions.schedule, key, until_ms))
+        until_ms = draft.now.timer_ms + self._services.configs.session_timeout_ms(draft.group_id)
+        schedule = self._services.deadlines.sessions.schedule
+        draft.then.append(partial(schedule, key, until_ms))
         return draft.outcome(self._answer(request, member, reconciled))
 
     def _answer(
@@ -166,7 +171,7 @@ class ConsumerHeartbeats:
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
-            heartbeat_interval_ms=self._steps.configs.heartbeat_interval_ms(request.group_id),
+            heartbeat_interval_ms=self._services.configs.heartbeat_interval_ms(request.group_id),
             assignment=_assignment_of(member) if has_news else None,
         )
 

@@ -31,7 +31,7 @@ def is_quiet(
         member is not None
         and _reports_no_change(request, member, group)
         and _has_reached_target(member, group)
-        and rebalance.has_seen_topics(group)
+        and rebalance.has_checked_topics(group)
         and not rebalance.is_due(group, group.epoch, now)
         and not group.subscriptions.regex_subscribers  # regexes are resolved again at intervals
         and member.client_id == caller.client_id

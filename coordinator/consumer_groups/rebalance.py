@@ -84,11 +84,11 @@ class Rebalance:
         """Raise the group epoch if a subscription has `changed`, or the subscribed topics have."""
         group = draft.group
         changed = changed or draft.needs_new_target
-        if not changed and self.has_seen_topics(group):
+        if not changed and self.has_checked_topics(group):
             return
-        draft.topics_seen_offset = self._topics.last_change_offset
+        draft.topics_checked_offset = self._topics.last_change_offset
         before = group.subscriptions.topics
-        if not changed and not self._topics.may_have_changed(before, group.topics_seen_offset):
+        if not changed and not self._topics.may_have_changed(before, group.topics_checked_offset):
             return
         topics = group.subscriptions.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
@@ -98,9 +98,9 @@ class Rebalance:
         if group.has_partition_metadata:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
 
-    def has_seen_topics(self, group: ConsumerGroup) -> bool:
+    def has_checked_topics(self, group: ConsumerGroup) -> bool:
         """Whether the group has checked its topics since the last change of any topic."""
-        return group.topics_seen_offset == self._topics.last_change_offset
+        return group.topics_checked_offset == self._topics.last_change_offset
 
     # -- the targets -------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class RegexUpdates:
         )
         if changed or metadata_hash != group.metadata_hash:
             draft.bump_epoch(metadata_hash, "its regular expressions match other topics")
-            draft.topics_seen_offset = self._topics.last_change_offset
+            draft.topics_checked_offset = self._topics.last_change_offset
         return draft.outcome(None)
 
 

@@ -23,14 +23,14 @@ class Decision(Struct, Generic[R], frozen=True):
 
     group_id: str
     reply: R
-    topics_seen_offset: int | None = None
+    topics_checked_offset: int | None = None
     """Metadata offset at which the group's topics were checked; None: they were not."""
 
 
 class Draft:
     """The decision so far about one group, at one point in time."""
 
-    __slots__ = ("epoch", "group_id", "now", "records", "then", "topics_seen_offset")
+    __slots__ = ("epoch", "group_id", "now", "records", "then", "topics_checked_offset")
 
     def __init__(self, group_id: str, epoch: int, now: Now) -> None:
         """`epoch`: the group epoch before this decision."""
@@ -40,10 +40,10 @@ class Draft:
         """The group epoch after this decision."""
         self.records: list[JournalRecord] = []
         self.then: list[Callable[[], None]] = []
-        self.topics_seen_offset: int | None = None
+        self.topics_checked_offset: int | None = None
         """Metadata offset at which the group's topics were checked; None: they were not."""
 
     def outcome(self, reply: R) -> Outcome[Decision[R]]:
         """Return the finished decision with its reply."""
-        decision = Decision(self.group_id, reply, self.topics_seen_offset)
+        decision = Decision(self.group_id, reply, self.topics_checked_offset)
         return Outcome(reply=decision, records=tuple(self.records), then=tuple(self.then))

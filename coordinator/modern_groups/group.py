@@ -39,7 +39,7 @@ class ModernGroup(Generic[M]):
         self.subscriptions = subscriptions
 
         # Soft: not journaled. Deadlines of members are in deadlines.py.
-        self.topics_seen_offset: int | None = None
+        self.topics_checked_offset: int | None = None
         """ClusterTopics.last_change_offset at the last check of the topics; None: not checked since
         the group was created or loaded."""
         self.assigned_at = TimerMoment()

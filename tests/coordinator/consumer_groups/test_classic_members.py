@@ -291,7 +291,7 @@ def test_classic_members_ignore_changes_of_topics_they_do_not_subscribe_to() -> 
     for guest in guests:
         guest.poll()
         assert guest.last_error is ErrorCode.NONE
-    assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
+    assert beats.group().topics_checked_offset == beats.groups.topics.last_change_offset
 
 
 def test_a_member_of_the_consumer_protocol_detects_topic_changes_for_the_group() -> None:

@@ -76,7 +76,7 @@ def test_a_heartbeat_without_changes_writes_nothing_and_returns_no_assignment(
     assert (answer.member_epoch, answer.assignment) == (2, None)
     assert beats.assigned(beats.beat("a", 2, owned={"t": [0, 1, 2, 3]})) is None
     assert beats.batches == 1
-    assert beats.group().topics_seen_offset == beats.groups.topics.last_change_offset
+    assert beats.group().topics_checked_offset == beats.groups.topics.last_change_offset
 
 
 def test_a_full_report_is_answered_with_the_whole_assignment(beats: Heartbeats) -> None:

@@ -39,7 +39,7 @@ class Quiet:
             answer = short(service, request, now)
             assert long.reply.reply == answer
             assert not long.records
-            assert long.reply.topics_seen_offset is None
+            assert long.reply.topics_checked_offset is None
             assert len(long.then) == 1, "more than a longer session"
             return answer
 
