@@ -2,27 +2,29 @@
 
     a departure     the last member of the consumer protocol leaves or is removed; the classic
                     group rebalances to reassign its partitions
-    a replacement   that member is static and comes back by JoinGroup; it inherits the assignment
-                    of its old member id, and no rebalance follows unless the targets are out of
-                    date
+    a replacement   the last member of the consumer protocol is static and comes back by JoinGroup
+                    with a new member id; it inherits the target of its old member id, and no
+                    rebalance follows unless the targets are out of date
 
-The group epoch becomes the generation. Targets become assignments, encoded in the version that each
-member uses. The members elect a protocol. The record stores only the elected protocol; the others
-that a member supports are kept in memory. The group stays a consumer group if
-`group.consumer.migration.policy` or group.max.size forbids the downgrade, or if the metadata of a
-member cannot be decoded (in Kafka every attempt to leave then fails).
+The group epoch becomes the generation. Target assignments become assignments of the classic group,
+encoded in the version that each member uses. The members elect a protocol. The record stores only
+the elected protocol; the other protocols that a member supports are kept in memory.
+
+The group stays a consumer group if `group.consumer.migration.policy` or `group.max.size` forbids
+the downgrade, if the members have no protocol in common, or if the metadata of a member cannot be
+decoded. In the last case Kafka refuses every attempt to leave.
 
 Kafka: GroupMetadataManager.convertToClassicGroup, validateOnlineDowngradeWith…,
 ClassicGroup.fromConsumerGroup.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.member import ClassicMember
-from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of, names_of
+from odradek.coordinator.classic_groups.protocols import metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
 from odradek.coordinator.modern_groups.deadlines import MemberKey
@@ -40,6 +42,10 @@ from .member import ConsumerMember
 from .records import group_tombstones
 
 logger = logging.getLogger("odradek.groups")
+
+
+class NoCommonProtocolError(Exception):
+    """The members of a group have no protocol in common, so they could not elect one."""
 
 
 class Downgrades:
@@ -70,92 +76,100 @@ class Downgrades:
         group = draft.group
         if not group.classic_member_count or not group.only_classic_without(leaving):
             return False
-        gone = {member.member_id for member in leaving}
-        staying = {id_: member for id_, member in group.members.items() if id_ not in gone}
-        if not staying:
+        leaving_ids = {member.member_id for member in leaving}
+        remaining = {id_: each for id_, each in group.members.items() if id_ not in leaving_ids}
+        if not remaining or not self._is_allowed(group, len(remaining)):
             return False
         reason = "the last member of the consumer protocol has left"
-        return self._is_allowed(group, len(staying)) and self._convert(
-            draft, staying, list(group.members), reason
-        )
+        return self._convert(draft, remaining, list(group.members), reason)
 
     # -- a replacement -----------------------------------------------------------------------------
 
-    def can_convert_without(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
-        """Whether a classic member that replaces `holder` makes the group downgradable."""
-        is_last = not holder.uses_classic_protocol and group.only_classic_without([holder])
+    def can_convert_without(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
+        """Whether the group may be converted when a classic member replaces `replaced`."""
+        is_last = not replaced.uses_classic_protocol and group.only_classic_without([replaced])
         return is_last and self._is_allowed(group, len(group.members))
 
     def convert_on_replacement(
         self,
         draft: ConsumerDraft,
-        holder: ConsumerMember,
+        replaced: ConsumerMember,
         joining: ConsumerMember,
         *,
         rebalance: bool,
     ) -> bool:
-        """Convert the group with `joining` instead of `holder`. Return whether it was converted.
+        """Convert the group, with `joining` in place of `replaced`. Return whether it did.
 
-        The draft already contains the records of `joining`, so tombstones are written for its id.
+        The draft already removes `replaced` and adds `joining`. So a tombstone is written for the
+        id of `joining`, at the position of `replaced`.
         """
         members = draft.group.members
-        # The joining member comes last, so that another member leads if there is one.
-        staying = {id_: member for id_, member in members.items() if id_ != holder.member_id}
-        staying[holder.member_id] = joining
-        ended = [joining.member_id if id_ == holder.member_id else id_ for id_ in members]
+        remaining = {id_: each for id_, each in members.items() if id_ != replaced.member_id}
+        # The first member leads the classic group. `joining` is last: it leads only if it is alone.
+        remaining[replaced.member_id] = joining
+        new_id = {replaced.member_id: joining.member_id}
+        tombstoned_ids = [new_id.get(member_id, member_id) for member_id in members]
         reason = "the assignment is out of date" if rebalance else None
-        return self._convert(draft, staying, ended, reason)
+        return self._convert(draft, remaining, tombstoned_ids, reason)
 
     # -- conversion --------------------------------------------------------------------------------
 
     def _is_allowed(self, group: ConsumerGroup, size: int) -> bool:
-        why = None
+        """Whether the settings allow a classic group of this size in place of the group."""
+        obstacle = None
         if not self._configs.broker.migration_policy.allows_downgrade:
-            why = "online downgrade is disabled"
+            obstacle = "online downgrade is disabled"
         elif not self._classic_rebalance.has_room_for(size):
-            why = f"its {size} members are more than group.max.size"
-        if why is not None:
-            logger.info("group %s cannot become a classic group: %s", group.group_id, why)
-        return why is None
+            obstacle = f"its {size} members are more than group.max.size"
+        if obstacle is not None:
+            logger.info("group %s cannot become a classic group: %s", group.group_id, obstacle)
+        return obstacle is None
 
     def _convert(
         self,
         draft: ConsumerDraft,
-        staying: Mapping[str, ConsumerMember],
-        ended: Sequence[str],
+        remaining: Mapping[str, ConsumerMember],
+        tombstoned_ids: Sequence[str],
         reason: str | None,
     ) -> bool:
-        """Write the consumer group's tombstones and the classic group's record.
+        """Write the tombstones of the consumer group and the record of the classic group.
 
-        `staying`: the members by the member id of their target. `ended`: the member ids that get
-        tombstones. With a `reason` the classic group rebalances.
+        `remaining` are the members of the classic group, by the member id under which their target
+        is stored. `tombstoned_ids` are the member ids that have records to remove. With a `reason`
+        the classic group rebalances. Returns False if the group cannot be converted.
         """
         group = draft.group
         try:
-            classic = _classic_group(group, list(staying.values()), draft.now)
+            classic = _classic_group(group, remaining.values(), draft.now)
             assignments = {
                 member.member_id: assignment_bytes(
-                    group.target(known_id), _metadata(classic, member.member_id), self._topics
+                    group.target(target_id),
+                    metadata_of(member.protocols, classic.protocol_name),
+                    self._topics,
                 )
-                for known_id, member in staying.items()
+                for target_id, member in zip(remaining, classic.members.values(), strict=True)
             }
-        except DecodeError as error:
+        except (NoCommonProtocolError, DecodeError) as error:
             logger.warning("group %s stays a consumer group: %s", group.group_id, error)
             return False
         draft.records += group_tombstones(
-            group.group_id, ended, group.subscriptions.resolved_regexes
+            group.group_id, tombstoned_ids, group.subscriptions.resolved_regexes
         )
         draft.records.append(group_record(group.group_id, generation_value(classic, assignments)))
-        ended_ids = frozenset({*group.members, *ended})
-        draft.then.append(partial(self._after_conversion, classic, ended_ids, reason, draft.now))
+        old_ids = frozenset({*group.members, *tombstoned_ids})
+        draft.then.append(partial(self._after_conversion, classic, old_ids, reason, draft.now))
         return True
 
     def _after_conversion(
-        self, planned: ClassicGroup, ended_ids: frozenset[str], reason: str | None, now: Now
+        self, planned: ClassicGroup, old_ids: frozenset[str], reason: str | None, now: Now
     ) -> None:
-        """Set the classic group's unjournaled state, and start a rebalance if there is a reason."""
+        """Set what the record does not contain, and start a rebalance if there is a reason.
+
+        Replay has made the classic group from the record. `planned` has all protocols of its
+        members. The deadlines of the consumer group's members are cancelled.
+        """
         group = self._find(planned.group_id)
-        for member_id in ended_ids:
+        for member_id in old_ids:
             self._deadlines.cancel_all(MemberKey(group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
@@ -170,25 +184,25 @@ class Downgrades:
 
 
 def _classic_group(
-    group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now
+    group: ConsumerGroup, members: Iterable[ConsumerMember], now: Now
 ) -> ClassicGroup:
-    """Plan the classic group, without assignments, from which its record is made.
+    """Return a classic group of these members, without assignments. Its record is made from it.
 
-    Raises DecodeError if the members have no protocol in common.
+    Raises NoCommonProtocolError.
     """
     classic = ClassicGroup(group.group_id, now.wall_ms)
     for member in members:
         classic.add(_classic_member(member))
-    offered = names_of(protocols_of(members[0]))
+    offered = names_of(next(iter(classic.members.values())).protocols)
     if not classic.roster.support_one_of(offered):
-        raise DecodeError(f"its members have no protocol of {offered} in common")
+        raise NoCommonProtocolError(f"its members have no protocol of {offered} in common")
     classic.generation_id = group.epoch
     classic.protocol_name = classic.roster.elected_protocol()
     return classic
 
 
 def _classic_member(member: ConsumerMember) -> ClassicMember:
-    assert member.classic is not None, "members of the consumer protocol have left"
+    assert member.classic is not None, "only classic members remain"
     return ClassicMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -197,18 +211,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         session_timeout_ms=member.classic.session_timeout_ms,
         protocol_type=PROTOCOL_TYPE,
-        protocols=protocols_of(member),
+        protocols=tuple(
+            (protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols
+        ),
     )
-
-
-def protocols_of(member: ConsumerMember) -> Protocols:
-    """The protocols of a classic member, in its order of preference."""
-    if member.classic is None:
-        return ()
-    return tuple(
-        (protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols
-    )
-
-
-def _metadata(classic: ClassicGroup, member_id: str) -> bytes:
-    return metadata_of(classic.members[member_id].protocols, classic.protocol_name)
