@@ -1,12 +1,11 @@
 """Serves JoinGroup of a classic member in a consumer group. The steps are those of a heartbeat.
 
-    find the member      membership.py   as in a heartbeat; a joining static member always
-                                         replaces the holder of its instance id
-    its subscription     rebalance.write_subscription; it is decoded from the protocol metadata,
-                         which in a classic group only the leader reads
-    epoch and targets    rebalance.py    except if the member replaces the last member of the
-                                         consumer protocol: then the group is downgraded
-                                         (downgrade.py)
+    find the member      membership.py   a static member that joins without its member id replaces
+                                         the present member of its instance id
+    its subscription     rebalance.write_subscription; the coordinator decodes it from the protocol
+                         metadata, which in a classic group only the leader reads
+    epoch and targets    rebalance.py    not if the join removes the last member of the consumer
+                                         protocol: then the group is downgraded (downgrade.py)
     its assignment       rebalance.py    reconcile; the member gets the assignment with SyncGroup
 
 Kafka: GroupMetadataManager.classicGroupJoinToConsumerGroup.
@@ -77,9 +76,9 @@ class ClassicJoins:
         else:
             deadlines = self._services.deadlines
             member = joining_member(draft, member_id, instance_id, deadlines, by_classic=True)
-        return draft.outcome(self._joined(draft, member, call))
+        return draft.outcome(self._join(draft, member, call))
 
-    def _joined(
+    def _join(
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
     ) -> JoinGroupResponse:
         """Take the steps for the member and the group, and return the response."""
@@ -90,16 +89,16 @@ class ClassicJoins:
         regex = regexes.update(draft, member, updated)
         changed = names_changed or regex is not RegexChange.NONE
         rebalance.bump_epoch(draft, member, updated, changed=changed)
-        step = partial(
+        reconcile = partial(
             rebalance.reconcile,
             draft,
+            updated,
             changed=changed,
             owned=reported_partitions(subscription, self._services.topics),
         )
-        reconciled = self._downgrade_if_last(draft, updated, step)
+        reconciled = self._downgrade_if_last(draft, updated, reconcile)
         if reconciled is None:
-            target = rebalance.update_target(draft, member, updated)
-            reconciled = step(updated, target)
+            reconciled = reconcile(rebalance.update_target(draft, member, updated))
             draft.then.append(partial(self._schedule_sync_deadline, draft, reconciled, call))
         return JoinGroupResponse(
             member_id=reconciled.member_id,
@@ -112,26 +111,25 @@ class ClassicJoins:
         self,
         draft: ConsumerDraft,
         updated: ConsumerMember,
-        step: Callable[[ConsumerMember, Target], ConsumerMember],
+        reconcile: Callable[[Target], ConsumerMember],
     ) -> ConsumerMember | None:
-        """Downgrade the group if the member replaces its last member of the consumer protocol.
+        """Downgrade the group if `updated` replaces its last member of the consumer protocol.
 
-        Returns the member after the downgrade, or None if there was none.
+        `reconcile` moves `updated` one step towards a target. Returns the member after the
+        downgrade, or None if the group was not downgraded.
         """
         group = draft.group
-        holder = group.static_member(updated.instance_id)
-        if holder is None or not self._downgrades.can_convert_without(group, holder):
+        replaced = group.static_member(updated.instance_id)
+        if replaced is None or not self._downgrades.can_convert_without(group, replaced):
             return None
         needs_new_target = group.assignment_epoch < draft.epoch
-        reconciled = updated
         if not needs_new_target:
-            reconciled = step(
-                updated, Target(group.assignment_epoch, group.target(holder.member_id))
-            )
+            target = Target(group.assignment_epoch, group.target(replaced.member_id))
+            updated = reconcile(target)
         converted = self._downgrades.convert_on_replacement(
-            draft, holder, reconciled, rebalance=needs_new_target
+            draft, replaced, updated, rebalance=needs_new_target
         )
-        return reconciled if converted else None
+        return updated if converted else None
 
     def _schedule_sync_deadline(
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
