@@ -21,7 +21,10 @@ Kafka: UniformHeterogeneousAssignmentBuilder.MemberAssignmentBalancer.
 
 
 class LeastLoadedFirst:
-    """The takers. `row`: members by ascending load, at least one; `loads`: load by member."""
+    """The takers.
+
+    `row` has the members by ascending load, and at least one. `loads` has the load of each member.
+    """
 
     __slots__ = ("_advance", "_end", "_loads", "_row", "level")
 

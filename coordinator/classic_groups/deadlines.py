@@ -4,9 +4,9 @@
     joins    the time for members to join has ended
     syncs    the time for members to sync has ended
 
-Members and groups hold their deadlines, which are created here when they are first scheduled: a
-group that was replayed from a log has none. A member or group that is removed cancels its
-deadlines.
+A deadline is a field of the member or group. It is created when it is first scheduled, so members
+and groups that were replayed from a log have none. It is cancelled when the member or group is
+removed.
 """
 
 from collections.abc import Callable

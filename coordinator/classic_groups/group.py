@@ -78,7 +78,7 @@ class ClassicGroup:
     def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
         self.group_id = group_id
         self.journaled: GroupMetadataValue | None = None
-        """The value of the last record; None: there are only offsets."""
+        """The value of the last record; None if the group has only offsets."""
         # The fields from here on are soft state.
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.DEAD
@@ -215,9 +215,9 @@ class ClassicGroup:
             return None
         name = self.protocol_name
         # Most members of a large group have the same metadata: decode each value once.
-        said = {metadata_of(member.protocols, name) for member in self.members.values()}
+        distinct = {metadata_of(member.protocols, name) for member in self.members.values()}
         try:
-            return frozenset().union(*map(subscribed_topics, said))
+            return frozenset().union(*map(subscribed_topics, distinct))
         except DecodeError:
             return None
 

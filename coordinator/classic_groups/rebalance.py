@@ -172,9 +172,9 @@ def joined(
 
 
 def _on_empty(group: ClassicGroup, error: ErrorCode = ErrorCode.NONE) -> None:
-    """Log that the group is empty, which it is even if the record could not be written.
+    """Log that the group is empty, also if the record could not be written.
 
-    Then a restart restores the generation before, and its members time out.
+    Without the record a restart restores the generation before, and its members time out.
     """
     if error is not ErrorCode.NONE:
         logger.warning("group %s: it is empty, but %s on writing it", group.group_id, error.name)

@@ -37,13 +37,13 @@ class ClassicRoster:
         if member.group_instance_id is not None:
             self.static_member_ids[member.group_instance_id] = member.member_id
 
-    def remove(self, member_id: str, why: ErrorCode) -> ClassicMember | None:
-        """Remove a member and answer its parked requests with `why`. Returns None if unknown."""
+    def remove(self, member_id: str, error: ErrorCode) -> ClassicMember | None:
+        """Remove a member and answer its parked requests with `error`. Returns None if unknown."""
         member = self.by_id.pop(member_id, None)
         if member is None:
             return None
-        self.answer_join(member, JoinGroupResponse(error_code=why))
-        member.answer_sync(SyncGroupResponse(error_code=why))
+        self.answer_join(member, JoinGroupResponse(error_code=error))
+        member.answer_sync(SyncGroupResponse(error_code=error))
         member.cancel_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:

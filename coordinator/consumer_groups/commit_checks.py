@@ -83,7 +83,7 @@ def _check_of_partitions(member: ConsumerMember, epoch: int) -> PartitionCheck:
     return check
 
 
-def _refusal(member: ConsumerMember, why: str) -> ApiError:
+def _refusal(member: ConsumerMember, message: str) -> ApiError:
     classic = member.uses_classic_protocol
     code = ErrorCode.ILLEGAL_GENERATION if classic else ErrorCode.STALE_MEMBER_EPOCH
-    return ApiError(code, why)
+    return ApiError(code, message)

@@ -1,7 +1,7 @@
-"""Deadlines of members of consumer groups. Two are only for members of the classic protocol:
+"""Deadlines of members of consumer groups.
 
-joins      a classic member that has not rejoined within its rebalance timeout
-syncs      a classic member that has joined and not synced within its rebalance timeout
+Members of the classic protocol have two more kinds: `joins`, the time to join again, and `syncs`,
+the time to sync after a join. Both are the member's rebalance timeout.
 """
 
 from functools import partial
@@ -31,6 +31,7 @@ class ConsumerDeadlines(MemberDeadlines):
             self.cancel_rebalance(key)
 
     def cancel_all(self, key: MemberKey) -> None:
+        """Cancel all deadlines of a member that has left."""
         super().cancel_all(key)
         self.joins.cancel(key)
         self.syncs.cancel(key)

@@ -22,8 +22,8 @@ class ConsumerDraft(Draft):
         self.needs_new_target = False
         """Whether the group was converted during a rebalance, so its targets must be recomputed."""
 
-    def bump_epoch(self, metadata_hash: int, why: str) -> None:
+    def bump_epoch(self, metadata_hash: int, reason: str) -> None:
         """Raise the group epoch by one, which makes the targets out of date."""
         self.epoch += 1
         self.records.append(epoch_record(self.group_id, self.epoch, metadata_hash))
-        logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, why)
+        logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, reason)

@@ -8,9 +8,10 @@ The state follows from the epochs (modern_groups/group.py):
                                                                 or it waits for partitions
     STABLE        every member owns exactly its target
 
+A target (target assignment) is the set of partitions that a member is to own.
 The state is computed, not stored, so there is no table of transitions: any record may change it.
-Facts about all members are kept as counts. A record of one member therefore costs the same in a
-group of a thousand members as in a group of three.
+What concerns all members is kept as counts. So a record of one member costs the same in a group of
+a thousand members as in a group of three.
 
 Only the `replay_*` methods assign journaled state. The first record of a group creates it. A
 decision about a group that does not exist yet reads an empty ConsumerGroup, which is then dropped.
@@ -103,7 +104,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         self.has_partition_metadata = value is not None
 
     def replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
-        """Apply type 5, a member's subscription; None: the member is removed."""
+        """Apply type 5, a member's subscription. A tombstone removes the member."""
         old = self.members.get(member_id)
         if value is not None:
             self._replace_member(old, with_metadata(old or _new(member_id), value))
@@ -115,7 +116,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             self._replace_member(old, None)
 
     def replay_target_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """Apply type 6, the epoch of the targets; None: the targets are removed."""
+        """Apply type 6, the epoch of the targets. A tombstone removes the targets."""
         if value is None:
             self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
         else:
@@ -125,7 +126,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def replay_target(
         self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
     ) -> None:
-        """Apply type 7, a member's target; None: the target is removed."""
+        """Apply type 7, a member's target. A tombstone removes it."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
@@ -134,7 +135,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def replay_current_assignment(
         self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
     ) -> None:
-        """Apply type 8, the partitions a member owns; None: the member is leaving, owning none."""
+        """Apply type 8, the partitions that a member owns. After a tombstone it owns none."""
         old = self.members.get(member_id)
         if value is not None:
             self._replace_member(old, with_assignment(old or _new(member_id), value))
@@ -149,7 +150,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             self._replace_member(old, leaving)
 
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        """Apply type 16, the topics a regular expression matches; None: it is removed."""
+        """Apply type 16, the topics that a regular expression matches. A tombstone removes it."""
         resolved = None
         if value is not None:
             resolved = ResolvedRegex(
@@ -202,7 +203,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The server-side assignor that most members request; None: no member requests one."""
+        """The server-side assignor that most members request; None if no member requests one."""
         return _most_voted(self._votes())
 
     def member_or_new(self, member_id: str) -> ConsumerMember:
@@ -210,17 +211,17 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return self.members.get(member_id) or _new(member_id)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Return the member that holds this instance id, even while it is away; else None."""
+        """Return the member of this instance id, which may be away; None if there is none."""
         member_id = None if instance_id is None else self.static_member_ids.get(instance_id)
         return None if member_id is None else self.member(member_id)
 
     def previous_id(self, member: ConsumerMember) -> str:
         """The id of the static member that this member replaces, or its own id."""
-        holder = self.static_member(member.instance_id)
-        return member.member_id if holder is None else holder.member_id
+        replaced = self.static_member(member.instance_id)
+        return member.member_id if replaced is None else replaced.member_id
 
     def target(self, member_id: str, instance_id: str | None = None) -> Assignment:
-        """A member's target; with an instance id, the target of the holder of that id."""
+        """A member's target; with an instance id, the target of the member that has this id."""
         if instance_id is not None:
             member_id = self.static_member_ids.get(instance_id, "")
         return self.targets.get(member_id, NO_TARGET)
@@ -276,9 +277,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def only_classic_without(self, leaving: Iterable[ConsumerMember]) -> bool:
         """Whether only classic members would remain if these members left."""
-        gone = {member.member_id: member for member in leaving}.values()
-        classic = sum(member.uses_classic_protocol for member in gone)
-        return self.classic_member_count - classic == len(self.members) - len(gone)
+        distinct = {member.member_id: member for member in leaving}.values()
+        classic = sum(member.uses_classic_protocol for member in distinct)
+        return self.classic_member_count - classic == len(self.members) - len(distinct)
 
     # -- the Group protocol ------------------------------------------------------------------------
 
@@ -292,11 +293,11 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return check_commit(self.member(committer.member_id), committer)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is not None or member_epoch >= 0:  # (null, -1) is not a member's request
+        if member_id is not None or member_epoch >= 0:  # others are not requests of members
             check_fetch(self.member(member_id or ""), member_epoch)
 
     def check_offset_deletion(self) -> None:
-        """Accept always. Topics that a member is subscribed to are refused one by one."""
+        """Never raises. Topics that a member is subscribed to are refused one by one."""
 
     def check_deletable(self) -> None:
         if self.members:

@@ -1,6 +1,7 @@
 """Serves ConsumerGroupHeartbeat: a member joins, reports, gets its assignment, or leaves.
 
-    find the member      membership.py   a known member, a new one, or a static member's successor
+    find the member      membership.py   a known member, a new one, or one that
+                                         replaces a static member
     its subscription     rebalance.write_subscription, regex_updates.py
     epoch and targets    rebalance.py    bump_epoch, update_target
     its assignment       rebalance.py    reconcile: one step towards the target

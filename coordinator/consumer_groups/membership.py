@@ -1,9 +1,9 @@
-"""Finds the member of a request: a known one, a new one, or a replacement of a static member.
+"""Finds the member of a request: a known one, a new one, or one that replaces a static member.
 
-A member is identified by its member id. A static member also has an instance id: while it is away
-(it left with epoch -2), a new member id may replace it and inherits its assignment. A member that
-missed the response with its new epoch may still send the previous epoch, if the partitions it
-reports are assigned to it.
+A member is identified by its member id. A static member also has an instance id. While it is away
+(it left with epoch -2), a member with the same instance id and a new member id may replace it, and
+inherits its assignment. A member that has missed the response with its new epoch may still send the
+previous epoch, if the partitions that it reports are assigned to it.
 
 Kafka: the getOrMaybeSubscribe…ConsumerGroupMember and throwIf… methods of GroupMetadataManager.
 """

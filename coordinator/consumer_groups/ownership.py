@@ -1,10 +1,11 @@
 """The partitions that members of a group own, each with its owner's member epoch.
 
-A member owns a partition while it is assigned, and while its revocation is pending. Until then no
-other member may get it, so reconciliation asks here whether a partition is free. The epoch
-identifies the owner: a change of a member removes only entries with that member's epoch. This
-matters because replay may see the next owner's record before the record in which the old owner gave
-the partition up (the log cleaner may have removed that one).
+A member owns a partition while it is assigned to the member, and while its revocation is pending.
+No other member may get it in that time, so reconciliation asks here whether a partition is free.
+
+The epoch identifies the owner. A change of a member removes only entries with that member's epoch:
+replay may see the record of the next owner first, if the log cleaner has removed the record in
+which the old owner gave the partition up.
 
 Kafka: ConsumerGroup.currentPartitionEpoch.
 """

@@ -1,10 +1,11 @@
-"""The fast path for a quiet heartbeat: it reports no change, and the group has none to report.
+"""The fast path for a quiet heartbeat: the member reports no change, and the group has none for it.
 
-In a stable group every heartbeat is quiet; while a group waits for its next targets most are. All
-steps of heartbeat.py would find nothing to do, at five times the cost. A quiet heartbeat of a
-member at its target may list its owned partitions, as clients do once after a new assignment. All
-other heartbeats take the full path, which is the reference: for a heartbeat that is quiet here, the
-full path must change nothing but the session deadline. (A test compares the two.)
+In a stable group every heartbeat is quiet. While a group waits for its next targets, most are. The
+steps of heartbeat.py would find nothing to do, at five times the cost. A quiet heartbeat may list
+the partitions that the member owns, as clients do once after a new assignment.
+
+All other heartbeats take the full path (heartbeat.py). For a quiet heartbeat, the full path must
+change nothing but the session deadline. A test compares the two.
 """
 
 from odradek.coordinator.caller import Caller
@@ -57,7 +58,7 @@ def _reports_no_change(
 
 
 def _has_reached_target(member: ConsumerMember, group: ConsumerGroup) -> bool:
-    """Whether the member has reached its target."""
+    """Whether the member owns its target, as a member of the consumer protocol."""
     return (
         member.member_epoch == group.assignment_epoch
         and member.member_epoch > JOINING_EPOCH

@@ -65,7 +65,7 @@ class Rebalance:
         assignors: Mapping[str, Assignor],
         deadlines: ConsumerDeadlines,
     ) -> None:
-        """`assignors`: by name, the default one first."""
+        """`assignors` are by name; the first is the default."""
         self._topics = topics
         self._configs = configs
         self._assignors = assignors
@@ -81,7 +81,10 @@ class Rebalance:
         *,
         changed: bool,
     ) -> None:
-        """Raise the group epoch if a subscription has `changed`, or the subscribed topics have."""
+        """Raise the group epoch if `changed`, or if the subscribed topics have changed.
+
+        `changed`: whether the subscription has changed from `member` to `updated`.
+        """
         group = draft.group
         changed = changed or draft.needs_new_target
         if not changed and self.has_checked_topics(group):
@@ -93,8 +96,8 @@ class Rebalance:
         topics = group.subscriptions.topics_if(member, updated)
         metadata_hash = self._topics.group_hash(topics)
         if changed or metadata_hash != group.metadata_hash:
-            why = f"{updated.member_id} subscribed" if changed else "its topics have changed"
-            draft.bump_epoch(metadata_hash, why)
+            reason = f"{updated.member_id} subscribed" if changed else "its topics have changed"
+            draft.bump_epoch(metadata_hash, reason)
         if group.has_partition_metadata:
             draft.records.append(subscription_metadata_tombstone(group.group_id))
 
@@ -124,8 +127,8 @@ class Rebalance:
                 self._topics,
                 previous_id=group.previous_id(updated),
                 topics_of=group.subscriptions.topics_of,
-                # If no subscription has changed, Kafka uses the group before this heartbeat. Here
-                # members that left since, and a new member without topics, are counted right.
+                # If no subscription has changed, Kafka uses the value before this heartbeat, which
+                # is wrong after members have left, and for a new member without topics.
                 is_homogeneous=group.is_homogeneous_if(member, updated),
             )
         except AssignorError as error:
@@ -139,8 +142,8 @@ class Rebalance:
     def _assignor(self, name: str | None) -> Assignor:
         """Return the assignor of that name, else the default.
 
-        Members may have requested an assignor before a restart that is no longer configured. Kafka
-        then refuses their heartbeats permanently.
+        A member may have requested an assignor that is no longer configured since a restart. Kafka
+        then refuses the heartbeats of the group permanently.
         """
         default = next(iter(self._assignors.values()))
         return default if name is None else self._assignors.get(name, default)

@@ -46,13 +46,13 @@ class ReconcileInputs(Struct, frozen=True, kw_only=True):
     subscription_changed: bool = False
     """Whether the current heartbeat has changed the subscription."""
     owned: Assignment | None = None
-    """The partitions that the member reports as owned; None: not reported."""
+    """The partitions that the member reports as owned; None if it does not report them."""
 
 
 def partitions_by_topic(
     topics: Iterable[ConsumerGroupHeartbeatTopicPartitions] | None,
 ) -> Assignment | None:
-    """Return the partitions of a heartbeat by topic id; None if it reports none."""
+    """Return the partitions of a heartbeat by topic id; None if it does not report them."""
     if topics is None:
         return None
     owned: dict[bytes, frozenset[int]] = {}
@@ -107,12 +107,12 @@ def _revoke_unsubscribed(member: ConsumerMember, inputs: ReconcileInputs) -> Con
     if not inputs.subscription_changed:
         return member
     subscribed = inputs.subscribed_ids(member)
-    left = {id_: owned for id_, owned in member.assigned.items() if id_ not in subscribed}
-    if not left and not _subscribes_to_nothing(member, subscribed):
+    unsubscribed = {id_: owned for id_, owned in member.assigned.items() if id_ not in subscribed}
+    if not unsubscribed and not _subscribes_to_nothing(member, subscribed):
         return member
-    kept = {id_: owned for id_, owned in member.assigned.items() if id_ not in left}
+    kept = {id_: owned for id_, owned in member.assigned.items() if id_ not in unsubscribed}
     pending = dict(member.pending_revocation)
-    for topic_id, partitions in left.items():
+    for topic_id, partitions in unsubscribed.items():
         pending[topic_id] = {**pending.get(topic_id, {}), **partitions}
     if pending and _may_still_own(inputs, pending):
         state = MemberState.UNREVOKED_PARTITIONS
@@ -208,7 +208,7 @@ def _with_ownership(
     assigned: OwnedPartitions,
     pending_revocation: OwnedPartitions,
 ) -> ConsumerMember:
-    """Return the member with new state; its epoch becomes the previous one, even if unchanged.
+    """Return the member in a new state. Its epoch so far becomes its previous epoch.
 
     Kafka: updateMemberEpoch.
     """

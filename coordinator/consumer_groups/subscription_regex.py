@@ -102,8 +102,8 @@ def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[s
     matches = _matcher(compiled)
     found: list[str] = []
     for start in range(first, last, step):
-        some = names[start : min(start + step, last)]
-        found += [name for name in some if matches(name.encode())]
+        slice_ = names[start : min(start + step, last)]
+        found += [name for name in slice_ if matches(name.encode())]
         yield
     return found
 
@@ -111,13 +111,13 @@ def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[s
 def _range_of(compiled: Any, names: Sequence[str]) -> tuple[int, int]:
     """The index range [first, last) of names that may match, by RE2's prefix bounds."""
     try:
-        least, most = compiled.possiblematchrange(MAX_PREFIX_BYTES)
+        lowest, highest = compiled.possiblematchrange(MAX_PREFIX_BYTES)
     except re2.error:
         return 0, len(names)
     # UTF-8 sorts in the order of code points.
     return (
-        bisect_left(names, least, key=str.encode),
-        bisect_right(names, most, key=str.encode),
+        bisect_left(names, lowest, key=str.encode),
+        bisect_right(names, highest, key=str.encode),
     )
 
 
@@ -175,8 +175,8 @@ def _description(error: Exception) -> str:
     return _DESCRIPTIONS.get(code, code)
 
 
-def _invalid(pattern: str, why: str) -> ApiError:
+def _invalid(pattern: str, problem: str) -> ApiError:
     return ApiError(
         ErrorCode.INVALID_REGULAR_EXPRESSION,
-        f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {why}.",
+        f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}.",
     )

@@ -105,8 +105,8 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
         """Subscribers by topic if these expressions were resolved to these topics."""
         topics = dict(self.topics)
         self._remove_regexes(topics, resolved)
-        for one in resolved.values():
-            count_topics(topics, one.topics, Subscribers(by_regex=+1))
+        for resolution in resolved.values():
+            count_topics(topics, resolution.topics, Subscribers(by_regex=+1))
         return topics
 
     def regexes_if(self, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, int]:

@@ -1,9 +1,10 @@
 """Upgrade: converts a classic group with members to a consumer group, when a consumer joins it.
 
-A member that joins by ConsumerGroupHeartbeat starts the upgrade. The old members remain as classic
-members of the new group. Their generation becomes the group epoch, the assignment epoch and their
-member epoch. What the leader last assigned becomes their owned partitions and their target. Members
-that wait for a rebalance of the old group are answered REBALANCE_IN_PROGRESS and join again.
+A member that joins by ConsumerGroupHeartbeat starts the upgrade. The members of the classic group
+remain as classic members of the new group. The generation becomes the group epoch, the assignment
+epoch and the epoch of each member. The assignment of the leader becomes both the partitions that
+the members own and their targets. Members that wait for a rebalance of the classic group are
+answered REBALANCE_IN_PROGRESS and join again.
 
 A new member causes new targets. A member that replaces a static member does not. Then new targets
 are forced if a rebalance was in progress (`ConsumerDraft.needs_new_target`). In Kafka the
@@ -12,9 +13,9 @@ partitions that caused that rebalance then stay unassigned.
 Conditions:
 
     policy             group.consumer.migration.policy allows the upgrade
-    protocol type      only "consumer": Connect's workers, for example, have no topics
-    size               at most group.consumer.max.size members
-    assignments        only partitions: user data of a custom assignor would be lost
+    protocol type      the type is "consumer"; Connect's workers, for example, have no topics
+    size               the group has at most group.consumer.max.size members
+    assignments        they contain no user data of a custom assignor, which would be lost
 
 An empty classic group is not converted: its tombstone is written, and a new group is created.
 Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGroup.
@@ -54,8 +55,8 @@ from .replay import replay
 logger = logging.getLogger("odradek.groups")
 
 REJOIN = ErrorCode.REBALANCE_IN_PROGRESS
-# The targets were not computed by the broker, so new ones may be computed at once.
-NEVER_MADE_MS = 0
+# The broker has never computed targets for this group, so it may compute them at once.
+NEVER_COMPUTED_MS = 0
 
 
 class Upgrades:
@@ -143,13 +144,13 @@ class Upgrades:
         for member in members:
             target = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
             yield target_record(group_id, member.member_id, target)
-        yield target_epoch_record(group_id, epoch, NEVER_MADE_MS)
+        yield target_epoch_record(group_id, epoch, NEVER_COMPUTED_MS)
         yield from (current_assignment_record(group_id, member) for member in members)
 
     # -- after the records are written -------------------------------------------------------------
 
     def _after_conversion(self, group: ClassicGroup, now: Now) -> None:
-        """Answer the members that wait, and start the sessions of the new group's members."""
+        """Answer the waiting requests of members, and start the sessions of all members."""
         group.roster.refuse_all(REJOIN)
         for member in group.members.values():
             key = MemberKey(group.group_id, member.member_id)
@@ -182,7 +183,10 @@ def _common_protocol(group: ClassicGroup) -> str:
 
 
 def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:
-    """Check that each partition has one owner; a classic leader may assign otherwise."""
+    """Check that each partition has one owner, which a classic leader does not guarantee.
+
+    Raises ApiError UNKNOWN_SERVER_ERROR.
+    """
     owners: dict[tuple[bytes, int], str] = {}
     for member in members:
         for topic_id, partitions in member.assigned.items():
@@ -197,16 +201,16 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> Non
 
 
 def _replay_records(group_id: str, records: Sequence[JournalRecord]) -> ConsumerGroup:
-    """Replay the records into a new group, for decisions to read."""
+    """Return the group that the records create. The draft reads it; it is then dropped."""
     groups: dict[str, ConsumerGroup] = {}
     for record in records:
         replay(groups, record.key, record.value)
     return groups[group_id]
 
 
-def _refusal(group: ClassicGroup, why: str) -> ApiError:
-    logger.info("group %s cannot become a consumer group: %s", group.group_id, why)
+def _refusal(group: ClassicGroup, obstacle: str) -> ApiError:
+    logger.info("group %s cannot become a consumer group: %s", group.group_id, obstacle)
     return ApiError(
         ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {group.group_id} to consumer group: {why}.",
+        f"Cannot upgrade classic group {group.group_id} to consumer group: {obstacle}.",
     )

@@ -1,8 +1,8 @@
 """Deadlines of members. A member that misses one is removed from its group.
 
-    sessions   no heartbeat within the session timeout
-    rebalance  partitions not given up within the rebalance timeout; applies only while the member
-               is still at the epoch at which it was asked
+    sessions   the member must send a heartbeat within the session timeout
+    rebalance  the member must give up partitions within its rebalance timeout; the deadline applies
+               only while the member is still at the epoch at which it got the request
 
 Deadlines are keyed by group id and member id, because each record of a member replaces the object
 that describes it. Kafka: the timers of GroupMetadataManager, by key.

@@ -1,10 +1,10 @@
 """A draft of a decision: the records to write, and what to do after they are written.
 
 A heartbeat is decided in steps: find the member, update its subscription, compute the targets,
-reconcile the member. A Draft carries the records and the new group epoch from step to step. It
-reads the group and never changes it. Changes of soft state (deadlines, the start of a regex
-resolution) are callbacks in `then`. They refer to the group by its id, because a draft about a
-group that does not exist yet reads an empty group, which is dropped; replay creates the real one.
+reconcile the member. The draft is passed from step to step and collects records. The steps read the
+group and never change it. What changes soft state (state that is not journaled, for example
+deadlines) is a callback in `then`. It refers to the group by its id: a draft about a group that
+does not exist yet reads an empty group, which is dropped, and replay creates the real one.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Decision(Struct, Generic[R], frozen=True):
     group_id: str
     reply: R
     topics_checked_offset: int | None = None
-    """Metadata offset at which the group's topics were checked; None: they were not."""
+    """Metadata offset at which the group's topics were checked; None if they were not."""
 
 
 class Draft:
@@ -41,7 +41,7 @@ class Draft:
         self.records: list[JournalRecord] = []
         self.then: list[Callable[[], None]] = []
         self.topics_checked_offset: int | None = None
-        """Metadata offset at which the group's topics were checked; None: they were not."""
+        """Metadata offset at which the group's topics were checked; None if they were not."""
 
     def outcome(self, reply: R) -> Outcome[Decision[R]]:
         """Return the finished decision with its reply."""

@@ -40,8 +40,8 @@ class ModernGroup(Generic[M]):
 
         # Soft: not journaled. Deadlines of members are in deadlines.py.
         self.topics_checked_offset: int | None = None
-        """ClusterTopics.last_change_offset at the last check of the topics; None: not checked since
-        the group was created or loaded."""
+        """ClusterTopics.last_change_offset when the topics were last checked; None if they were not
+        checked since the group was created or loaded."""
         self.assigned_at = TimerMoment()
         """When the targets were computed, on the timer clock."""
 
