@@ -97,7 +97,7 @@ class ClassicSync:
             return NOTHING_TO_WRITE
         for member_id in late:
             group.remove(member_id)
-        return self._rebalances.rebalance(group, f"{first_names(late)} did not sync in time", now)
+        return self._rebalances.rebalance(group, f"{_first_names(late)} did not sync in time", now)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -149,20 +149,19 @@ class ClassicSync:
         if group.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
         answers = [_leave_one(group, identity) for identity in leaving]
-        left = [
+        names = [
             _leaver_text(identity)
             for identity, answer in zip(leaving, answers, strict=True)
             if answer.error_code == ErrorCode.NONE
         ]
-        if not left or group.state is ClassicState.EMPTY:
+        if not names or group.state is ClassicState.EMPTY:
             return NOTHING_TO_WRITE, answers
-        reason = f"{first_names(left)} left"
+        reason = f"{_first_names(names)} left"
         return self._rebalances.rebalance_or_complete(group, reason, now), answers
 
 
 def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> LeaveGroupMemberResponse:
     """Remove a member by its member id, or by instance id alone, as admin clients do (KIP-345)."""
-    error = ErrorCode.NONE
     member_id, instance = identity.member_id, identity.group_instance_id
     try:
         if not member_id:
@@ -172,9 +171,18 @@ def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> Leave
             group.check_member(member_id, instance)
         group.remove(member_id)
     except ApiError as refusal:
-        error = refusal.code
+        return leave_result(identity, refusal.code)
+    return leave_result(identity)
+
+
+def leave_result(
+    identity: LeaveGroupMemberIdentity, error: ErrorCode = ErrorCode.NONE
+) -> LeaveGroupMemberResponse:
+    """Return the entry of a LeaveGroup response for one member."""
     return LeaveGroupMemberResponse(
-        member_id=identity.member_id, group_instance_id=instance, error_code=error
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=error,
     )
 
 
@@ -184,7 +192,7 @@ def _leaver_text(identity: LeaveGroupMemberIdentity) -> str:
     return f"{who} ({identity.reason})" if identity.reason else who
 
 
-def first_names(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """Return the first few names and the number of the others, for a log line."""
     more = len(names) - MAX_LOGGED_NAMES
     return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -23,7 +23,7 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 
 from collections.abc import Sequence
 
-from odradek.coordinator.classic_groups.sync import check_protocol
+from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import Decision
 from odradek.coordinator.modern_groups.member import MemberState
@@ -31,11 +31,7 @@ from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
-from odradek.protocol.messages.leave_group import (
-    LeaveGroupMemberIdentity,
-    LeaveGroupMemberResponse,
-    LeaveGroupResponse,
-)
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
@@ -131,19 +127,13 @@ class ClassicMembers:
         members: dict[str, ConsumerMember] = {}
         answers = []
         for identity in leaving:
-            error = ErrorCode.NONE
             try:
                 member = _leaving_member(group, identity)
-                members[member.member_id] = member
             except ApiError as refusal:
-                error = refusal.code
-            answers.append(
-                LeaveGroupMemberResponse(
-                    member_id=identity.member_id,
-                    group_instance_id=identity.group_instance_id,
-                    error_code=error,
-                )
-            )
+                answers.append(leave_result(identity, refusal.code))
+            else:
+                members[member.member_id] = member
+                answers.append(leave_result(identity))
         response = LeaveGroupResponse(members=answers)
         return self._services.departures.remove(group, list(members.values()), now, response)
 

@@ -49,7 +49,7 @@ from .commit_checks import check_commit, check_fetch, needs_member
 from .member import NOTHING, ConsumerMember
 from .ownership import FREE, Ownership
 from .records import group_tombstones, target_of, with_assignment, with_metadata
-from .subscriptions import ResolvedRegex, Subscriptions, is_homogeneous
+from .subscriptions import ResolvedRegex, Subscriptions, count_in, is_homogeneous
 
 logger = logging.getLogger("odradek.groups")
 
@@ -63,7 +63,6 @@ class ConsumerState(Enum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-    DEAD = "Dead"  # a group that does not exist
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember]):
@@ -180,13 +179,13 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def _count(self, member: ConsumerMember, step: int) -> None:
         if member.state is MemberState.STABLE:
-            _count_in(self._stable_at, member.member_epoch, step)
+            count_in(self._stable_at, member.member_epoch, step)
         if member.server_assignor is not None:
-            _count_in(self._assignor_votes, member.server_assignor, step)
+            count_in(self._assignor_votes, member.server_assignor, step)
         if member.classic is not None:
             self.classic_member_count += step
             for protocol in member.classic.supported_protocols:
-                _count_in(self.classic_protocols, protocol.name, step)
+                count_in(self.classic_protocols, protocol.name, step)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         votes = self._votes()
         for member, step in ((old, -1), (new, +1)):
             if member.server_assignor is not None:
-                _count_in(votes, member.server_assignor, step)
+                count_in(votes, member.server_assignor, step)
         return _most_voted(votes)
 
     def is_homogeneous_if(self, old: ConsumerMember, new: ConsumerMember) -> bool:
@@ -271,8 +270,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Whether all classic members support one of these client-side assignors."""
         if protocol_type != PROTOCOL_TYPE:
             return False
-        if not self.members:
-            return bool(names)
         return any(self.classic_protocols[name] == self.classic_member_count for name in names)
 
     def only_classic_without(self, leaving: Iterable[ConsumerMember]) -> bool:
@@ -312,13 +309,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
 def _new(member_id: str) -> ConsumerMember:
     return ConsumerMember(member_id=member_id)
-
-
-def _count_in(counter: Counter[str] | Counter[int], key: str | int, step: int) -> None:
-    counts: Counter[str | int] = counter  # type: ignore[assignment] # each counts one kind of key
-    counts[key] += step
-    if not counts[key]:
-        del counts[key]
 
 
 def _most_voted(votes: Counter[str]) -> str | None:

@@ -208,13 +208,9 @@ def _updated_member(
 
 def _is_full_report(request: ConsumerGroupHeartbeatRequest) -> bool:
     """Whether the request sets all fields, as clients do when they need their assignment."""
-    if request.member_epoch == JOINING_EPOCH:
-        return True
-    subscribes = (
-        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    )
-    return (
-        subscribes
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    return request.member_epoch == JOINING_EPOCH or (
+        (names is not None or regex is not None)
         and request.rebalance_timeout_ms != NO_TIMEOUT
         and request.topic_partitions is not None
     )

@@ -10,6 +10,7 @@ Kafka: the fields of ConsumerGroup with these names.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from odradek.coordinator.modern_groups.subscriptions import (
     Subscribers,
@@ -20,6 +21,8 @@ from odradek.coordinator.modern_groups.subscriptions import (
 from odradek.coordinator.timers import NEVER_MS
 
 from .member import ConsumerMember
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +138,16 @@ def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_
     return all(subscribers == ONE_REGEX for subscribers in topics.values())
 
 
+def count_in(counter: Counter[K], key: K, step: int) -> None:
+    """Add `step` to a count. Keys whose count becomes zero are removed."""
+    counter[key] += step
+    if not counter[key]:
+        del counter[key]
+
+
 def _count_regex(
     regexes: Counter[str], old: ConsumerMember | None, new: ConsumerMember | None
 ) -> None:
-    if old is not None and old.subscribed_regex:
-        regexes[old.subscribed_regex] -= 1
-        if not regexes[old.subscribed_regex]:
-            del regexes[old.subscribed_regex]
-    if new is not None and new.subscribed_regex:
-        regexes[new.subscribed_regex] += 1
+    for member, step in ((old, -1), (new, +1)):
+        if member is not None and member.subscribed_regex:
+            count_in(regexes, member.subscribed_regex, step)

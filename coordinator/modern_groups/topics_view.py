@@ -122,17 +122,13 @@ class ClusterTopics:
 
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
         self.last_change_offset = self._metadata.last_offset
-        self._note_change(topic.name)
+        self._changes.pop(topic.name, None)  # the names are kept in the order of their last change
+        self._changes[topic.name] = self.last_change_offset
+        if len(self._changes) > MAX_REMEMBERED_CHANGES:
+            oldest = next(iter(self._changes))
+            self._changes_forgotten_until = self._changes.pop(oldest)
         self._hashes.pop(topic.name, None)
         if event is TopicEvent.CREATED:
             self.last_creation_offset = self.last_change_offset
         if event is not TopicEvent.REPLICAS_CHANGED:
             self._names = None
-
-    def _note_change(self, name: str) -> None:
-        """Note the change; the names are kept in the order of their last change."""
-        self._changes.pop(name, None)
-        self._changes[name] = self.last_change_offset
-        if len(self._changes) > MAX_REMEMBERED_CHANGES:
-            oldest = next(iter(self._changes))
-            self._changes_forgotten_until = self._changes.pop(oldest)
