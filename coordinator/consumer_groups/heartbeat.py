@@ -141,25 +141,23 @@ class ConsumerHeartbeats:
         caller: Caller,
         owned: Assignment | None,
     ) -> Answer:
-        regexes, rebalance = self._services.regexes, self._services.rebalance
+        services, rebalance = self._services, self._services.rebalance
         updated = _updated_member(member, request, caller)
         names_changed = write_subscription(draft, member, updated)
-        regex = regexes.update(draft, member, updated)
+        regex = services.regexes.update(draft, member, updated)
         rebalance.bump_epoch(
             draft, member, updated, changed=names_changed or regex is RegexChange.RESOLVED
         )
-        target = rebalance.update_target(draft, member, updated)
         reconciled = rebalance.reconcile(
             draft,
             updated,
-            target,
+            rebalance.update_target(draft, member, updated),
             changed=names_changed or regex is not RegexChange.NONE,
             owned=owned,
         )
         key = MemberKey(draft.group_id, reconciled.member_id)
-        until_ms = draft.now.timer_ms + self._services.configs.session_timeout_ms(draft.group_id)
-        schedule = self._services.deadlines.sessions.schedule
-        draft.then.append(partial(schedule, key, until_ms))
+        until_ms = draft.now.timer_ms + services.configs.session_timeout_ms(draft.group_id)
+        draft.then.append(partial(services.deadlines.sessions.schedule, key, until_ms))
         return draft.outcome(self._answer(request, member, reconciled))
 
     def _answer(
