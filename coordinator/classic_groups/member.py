@@ -73,7 +73,23 @@ class ClassicMember:
         reply(response)
         return True
 
-    # -- in responses ----------------------------------------------------------------------------
+    # -- in records and responses ----------------------------------------------------------------
+
+    def as_stored(self, subscription: bytes, assignment: bytes) -> GroupMemberMetadata:
+        """Return the member's entry in the record of a generation.
+
+        `subscription` is its metadata for the elected protocol.
+        """
+        return GroupMemberMetadata(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout=self.rebalance_timeout_ms,
+            session_timeout=self.session_timeout_ms,
+            subscription=subscription,
+            assignment=assignment,
+        )
 
     def as_joined(self, protocol_name: str | None) -> JoinGroupResponseMember:
         """Return the member's entry in the leader's JoinGroup response."""
@@ -143,12 +159,7 @@ def _matches_record(
 ) -> bool:
     """Whether the entry equals the member, as it does for records that this broker has written."""
     return (
-        member.member_id == entry.member_id
-        and member.group_instance_id == entry.group_instance_id
-        and member.client_id == entry.client_id
-        and member.client_host == entry.client_host
-        and member.rebalance_timeout_ms == entry.rebalance_timeout
-        and member.session_timeout_ms == entry.session_timeout
-        and member.protocol_type == value.protocol_type
+        member.protocol_type == value.protocol_type
         and (value.protocol or "", entry.subscription) in member.protocols
+        and member.as_stored(entry.subscription, entry.assignment) == entry
     )

@@ -63,13 +63,4 @@ def replaced_value(
 def _entry(
     member: ClassicMember, protocol_name: str | None, assignment: bytes
 ) -> GroupMemberMetadata:
-    return GroupMemberMetadata(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout=member.rebalance_timeout_ms,
-        session_timeout=member.session_timeout_ms,
-        subscription=metadata_of(member.protocols, protocol_name),
-        assignment=assignment,
-    )
+    return member.as_stored(metadata_of(member.protocols, protocol_name), assignment)

@@ -27,7 +27,7 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from odradek.protocol.schema import DecodeError
 
-from .client_protocol import reported_partitions, subscription_of
+from .client_protocol import by_topic_id, subscription_of
 from .downgrade import Downgrades
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
@@ -94,7 +94,7 @@ class ClassicJoins:
             draft,
             updated,
             changed=changed,
-            owned=reported_partitions(subscription, self._services.topics),
+            owned=by_topic_id(subscription.owned_partitions, self._services.topics),
         )
         reconciled = self._downgrade_if_last(draft, updated, reconcile)
         if reconciled is None:

@@ -30,13 +30,6 @@ def subscription_of(metadata: bytes) -> ConsumerProtocolSubscription:
     return decode_versioned(ConsumerProtocolSubscription, metadata)
 
 
-def reported_partitions(
-    subscription: ConsumerProtocolSubscription, topics: ClusterTopics
-) -> Assignment:
-    """Return the owned partitions that a subscription reports; none before version 1."""
-    return _by_id(subscription.owned_partitions, topics)
-
-
 def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
     """Decode an assignment; no bytes (the member has never synced) are no partitions.
 
@@ -47,7 +40,7 @@ def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
     assignment = decode_versioned(ConsumerProtocolAssignment, data)
     if assignment.user_data:
         raise CustomAssignorError("user data of a custom assignor would be lost")
-    return _by_id(assignment.assigned_partitions, topics)
+    return by_topic_id(assignment.assigned_partitions, topics)
 
 
 def assignment_bytes(
@@ -65,7 +58,8 @@ def assignment_bytes(
     return encode_versioned(assignment, version_for(ConsumerProtocolAssignment, metadata))
 
 
-def _by_id(named: Iterable[ConsumerTopicPartitions], topics: ClusterTopics) -> Assignment:
+def by_topic_id(named: Iterable[ConsumerTopicPartitions], topics: ClusterTopics) -> Assignment:
+    """Return the partitions of an assignment or subscription by topic id."""
     found = ((topics.id_of(entry.topic), entry.partitions) for entry in named)
     return {
         topic_id: frozenset(partitions)

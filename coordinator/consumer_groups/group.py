@@ -106,7 +106,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Apply type 5, a member's subscription. A tombstone removes the member."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_metadata(old or _new(member_id), value))
+            self._replace_member(old, with_metadata(self.member_or_new(member_id), value))
         elif old is not None:
             if old.member_epoch != LEAVING_EPOCH or member_id in self.targets:
                 logger.error(
@@ -137,7 +137,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Apply type 8, the partitions that a member owns. After a tombstone it owns none."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_assignment(old or _new(member_id), value))
+            self._replace_member(old, with_assignment(self.member_or_new(member_id), value))
         elif old is not None:
             leaving = replace(
                 old,
@@ -207,7 +207,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def member_or_new(self, member_id: str) -> ConsumerMember:
         """Return the member, or a new one that is not in the group."""
-        return self.members.get(member_id) or _new(member_id)
+        return self.members.get(member_id) or ConsumerMember(member_id=member_id)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Return the member of this instance id, which may be away; None if there is none."""
@@ -305,10 +305,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def tombstones(self) -> list[JournalRecord]:
         return group_tombstones(self.group_id, self.members, self.subscriptions.resolved_regexes)
-
-
-def _new(member_id: str) -> ConsumerMember:
-    return ConsumerMember(member_id=member_id)
 
 
 def _most_voted(votes: Counter[str]) -> str | None:

@@ -54,8 +54,12 @@ def joining_member(
     present = draft.group.static_member(instance_id)
     if present is None:
         return draft.group.member_or_new(member_id)
-    if not by_classic and not present.uses_classic_protocol:
-        _check_released(present, member_id)
+    is_away = present.member_epoch == LEAVING_STATIC_EPOCH
+    if not (is_away or by_classic or present.uses_classic_protocol):
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"instance id {instance_id} is in use by {present.member_id}: {member_id} must wait",
+        )
     draft.then.append(partial(deadlines.cancel_all, MemberKey(draft.group_id, present.member_id)))
     return _replaced(draft, present, member_id)
 
@@ -97,15 +101,6 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) ->
         f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}: "
         "it must give up all its partitions and join again",
     )
-
-
-def _check_released(present: ConsumerMember, member_id: str) -> None:
-    if present.member_epoch != LEAVING_STATIC_EPOCH:
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"instance id {present.instance_id} is in use by {present.member_id}: "
-            f"{member_id} must wait",
-        )
 
 
 def _replaced(draft: ConsumerDraft, old: ConsumerMember, member_id: str) -> ConsumerMember:
