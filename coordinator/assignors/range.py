@@ -10,8 +10,10 @@ use Java's string order. A static member that comes back under a new member id k
 and so its partitions. The assignor is not sticky otherwise: a member that joins or leaves shifts
 the runs of all members after it.
 
-Not rack-aware: Kafka's client-side assignor of the same name is, its server-side one is not.
-Kafka: RangeAssignor. The result is equal to Kafka's, partition by partition.
+The assignor does not use racks. In Kafka the client-side assignor of this name does, and the
+server-side one does not. The result is equal to Kafka's, partition by partition.
+
+Kafka: RangeAssignor.
 """
 
 from collections import defaultdict

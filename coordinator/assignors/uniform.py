@@ -1,14 +1,16 @@
 """The uniform assignor, the default: balanced loads with few moved partitions.
 
-Balance takes precedence over stickiness. A member's load is its number of partitions over all
-topics. Loads are made as even as possible; within that, members keep their partitions. If all
-members subscribe to the same topics, the shares are computed (uniform_homogeneous); otherwise they
-are found by a search (uniform_heterogeneous).
+A member's load is its number of partitions over all topics. Balance takes precedence over
+stickiness: loads are made as even as possible, and as far as that allows, members keep their
+partitions. If all members subscribe to the same topics, the loads are computed
+(uniform_homogeneous). Otherwise they are found by a search (uniform_heterogeneous).
 
-Not rack-aware: Kafka's documentation calls the assignor "potentially rack aware", but since 4.0
-neither of its builders uses racks. Kafka: UniformAssignor. Some of its results depend on the order
-of a Java HashMap (which member gets one partition more, which free partition goes to which member).
-This assignor sorts members and topics by id; loads and numbers of moved partitions are equal.
+The assignor does not use racks. Kafka's documentation calls Kafka's assignor "potentially rack
+aware"; since 4.0 it does not use racks either. In Kafka the order of a Java HashMap decides which
+member gets one partition more, and which free partition goes to which member. This assignor sorts
+members and topics by id. The loads and the number of moved partitions are equal to Kafka's.
+
+Kafka: UniformAssignor.
 """
 
 from .assignment import Assignment, GroupSpec, TopicsView

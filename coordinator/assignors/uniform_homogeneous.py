@@ -3,10 +3,10 @@
 With P partitions of all topics and M members, each member gets P // M partitions, and P % M members
 get one extra partition. One pass over the members, sorted by id:
 
-- Each keeps as much of its target as fits into its share, plus one extra partition while extras are
-  left. The other partitions become free, and so do topics that it no longer subscribes to.
-- A member that does not fill its extra leaves it to the members after it, except when as many
-  extras as members are left. So extras go first to members that can keep a partition with them.
+- Each keeps as many partitions of its target as it may get, with one extra partition while extras
+  are left. Its other partitions become free, as do those of topics that it no longer subscribes to.
+- A member that keeps too few partitions to need the extra leaves it to the members after it, except
+  when as many extras as members are left. So extras go first to members that thus keep one more.
 
 Then the free partitions (those in no target first, then those just freed) are given in that order
 to the members with room. A partition moves only to balance loads.

@@ -36,8 +36,8 @@ R = TypeVar("R")
 
 Answer = Outcome[Decision[ConsumerGroupHeartbeatResponse]]
 
-# Converts the group to a classic group if only classic members remain without these. Returns
-# whether it did.
+# Converts the group to a classic group if only classic members remain after these have left.
+# Returns whether it did.
 Downgrade = Callable[[ConsumerDraft, Sequence[ConsumerMember]], bool]
 
 
@@ -59,24 +59,26 @@ class Departures:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
         member_id, instance_id = request.member_id, request.instance_id
-        answer = ConsumerGroupHeartbeatResponse(
+        response = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=request.member_epoch
         )
         member = requesting_member(group, member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
-            return _leave_static(ConsumerDraft(group, now), member).outcome(answer)
-        return self.remove(group, [member], now, answer)
+            draft = ConsumerDraft(group, now)
+            draft.records.append(current_assignment_record(group.group_id, _away(member)))
+            return draft.outcome(response)
+        return self.remove(group, [member], now, response)
 
     def remove(
-        self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, answer: R
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, reply: R
     ) -> Outcome[Decision[R]]:
-        """Remove members that left or were fenced; `answer` is the reply."""
+        """Remove members that left or were fenced. `reply` is the reply of the decision."""
         draft = ConsumerDraft(group, now)
         if not members:
-            return draft.outcome(answer)
+            return draft.outcome(reply)
         if not self._downgrade(draft, members):
             self._remove(draft, members)
-        return draft.outcome(answer)
+        return draft.outcome(reply)
 
     def _remove(self, draft: ConsumerDraft, members: Sequence[ConsumerMember]) -> None:
         group = draft.group
@@ -91,12 +93,13 @@ class Departures:
         draft.bump_epoch(self._topics.group_hash(topics), f"removed {names}")
 
 
-def _leave_static(draft: ConsumerDraft, member: ConsumerMember) -> ConsumerDraft:
-    """Mark a static member as temporarily away; it keeps its partitions.
+def _away(member: ConsumerMember) -> ConsumerMember:
+    """Return a static member after it has left temporarily. It keeps its partitions.
 
-    Their assignment epochs become 0, so that they are valid for the member that replaces it.
+    The epochs at which they were assigned become 0, so that they are valid for the member that
+    replaces it.
     """
-    away = replace(
+    return replace(
         member,
         member_epoch=LEAVING_STATIC_EPOCH,
         assigned={
@@ -105,8 +108,6 @@ def _leave_static(draft: ConsumerDraft, member: ConsumerMember) -> ConsumerDraft
         },
         pending_revocation=NOTHING,
     )
-    draft.records.append(current_assignment_record(draft.group_id, away))
-    return draft
 
 
 def _regexes_used_only_by(group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[str]:

@@ -90,22 +90,25 @@ class RegexUpdates:
         self._in_progress.discard(group_id)
 
     def apply_resolution(
-        self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], now: Now
+        self, group: ConsumerGroup, resolutions: Mapping[str, ResolvedRegex], now: Now
     ) -> Outcome[Decision[None]]:
-        """Write the topics of the expressions; raise the group epoch if they have changed."""
+        """Write the topics of the expressions; raise the group epoch if they have changed.
+
+        Expressions that have lost their subscribers since are ignored.
+        """
         draft = ConsumerDraft(group, now)
         before = group.subscriptions.resolved_regexes
-        wanted = {
+        subscribed = {
             regex: resolved
-            for regex, resolved in found.items()
+            for regex, resolved in resolutions.items()
             if regex in group.subscriptions.regex_subscribers
         }
-        draft.records += (regex_record(group.group_id, *item) for item in wanted.items())
-        metadata_hash = self._topics.group_hash(group.subscriptions.topics_if_resolved(wanted))
+        draft.records += (regex_record(group.group_id, *item) for item in subscribed.items())
+        metadata_hash = self._topics.group_hash(group.subscriptions.topics_if_resolved(subscribed))
         nothing: frozenset[str] = frozenset()
         changed = any(
             resolved.topics != (before[regex].topics if regex in before else nothing)
-            for regex, resolved in wanted.items()
+            for regex, resolved in subscribed.items()
         )
         if changed or metadata_hash != group.metadata_hash:
             draft.bump_epoch(metadata_hash, "its regular expressions match other topics")
