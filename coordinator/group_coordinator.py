@@ -66,7 +66,7 @@ from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .group import Group
 from .group_settings import GroupSettings
-from .group_shards import GroupShard, GroupShards
+from .group_shards import GroupShard, group_shards
 from .modern_groups.topics_view import ClusterTopics
 from .outcome import NOTHING_TO_WRITE, Outcome
 from .parked_replies import Parked, ReleaseQueue
@@ -140,7 +140,7 @@ class GroupCoordinator:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at_ms = 0
         self._loads: deque[tuple[Iterator[GroupShard | None], Container[bytes]]] = deque()
-        self.shards = GroupShards(settings)
+        self.shards = group_shards(settings)
         self.consumer_groups = ConsumerGroupService(
             shards=self.shards,
             deadlines=self._deadlines,

@@ -4,9 +4,9 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.group_shards import partition_of
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.shards import partition_of
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from odradek.coordinator.group_shards import GroupShards
+from odradek.coordinator.group_shards import GroupShards, group_shards
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import HEADER_BYTES, build_batch, pack_header, read_header
 from tests.support.group_snapshot import classic_group_snapshot, is_at_rest, state_snapshot
@@ -30,7 +30,7 @@ def _assert_same(in_life: GroupShards, in_logs: GroupShards) -> None:
 
 
 def _read(groups: Groups, logs: Sequence[MemoryLog]) -> GroupShards:
-    shards = GroupShards(groups.settings)
+    shards = group_shards(groups.settings)
     shards.prepare(len(logs))
     for log in logs:
         shards.load(log)  # type: ignore[arg-type] # a MemoryLog serves a journal

@@ -1,0 +1,178 @@
+"""The partitions of a coordinator's internal topic, each with its journal and its state.
+
+There is one shard per partition, as in Kafka: when a log cannot be read or its directory is
+offline, only the keys (group ids, for example) that hash to it are not served. Until the topic
+exists there are no shards and no key is served.
+
+Kafka: CoordinatorRuntime.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Generic, TypeVar
+
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.log import PartitionLog
+
+from .java_hash import java_hash
+from .journal import CorruptJournalError, Journal
+from .outcome import StateMachine
+from .record_codec import RecordCodec
+from .sliced_replay import replay_in_slices
+
+S = TypeVar("S", bound=StateMachine)
+
+# The cache of partitions by key: the number of keys, and the longest key that is cached.
+CACHED_PARTITIONS = 16384
+MAX_CACHED_KEY_LENGTH = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Shard(Generic[S]):
+    """One partition that is served: its state, and the journal that writes the state's records."""
+
+    state: S
+    journal: Journal
+
+
+class CoordinatorShards(Generic[S]):
+    """All shards by partition. In place of one that is not served is the error for its clients."""
+
+    def __init__(
+        self,
+        topic: str,
+        new_state: Callable[[], S],
+        codec: RecordCodec,
+        *,
+        compression: CompressionType,
+        append_errors: Mapping[ErrorCode, ErrorCode],
+        logger: logging.Logger,
+    ) -> None:
+        """`append_errors` maps errors of an append to the errors that clients get."""
+        self.topic = topic
+        self._new_state = new_state
+        self._codec = codec
+        self._compression = compression
+        self._append_errors = append_errors
+        self._logger = logger
+        self._shards: list[Shard[S] | ErrorCode] = []
+        self._loads: dict[int, object] = {}  # what is being loaded, by partition
+        self._partition_of = _cached_partition_of(1)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the topic exists."""
+        return bool(self._shards)
+
+    def prepare(self, partition_count: int) -> None:
+        """The topic exists; none of its partitions has been loaded yet."""
+        self.close()
+        self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
+        self._partition_of = _cached_partition_of(partition_count)
+
+    def load(self, log: PartitionLog) -> Shard[S] | None:
+        """Replay a partition; None when it cannot be read: its keys are then out of service."""
+        shard = None
+        for shard in self.load_in_slices(log):  # noqa: B007 # the last one counts
+            pass
+        return shard
+
+    def load_in_slices(self, log: PartitionLog) -> Iterator[Shard[S] | None]:
+        """Replay a partition: yield None after each slice, then the shard, which is served now.
+
+        The iterator ends without a shard if the log cannot be read or becomes unavailable.
+        """
+        load = self._loads[log.partition] = object()
+        self._shards[log.partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return self._load(log, load)
+
+    def _load(self, log: PartitionLog, load: object) -> Iterator[Shard[S] | None]:
+        if self._loads.get(log.partition) is not load:
+            return
+        state = self._new_state()
+        try:
+            for _ in replay_in_slices(log, state, self._codec):
+                yield None
+                if self._loads.get(log.partition) is not load:
+                    return
+        except (CorruptJournalError, OSError) as error:
+            self._logger.error("%s-%d is out of service: %s", self.topic, log.partition, error)
+            self.unavailable(log.partition)
+            return
+        journal = Journal(
+            log,
+            state,
+            self._codec,
+            compression=self._compression,
+            start_offset=log.log_end_offset,
+            append_errors=self._append_errors,
+        )
+        del self._loads[log.partition]
+        shard = self._shards[log.partition] = Shard(state, journal)
+        yield shard
+
+    def unavailable(self, partition: int) -> Shard[S] | None:
+        """Stop serving a partition whose log is offline. Returns the shard that served it."""
+        if partition >= len(self._shards):
+            return None
+        shard = self._shards[partition]
+        self._shards[partition] = ErrorCode.NOT_COORDINATOR
+        self._loads.pop(partition, None)
+        return None if isinstance(shard, ErrorCode) else shard
+
+    def close(self) -> None:
+        """Remove all shards and stop all loads."""
+        self._shards.clear()
+        self._loads.clear()
+
+    def is_served(self, key: str) -> bool:
+        """Whether the key's partition is served or loading."""
+        partition = self._partition_of(key) if self._shards else -1
+        return partition >= 0 and self._shards[partition] is not ErrorCode.NOT_COORDINATOR
+
+    def of(self, key: str) -> Shard[S]:
+        """Return the shard of a key.
+
+        Raises ApiError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
+        """
+        if not self._shards:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{self.topic} does not exist yet")
+        partition = self._partition_of(key)
+        shard = self._shards[partition]
+        if isinstance(shard, ErrorCode):
+            raise ApiError(shard, f"{self.topic}-{partition} is not served now")
+        return shard
+
+    def all(self) -> Sequence[Shard[S]]:
+        """Return the shards that are served. Raises ApiError while one is loading."""
+        if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic} is loading")
+        return list(self.serving())
+
+    def serving(self) -> Iterator[Shard[S]]:
+        """Iterate over the shards that are served."""
+        return (shard for shard in self._shards if isinstance(shard, Shard))
+
+
+def partition_of(key: str, partition_count: int) -> int:
+    """Return a key's partition: abs(hash) % count, as in Kafka. Never change it.
+
+    The absolute value of the smallest int32 is taken as 0 (Kafka: Utils.abs).
+    """
+    value = java_hash(key)
+    return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
+def _cached_partition_of(partition_count: int) -> Callable[[str], int]:
+    """Make a cached `partition_of`, which hashes the whole key. Long keys are not cached."""
+    cached = lru_cache(CACHED_PARTITIONS)(partial(partition_of, partition_count=partition_count))
+
+    def cached_partition_of(key: str) -> int:
+        if len(key) <= MAX_CACHED_KEY_LENGTH:
+            return cached(key)
+        return partition_of(key, partition_count)
+
+    return cached_partition_of
