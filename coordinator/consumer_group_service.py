@@ -44,6 +44,7 @@ from .group_shards import GroupShard, GroupShards
 from .modern_groups.deadlines import MemberKey
 from .modern_groups.draft import Decision
 from .modern_groups.topics_view import ClusterTopics
+from .other_group import OtherGroup
 from .outcome import Outcome
 from .timers import DeadlineQueue, Now
 
@@ -86,7 +87,7 @@ class ConsumerGroupService:
             configs=configs,
             deadlines=self.deadlines,
             classic_rebalance=classic_rebalance,
-            find=lambda group_id: shards.of(group_id).state.group(group_id),
+            find=lambda group_id: shards.of(group_id).state.classic_group(group_id),
         )
         self.services = GroupServices(
             topics=topics,
@@ -117,14 +118,14 @@ class ConsumerGroupService:
         try:
             check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
             shard = self._shards.of(request.group_id)
-            known = shard.state.consumer_groups.get(request.group_id)
-            if known is not None and is_quiet(known, request, caller, self.services.rebalance, now):
-                return self._renew_session(request, now)
-            if request.group_id in shard.state.other_groups:
+            group = shard.state.groups.get(request.group_id)
+            if isinstance(group, ConsumerGroup):
+                if is_quiet(group, request, caller, self.services.rebalance, now):
+                    return self._renew_session(request, now)
+            elif isinstance(group, OtherGroup):
                 raise ApiError(
                     ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is not a consumer group"
                 )
-            group = shard.state.find(request.group_id)
             return self.commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             return ConsumerGroupHeartbeatResponse(
@@ -157,7 +158,7 @@ class ConsumerGroupService:
     def commit(shard: GroupShard, outcome: Outcome[Decision[R]], now: Now) -> R:
         """Write a decision and return its reply. Raises ApiError if nothing was written."""
         decision = shard.journal.commit(outcome, now.wall_ms)
-        group = shard.state.consumer_groups.get(decision.group_id)
+        group = shard.state.find_consumer(decision.group_id)
         if group is not None:
             if outcome.records:
                 group.note_timestamps(now)
@@ -169,7 +170,7 @@ class ConsumerGroupService:
 
     def loaded(self, shard: GroupShard, now: Now) -> None:
         """Start sessions and revocation deadlines of the groups that have just been loaded."""
-        for group in shard.state.consumer_groups.values():
+        for group in shard.state.of_type(ConsumerGroup):
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
@@ -179,7 +180,7 @@ class ConsumerGroupService:
 
     def unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""
-        for group in shard.state.consumer_groups.values():
+        for group in shard.state.of_type(ConsumerGroup):
             for member_id in group.members:
                 self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
 
@@ -189,7 +190,7 @@ class ConsumerGroupService:
         Returns when to try again, in timer time, if the removal could not be written.
         """
         shard = self._shards.of(key.group_id)
-        group = shard.state.consumer_groups[key.group_id]
+        group = shard.state.consumer_group(key.group_id)
         member = group.members[key.member_id]
         if epoch not in (None, member.member_epoch):
             return None

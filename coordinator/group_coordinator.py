@@ -182,7 +182,7 @@ class GroupCoordinator:
         """Restart all sessions, and rebalance the groups that exceed a lowered group.max.size."""
         now = self._clock()
         self.consumer_groups.loaded(shard, now)
-        for group in shard.state.groups.values():
+        for group in shard.state.of_type(ClassicGroup):
             for member in group.members.values():
                 self._rebalances.deadlines.extend_session(group, member, now)
             if len(group.members) > self._settings.max_size:
@@ -207,7 +207,7 @@ class GroupCoordinator:
 
     def _unloaded(self, shard: GroupShard) -> None:
         """Answer the parked requests of a shard's groups NOT_COORDINATOR; cancel the deadlines."""
-        for group in shard.state.groups.values():
+        for group in shard.state.of_type(ClassicGroup):
             group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
             group.cancel_deadlines()
         self.consumer_groups.unloaded(shard)
@@ -262,7 +262,7 @@ class GroupCoordinator:
             self._check_join(request)
             shard = self.shards.of(request.group_id)
             call = JoinCall.of(request, caller, parked)
-            consumers = shard.state.consumer_groups.get(request.group_id)
+            consumers = shard.state.find_consumer(request.group_id)
             if consumers is not None and not consumers.is_empty:
                 parked(self.consumer_groups.join_classic(shard, consumers, call, now))
             elif shard.state.is_share_group(request.group_id):
@@ -292,13 +292,13 @@ class GroupCoordinator:
     ) -> ClassicGroup:
         """Return the group. A request without a member id creates it if it does not exist."""
         group_id = request.group_id
-        group = shard.state.groups.get(group_id)
+        group = shard.state.find_classic(group_id)
         if group is not None:
             return group
         if request.member_id:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
         shard.journal.commit(shard.state.create(group_id, now.wall_ms), now.wall_ms)
-        return shard.state.groups[group_id]
+        return shard.state.classic_group(group_id)
 
     def sync_group(
         self, request: SyncGroupRequest
@@ -366,9 +366,8 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         shard = self.shards.of(group_id)
-        state = shard.state
-        group = state.groups.get(group_id) or state.consumer_groups.get(group_id)
-        if group is None:
+        group = shard.state.groups.get(group_id)
+        if not isinstance(group, (ClassicGroup, ConsumerGroup)):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
         return shard, group
 
@@ -396,7 +395,7 @@ class GroupCoordinator:
         now = self._clock()
         shard = self.shards.of(request.group_id)
         outcome = shard.state.commit(request, topics, api_version, now.wall_ms)
-        group = shard.state.groups.get(request.group_id)
+        group = shard.state.find_classic(request.group_id)
         if group is not None:
             self._syncs.committed(group, request.member_id, now)
         answers = shard.journal.commit(outcome, now.wall_ms)
@@ -455,7 +454,7 @@ class GroupCoordinator:
 
     def group(self, group_id: str) -> ClassicGroup:
         """Return a classic group, to be read only. Raises ApiError: GROUP_ID_NOT_FOUND."""
-        return self.shards.of(group_id).state.group(group_id)
+        return self.shards.of(group_id).state.classic_group(group_id)
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return a consumer group, to be read only. Raises ApiError: GROUP_ID_NOT_FOUND."""
@@ -463,7 +462,7 @@ class GroupCoordinator:
 
     def groups(self) -> Iterator[Group]:
         """Iterate over all groups. Raises ApiError while some are still loading."""
-        return (group for shard in self.shards.all() for group in shard.state.all())
+        return (group for shard in self.shards.all() for group in shard.state.groups.values())
 
     def delete_groups(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
         """Delete groups that are empty. Returns one result for each id."""
@@ -509,17 +508,17 @@ class GroupCoordinator:
     def _expire_session(self, key: tuple[str, str], now: Now) -> None:
         group_id, member_id = key
         shard = self.shards.of(group_id)
-        group = shard.state.groups[group_id]
+        group = shard.state.classic_group(group_id)
         self._commit_group(shard, self._syncs.expire_session(group, member_id, now), now)
 
     def _expire_joins(self, group_id: str, now: Now) -> None:
         shard = self.shards.of(group_id)
-        group = shard.state.groups[group_id]
+        group = shard.state.classic_group(group_id)
         self._commit_group(shard, self._rebalances.expire_join(group, now), now)
 
     def _expire_syncs(self, group_id: str, now: Now) -> None:
         shard = self.shards.of(group_id)
-        group = shard.state.groups[group_id]
+        group = shard.state.classic_group(group_id)
         self._commit_group(shard, self._syncs.expire_sync(group, now), now)
 
     def _check_retention(self, _subject: None, now: Now) -> None:

@@ -9,8 +9,7 @@ Kafka: GroupCoordinatorShard.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
@@ -41,9 +40,10 @@ from .group_settings import GroupSettings
 from .offset_expiry import expired_records
 from .offset_requests import Commit, Committed, Deleted, OffsetReader, delete_offsets
 from .offsets import Offsets
-from .other_group import OtherGroup
 from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
+
+G = TypeVar("G")
 
 FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
@@ -53,10 +53,8 @@ class GroupState:
 
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
-        self.groups: dict[str, ClassicGroup] = {}
-        self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.other_groups: dict[str, OtherGroup] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
@@ -68,18 +66,18 @@ class GroupState:
         else:
             replay(self, record.key, record.value, context)
 
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
+        self.offsets.end_transaction(producer_id, committed=committed)
+
     def _replay_group(
         self, key: GroupMetadataKey, value: GroupMetadataValue | None, _context: ReplayContext
     ) -> None:
         if value is None:
-            group = self.groups.pop(key.group, None)
-            if group is not None:
-                group.become_dead()
+            self._end_classic_group(key.group)
             return
-        self.consumer_groups.pop(key.group, None)
-        self.other_groups.pop(key.group, None)
         group = self.groups.get(key.group)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             group = self.groups[key.group] = ClassicGroup(key.group)
         group.replay(value)
 
@@ -88,14 +86,13 @@ class GroupState:
     ) -> None:
         if value is not None:
             self._end_classic_group(key.group_id)
-            self.other_groups.pop(key.group_id, None)
-        replay_consumer_group(self.consumer_groups, key, value)
+        replay_consumer_group(self.groups, key, value)
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         self.offsets.replay(key, value, context)
-        if value is not None and self.find(key.group) is None:
+        if value is not None and key.group not in self.groups:
             self.groups[key.group] = ClassicGroup(key.group)
 
     def _replay_legacy_offset(
@@ -117,20 +114,24 @@ class GroupState:
         key: Any = record.key
         is_tombstone = record.unread is None
         if not is_tombstone:
-            classic = self.groups.get(key.group_id)
-            if key.group_id in self.consumer_groups or (classic and not _is_simple(classic)):
+            group = self.groups.get(key.group_id)
+            if isinstance(group, ConsumerGroup) or (
+                isinstance(group, ClassicGroup) and not _is_simple(group)
+            ):
                 return  # A group id has one group; a classic or consumer group wins.
             self._end_classic_group(key.group_id)
-        replay_other_group(self.other_groups, key, is_tombstone=is_tombstone)
+        replay_other_group(self.groups, key, is_tombstone=is_tombstone)
 
     def _end_classic_group(self, group_id: str) -> None:
-        """Remove a classic group of this id, which its offset records may have created.
+        """Remove the group of this id if it is a classic group.
 
-        The offsets belong to the group of another type whose records follow them.
+        Offset records may have created it. If the records of a group of another type follow them,
+        the offsets belong to that group.
         """
-        classic = self.groups.pop(group_id, None)
-        if classic is not None:
-            classic.become_dead()
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            del self.groups[group_id]
+            group.become_dead()
 
     # By key type: the records whose values are decoded and replayed.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
@@ -140,35 +141,35 @@ class GroupState:
         **dict.fromkeys(CONSUMER_GROUP_RECORDS, _replay_consumer_group),
     }
 
-    # -- groups ------------------------------------------------------------------------------------
+    # -- groups by id and type ---------------------------------------------------------------------
 
-    def find(self, group_id: str) -> Group | None:
-        """Return the group of this id, of any type; None if there is none."""
-        return (
-            self.groups.get(group_id)
-            or self.consumer_groups.get(group_id)
-            or self.other_groups.get(group_id)
-        )
+    def find_classic(self, group_id: str) -> ClassicGroup | None:
+        """Return the classic group of this id; None if there is none."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def find_consumer(self, group_id: str) -> ConsumerGroup | None:
+        """Return the consumer group of this id; None if there is none."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
 
     def is_share_group(self, group_id: str) -> bool:
         """Whether the id belongs to a share group: then no consumer can join it."""
-        other = self.other_groups.get(group_id)
-        return other is not None and other.group_type is GroupType.SHARE
+        group = self.groups.get(group_id)
+        return group is not None and group.group_type is GroupType.SHARE
 
-    def all(self) -> Iterator[Group]:
-        """Iterate over the groups of all types."""
-        return chain(
-            self.groups.values(), self.consumer_groups.values(), self.other_groups.values()
-        )
+    def of_type(self, group_class: type[G]) -> Iterator[G]:
+        """Iterate over the groups of one class."""
+        return (group for group in self.groups.values() if isinstance(group, group_class))
 
     def any_group(self, group_id: str) -> Group:
         """Return the group of this id, of any type. Raises ApiError: GROUP_ID_NOT_FOUND."""
-        group = self.find(group_id)
+        group = self.groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def group(self, group_id: str) -> ClassicGroup:
+    def classic_group(self, group_id: str) -> ClassicGroup:
         """Return the classic group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
         group = self.any_group(group_id)
         if not isinstance(group, ClassicGroup):
@@ -186,9 +187,11 @@ class GroupState:
             )
         return group
 
+    # -- whole groups ------------------------------------------------------------------------------
+
     def create(self, group_id: str, now_ms: int) -> Outcome[None]:
         """Create an empty classic group. An empty group of another type is deleted first."""
-        replaced = self.find(group_id)
+        replaced = self.groups.get(group_id)
         value = GroupMetadataValue(
             protocol_type="",
             generation=0,
@@ -244,7 +247,7 @@ class GroupState:
         return Commit(request, check, now_ms, limit).of(topics)
 
     def _check_commit(self, group_id: str, committer: Committer) -> PartitionCheck | None:
-        group = self.find(group_id)
+        group = self.groups.get(group_id)
         if group is not None:
             return group.check_commit(committer)
         if committer.generation_id >= 0:
@@ -265,7 +268,7 @@ class GroupState:
 
         Raises ApiError when the group refuses the request.
         """
-        group = self.find(wanted.group_id)
+        group = self.groups.get(wanted.group_id)
         if group is not None:
             group.check_fetch(wanted.member_id, wanted.member_epoch)
         reader = OffsetReader(self.offsets, wanted.group_id, stable=stable)
@@ -275,16 +278,12 @@ class GroupState:
         """Delete offsets of a group. Raises ApiError if there is no group or it refuses that."""
         return delete_offsets(self.any_group(group_id), self.offsets, topics)
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
-        self.offsets.end_transaction(producer_id, committed=committed)
-
     def expire(self, now_ms: int) -> Outcome[None]:
         """Delete the offsets that have expired, and empty groups that have none left."""
         retention_ms = self._settings.offsets_retention_ms
         records = [
             record
-            for group in self.all()
+            for group in self.groups.values()
             if group.group_type is not GroupType.SHARE
             for record in expired_records(group, self.offsets, now_ms, retention_ms)
         ]

@@ -24,7 +24,7 @@ from odradek.protocol.records.share_group import (
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES, StreamsGroupMetadataKey
 from odradek.protocol.schema import Message
 
-from .group import Committer, GroupType, PartitionCheck
+from .group import Committer, Group, GroupType, PartitionCheck
 from .outcome import JournalRecord
 
 # By record type: its key. All these keys have a group_id.
@@ -114,18 +114,20 @@ class OtherGroup:
         return [JournalRecord(None, 0, key) for key in keys]
 
 
-def replay(groups: dict[str, OtherGroup], key: Message, *, is_tombstone: bool) -> None:
-    """Apply one record of the types in OTHER_GROUP_KEYS to the groups by name.
+def replay(groups: dict[str, Group], key: Message, *, is_tombstone: bool) -> None:
+    """Apply one record of the types in OTHER_GROUP_KEYS to `groups`: groups of any type by id.
 
-    As with consumer groups, any record makes its group, and the tombstone of its epoch ends it.
+    As with consumer groups, any record makes its group, and the tombstone of its epoch ends it. A
+    group of another type is replaced.
     """
     group_id: str = key.group_id  # type: ignore[attr-defined] # all of these keys have one
     group_type = GroupType.SHARE if isinstance(key, _SHARE_KEYS) else GroupType.STREAMS
     group = groups.get(group_id)
     if is_tombstone and isinstance(key, _EPOCH_KEYS):
-        groups.pop(group_id, None)
+        if isinstance(group, OtherGroup):
+            del groups[group_id]
         return
-    if group is None or group.group_type is not group_type:
+    if not isinstance(group, OtherGroup) or group.group_type is not group_type:
         if is_tombstone:
             return
         group = groups[group_id] = OtherGroup(group_id, group_type)

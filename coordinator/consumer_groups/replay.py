@@ -7,7 +7,7 @@ removed the records it refers to.
 Kafka: the replay methods of GroupMetadataManager.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
 
@@ -52,10 +52,13 @@ APPLY_OF: Mapping[type[Message], Apply] = MappingProxyType(
 )
 
 
-def replay(groups: dict[str, ConsumerGroup], key: Any, value: Message | None) -> None:
-    """Apply one record of a type in APPLY_OF to `groups`, which are keyed by group id."""
+def replay(groups: MutableMapping[str, Any], key: Any, value: Message | None) -> None:
+    """Apply one record of a type in APPLY_OF to `groups`: groups of any type by group id.
+
+    A group of another type is replaced.
+    """
     group = groups.get(key.group_id)
-    if group is None:
+    if not isinstance(group, ConsumerGroup):
         if value is None:
             return
         group = groups[key.group_id] = ConsumerGroup(key.group_id)

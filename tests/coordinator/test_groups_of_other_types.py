@@ -6,8 +6,9 @@ from itertools import chain
 import msgspec
 import pytest
 
-from odradek.coordinator.classic_groups.group import ClassicState
+from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.other_group import OtherGroup
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -63,6 +64,10 @@ def state_of(groups: Groups) -> GroupState:
     return groups.coordinator.shards.of(GROUP).state
 
 
+def others(groups: Groups) -> list[OtherGroup]:
+    return list(state_of(groups).of_type(OtherGroup))
+
+
 def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -75,7 +80,7 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     with caplog.at_level(logging.WARNING):
         after = groups.restarted()
     assert groups.logs[0].stored == stored
-    assert list(state_of(after).groups) == [GROUP]
+    assert [group.group_id for group in state_of(after).of_type(ClassicGroup)] == [GROUP]
     assert len(state_of(after).offsets) == 1
     assert after.committed() == 5
     assert after.group().state is ClassicState.STABLE
@@ -92,12 +97,12 @@ def test_a_group_of_another_type_is_known_from_its_first_record_to_its_tombstone
 ) -> None:
     groups = Groups()
     append(groups, records_of(*types))
-    [(name, group)] = state_of(groups.restarted()).other_groups.items()
-    assert state_of(groups.restarted()).find(name).group_type is group.group_type
+    [(name, group)] = state_of(groups.restarted()).groups.items()
+    assert state_of(groups.restarted()).groups[name].group_type is group.group_type
     append(groups, records_of(*types, dead=True))
-    assert state_of(groups.restarted()).find(name) is None
+    assert state_of(groups.restarted()).groups.get(name) is None
     append(groups, records_of(next(reversed(types))))
-    assert state_of(groups.restarted()).find(name) is not None
+    assert state_of(groups.restarted()).groups.get(name) is not None
 
 
 def test_nobody_joins_commits_or_reads_under_the_name_of_a_share_group() -> None:
@@ -119,7 +124,7 @@ def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
     groups.advance(YEAR_MS)
     [answer] = groups.coordinator.delete_groups([OTHER])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert OTHER in state_of(groups.restarted()).other_groups
+    assert OTHER in state_of(groups.restarted()).groups
 
 
 def test_a_share_group_that_has_not_read_is_deleted() -> None:
@@ -127,7 +132,7 @@ def test_a_share_group_that_has_not_read_is_deleted() -> None:
     groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
     [answer] = groups.coordinator.delete_groups([OTHER])
     assert answer.error_code == ErrorCode.NONE
-    assert not state_of(groups.restarted()).other_groups
+    assert not others(groups.restarted())
 
 
 def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:
@@ -149,7 +154,7 @@ def test_a_streams_group_expires_with_its_last_offset() -> None:
     groups.commit(5, group_id=OTHER)
     groups.advance(YEAR_MS)
     assert groups.committed(group_id=OTHER) is None
-    assert state_of(groups.restarted()).find(OTHER) is None
+    assert state_of(groups.restarted()).groups.get(OTHER) is None
 
 
 @pytest.mark.parametrize("way", ["join", "delete"])
@@ -162,7 +167,7 @@ def test_all_records_of_a_streams_group_go_with_it(way: str) -> None:
         groups.coordinator.delete_groups([OTHER])
     after = groups.restarted()
     assert after.committed(group_id=OTHER) == (5 if way == "join" else None)
-    assert not state_of(after).other_groups
+    assert not others(after)
     live = {key for key, value in stored_pairs(groups) if value is not None}
     live -= {key for key, value in stored_pairs(groups) if value is None}
     assert not live & {key for key, _ in records_as_pairs(STREAMS_GROUP_TYPES)}
@@ -174,7 +179,7 @@ def test_records_of_a_streams_group_do_not_end_a_classic_one() -> None:
     append(groups, records_of(*STREAMS_GROUP_TYPES, group=GROUP))
     after = groups.restarted()
     assert after.heartbeat(leader) is ErrorCode.NONE
-    assert not state_of(after).other_groups
+    assert not others(after)
 
 
 def of_type(types: dict[int, object], **settings: int) -> Groups:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -103,7 +104,7 @@ class GroupsConversation(RuleBasedStateMachine):
         send_join = partial(self.beats.groups.send_join, group_id=group_id, version=3)
         if newcomer != "nobody":
             send_join(instance=newcomer)
-        group = self.state.groups.get(group_id)
+        group = self.state.find_classic(group_id)
         if group is None:
             return
         for member in [*group.members.values()]:
@@ -127,7 +128,7 @@ class GroupsConversation(RuleBasedStateMachine):
     def sync(
         self, data: st.DataObject, group_id: str, instance: str | None, generation: int | None
     ) -> None:
-        group = self.state.groups.get(group_id)
+        group = self.state.find_classic(group_id)
         if generation is None:
             generation = group.generation_id if group is not None else 0
         member_id = self.a_member(data, group_id)
@@ -141,7 +142,7 @@ class GroupsConversation(RuleBasedStateMachine):
 
     @rule(group_id=mostly_classic, fails=st.booleans())
     def everybody_leaves(self, group_id: str, fails: bool) -> None:
-        group = self.state.groups.get(group_id)
+        group = self.state.find_classic(group_id)
         members = group.members if group is not None else ()
         leaving = [LeaveGroupMemberIdentity(member_id=one) for one in members]
         if fails:
@@ -172,7 +173,7 @@ class GroupsConversation(RuleBasedStateMachine):
     )
     def consumer_beats(self, data: st.DataObject, group_id: str, epoch: int | None) -> None:
         """It says that it has what it is assigned, and so goes on towards its target."""
-        group = self.state.consumer_groups.get(group_id)
+        group = self.state.find_consumer(group_id)
         if group is None or not group.members:
             return
         member = data.draw(st.sampled_from([*group.members.values()]))
@@ -244,7 +245,7 @@ class GroupsConversation(RuleBasedStateMachine):
     def a_group_of_another_type_was_there_before_a_restart(
         self, types: Mapping[int, tuple[type[Message], type[Message]]]
     ) -> None:
-        if self.state.find("s") is None:
+        if self.state.groups.get("s") is None:
             keys = [replace(sample(key, 0), group_id="s") for key, _ in types.values()]  # type: ignore[type-var] # schema.py hides the base
             values = [sample(value, 0) for _, value in types.values()]
             pairs = zip(keys, values, strict=True)
@@ -313,7 +314,8 @@ class GroupsConversation(RuleBasedStateMachine):
         self.beats.groups.logs[0].fail_next = None
         for _ in range(4):
             self.beats.advance(301_000)
-        members = [one for group in self.state.groups.values() for one in group.members.values()]
+        classic = self.state.of_type(ClassicGroup)
+        members = [one for group in classic for one in group.members.values()]
         assert not any(member.join_reply or member.sync_reply for member in members)
         self.the_log_agrees()
 
@@ -326,19 +328,20 @@ class GroupsConversation(RuleBasedStateMachine):
     def a_member(self, data: st.DataObject, group_id: str) -> str:
         """The id of a member, or of one that was promised to become one; or of nobody."""
         known = ["", "", "nobody"]
-        group = self.state.groups.get(group_id)
+        group = self.state.find_classic(group_id)
         if group is not None:
             known += [*group.members, *group.pending_joins]
-        consumers = self.state.consumer_groups.get(group_id)
+        consumers = self.state.find_consumer(group_id)
         if consumers is not None:
             known += consumers.members
         return data.draw(st.sampled_from(known))
 
     def epoch(self, group_id: str) -> int:
-        if group_id in self.state.groups:
-            return self.state.groups[group_id].generation_id
-        group = self.state.consumer_groups.get(group_id)
-        return group.epoch if group is not None else 0
+        classic = self.state.find_classic(group_id)
+        if classic is not None:
+            return classic.generation_id
+        consumers = self.state.find_consumer(group_id)
+        return consumers.epoch if consumers is not None else 0
 
     @staticmethod
     def attempt(call: Callable[[], object]) -> None:

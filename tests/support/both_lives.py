@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group_shards import GroupShards, group_shards
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import HEADER_BYTES, build_batch, pack_header, read_header
@@ -23,9 +24,9 @@ def assert_cleaned_log_agrees(groups: Groups) -> None:
 def _assert_same(in_life: GroupShards, in_logs: GroupShards) -> None:
     for living, read in zip(in_life.serving(), in_logs.serving(), strict=True):
         assert state_snapshot(living.state) == state_snapshot(read.state)
-        for name, group in living.state.groups.items():
+        for group in living.state.of_type(ClassicGroup):
             if group.journaled is not None and is_at_rest(group):
-                again = read.state.groups[name]
+                again = read.state.classic_group(group.group_id)
                 assert classic_group_snapshot(group) == classic_group_snapshot(again)
 
 

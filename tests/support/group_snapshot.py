@@ -13,6 +13,7 @@ from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.subscriptions import Subscribers
+from odradek.coordinator.other_group import OtherGroup
 
 
 def state_snapshot(state: GroupState) -> dict[str, Any]:
@@ -21,14 +22,17 @@ def state_snapshot(state: GroupState) -> dict[str, Any]:
         "classic": {
             name: group.journaled
             for name, group in state.groups.items()
-            if group.journaled is not None
+            if isinstance(group, ClassicGroup) and group.journaled is not None
         },
         "consumer": {
-            name: consumer_group_snapshot(group) for name, group in state.consumer_groups.items()
+            name: consumer_group_snapshot(group)
+            for name, group in state.groups.items()
+            if isinstance(group, ConsumerGroup)
         },
         "other": {
             name: (group.group_type, group.tombstones())
-            for name, group in state.other_groups.items()
+            for name, group in state.groups.items()
+            if isinstance(group, OtherGroup)
         },
         "committed": state.offsets._by_group,
         "pending": state.offsets._pending,

@@ -90,7 +90,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @property
     def group(self) -> ConsumerGroup:
-        return self.state.consumer_groups.get(GROUP) or ConsumerGroup(GROUP)
+        return self.state.find_consumer(GROUP) or ConsumerGroup(GROUP)
 
     def write(self, *records: JournalRecord) -> None:
         for record in records:
@@ -189,7 +189,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from([*TOPICS]))
     def a_topic_gets_another_partition(self, name: str) -> None:
         self.counts[TOPICS[name]] += 1
-        if GROUP in self.state.consumer_groups:
+        if GROUP in self.state.groups:
             self.bump()
 
     @rule()
@@ -260,8 +260,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             record = CODEC.decode(*stored)
             assert record is not None
             again.replay(record, ReplayContext(offset, 0))
-        theirs = again.consumer_groups.get(GROUP)
-        ours = self.state.consumer_groups.get(GROUP)
+        theirs = again.find_consumer(GROUP)
+        ours = self.state.find_consumer(GROUP)
         assert (theirs is None) == (ours is None)
         if theirs is not None and ours is not None:
             assert consumer_group_snapshot(theirs) == consumer_group_snapshot(ours)
@@ -275,9 +275,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 record = CODEC.decode(*stored)
                 assert record is not None
                 again.replay(record, ReplayContext(offset, 0))
-        ours = self.state.consumer_groups.get(GROUP)
+        ours = self.state.find_consumer(GROUP)
         if ours is not None:
-            theirs = again.consumer_groups[GROUP]
+            theirs = again.consumer_group(GROUP)
             assert consumer_group_snapshot(theirs) == consumer_group_snapshot(ours)
 
 

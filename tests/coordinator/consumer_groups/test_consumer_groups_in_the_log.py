@@ -55,7 +55,7 @@ def leave(groups: Groups) -> None:
 
 
 def exists(groups: Groups) -> bool:
-    return groups.coordinator.shards.of(GROUP).state.find(GROUP) is not None
+    return groups.coordinator.shards.of(GROUP).state.groups.get(GROUP) is not None
 
 
 def deleted(groups: Groups) -> int:
@@ -103,7 +103,7 @@ def test_a_simple_group_becomes_the_consumer_group_and_keeps_its_offsets() -> No
     consumer_group(groups)
     for each in (groups, groups.restarted()):
         assert each.coordinator.consumer_group(GROUP).members
-        assert not each.coordinator.shards.of(GROUP).state.groups
+        assert each.coordinator.shards.of(GROUP).state.find_classic(GROUP) is None
         assert each.committed() == 5
 
 
@@ -154,4 +154,4 @@ def test_a_classic_group_in_its_place_ends_it() -> None:
     write(groups, state.create(GROUP, 0).records)
     for each in (groups, groups.restarted()):
         assert isinstance(each.group(), ClassicGroup)
-        assert not each.coordinator.shards.of(GROUP).state.consumer_groups
+        assert each.coordinator.shards.of(GROUP).state.find_consumer(GROUP) is None

@@ -1,6 +1,8 @@
 """Consumer groups that Apache Kafka wrote are the same groups here."""
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.description import described
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.journal import Journal
@@ -50,16 +52,16 @@ def test_kafkas_log_is_read_into_the_groups_that_kafka_described() -> None:
     found = ConsumerGroupDescribeResponse(
         groups=[
             described(group, "uniform", names.get, NOT_ASKED)
-            for group in state.consumer_groups.values()
+            for group in state.of_type(ConsumerGroup)
         ]
     )
     assert in_order(found) == in_order(expected)
-    assert not state.groups
+    assert not list(state.of_type(ClassicGroup))
 
 
 def test_kafkas_log_contains_more_than_the_description() -> None:
     state = loaded()
-    mixed, left = state.consumer_groups["mixed"], state.consumer_groups["left"]
+    mixed, left = state.consumer_group("mixed"), state.consumer_group("left")
     assert mixed.metadata_hash != 0
     assert mixed.assignment_timestamp_ms > 0
     assert mixed.is_subscribed_to("payments")

@@ -202,15 +202,15 @@ class Group(RuleBasedStateMachine):
         assert self.snapshot() == before
 
     def snapshot(self) -> object:
-        groups = self.beats.groups.coordinator.shards.of(GROUP).state.consumer_groups
-        return consumer_group_snapshot(groups[GROUP]) if GROUP in groups else None
+        group = self.beats.groups.coordinator.shards.of(GROUP).state.find_consumer(GROUP)
+        return None if group is None else consumer_group_snapshot(group)
 
     # -- what must hold ----------------------------------------------------------------------------
 
     @invariant()
     def no_partition_is_with_two_members(self) -> None:
-        groups = self.beats.groups.coordinator.shards.of(GROUP).state.consumer_groups
-        members = groups[GROUP].members if GROUP in groups else {}
+        group = self.beats.groups.coordinator.shards.of(GROUP).state.find_consumer(GROUP)
+        members = {} if group is None else group.members
         owned = [
             (name, partition)
             for client in self.living

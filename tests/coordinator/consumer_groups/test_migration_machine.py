@@ -55,7 +55,7 @@ class MigrationMachine(RuleBasedStateMachine):
 
     @property
     def group(self) -> Group | None:
-        return self.beats.groups.coordinator.shards.of(GROUP).state.find(GROUP)
+        return self.beats.groups.coordinator.shards.of(GROUP).state.groups.get(GROUP)
 
     # -- what clients do ---------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class Quiet:
             service: ConsumerGroupService, request: ConsumerGroupHeartbeatRequest, now: Now
         ) -> ConsumerGroupHeartbeatResponse:
             quiet.count += 1
-            group = service._shards.of(request.group_id).state.find(request.group_id)
+            group = service._shards.of(request.group_id).state.groups.get(request.group_id)
             long = service._heartbeats.serve(group, request, quiet.caller_of(group, request), now)
             answer = short(service, request, now)
             assert long.reply.reply == answer
