@@ -68,7 +68,9 @@ from .group import Group
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .modern_groups.topics_view import ClusterTopics
-from .outcome import NOTHING_TO_WRITE, Outcome
+from .offset_expiry import expired_records
+from .offset_requests import commit_offsets, delete_offsets, fetch_offsets
+from .outcome import NOTHING_TO_WRITE, JournalRecord, Outcome
 from .parked_replies import Parked, ReleaseQueue
 from .timers import Deadline, DeadlineQueue, Now
 
@@ -246,8 +248,8 @@ class GroupCoordinator:
         """Delete the groups' offsets in deleted topics, GROUPS_PER_TURN groups in each turn."""
         some = list(islice(group_ids, GROUPS_PER_TURN))
         if some and shard in self.shards.serving():
-            outcome = shard.state.delete_offsets_of_missing_topics(some, topic_ids)
-            self._delete_offsets(shard, outcome, self._clock())
+            found = shard.state.offsets.tombstones_of_missing_topics(some, topic_ids)
+            self._delete_offsets(shard, found, self._clock())
             self._loop.call_soon(self._delete_offsets_slice, shard, group_ids, topic_ids)
 
     # -- membership --------------------------------------------------------------------------------
@@ -394,7 +396,14 @@ class GroupCoordinator:
         """
         now = self._clock()
         shard = self.shards.of(request.group_id)
-        outcome = shard.state.commit(request, topics, api_version, now.wall_ms)
+        outcome = commit_offsets(
+            shard.state,
+            request,
+            topics,
+            api_version,
+            now_ms=now.wall_ms,
+            max_metadata_units=self._settings.offset_metadata_max_units,
+        )
         group = shard.state.find_classic(request.group_id)
         if group is not None:
             self._syncs.committed(group, request.member_id, now)
@@ -411,9 +420,9 @@ class GroupCoordinator:
     ) -> list[OffsetFetchResponseTopic]:
         """Return the group's offsets in `topics` (with names and ids); None: in all topics.
 
-        `stable`: see OffsetReader. Raises ApiError.
+        `stable`: see offset_requests. Raises ApiError.
         """
-        return self.shards.of(wanted.group_id).state.fetch(wanted, topics, stable=stable)
+        return fetch_offsets(self.shards.of(wanted.group_id).state, wanted, topics, stable=stable)
 
     def delete_offsets(
         self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
@@ -422,7 +431,7 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         shard = self.shards.of(group_id)
-        outcome = shard.state.delete_offsets(group_id, topics)
+        outcome = delete_offsets(shard.state, group_id, topics)
         return shard.journal.commit(outcome, self._clock().wall_ms)
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
@@ -431,23 +440,23 @@ class GroupCoordinator:
             self.close()
         now = self._clock()
         for shard in self.shards.serving():
-            self._delete_offsets(shard, shard.state.on_topics_deleted(deleted), now)
+            self._delete_offsets(shard, shard.state.offsets.tombstones_of_topics(deleted), now)
 
     def delete_offsets_of_missing_topics(self, topic_ids: Container[bytes]) -> None:
         """At start: delete offsets in topics that no longer exist; `topic_ids`: those that do."""
         now = self._clock()
         for shard in self.shards.serving():
-            group_ids = shard.state.offsets.group_ids
-            self._delete_offsets(
-                shard, shard.state.delete_offsets_of_missing_topics(group_ids, topic_ids), now
-            )
+            offsets = shard.state.offsets
+            found = offsets.tombstones_of_missing_topics(offsets.group_ids, topic_ids)
+            self._delete_offsets(shard, found, now)
 
     def _expire_offsets(self, shards: Iterator[GroupShard]) -> None:
         """Delete the expired offsets of all groups, one shard in each turn of the loop."""
         shard = next(shards, None)
         if shard is not None:
             now = self._clock()
-            self._delete_offsets(shard, shard.state.expire(now.wall_ms), now)
+            expired = expired_records(shard.state, now.wall_ms, self._settings.offsets_retention_ms)
+            self._delete_offsets(shard, expired, now)
             self._loop.call_soon(self._expire_offsets, shards)
 
     # -- administration ----------------------------------------------------------------------------
@@ -484,8 +493,9 @@ class GroupCoordinator:
         if outcome is not NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
             self._commit_or_log(shard, outcome, now, "a group's metadata could not be written")
 
-    def _delete_offsets(self, shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+    def _delete_offsets(self, shard: GroupShard, tombstones: list[JournalRecord], now: Now) -> None:
         """Write tombstones of offsets. If that fails, a later pass makes them again."""
+        outcome = Outcome(reply=None, records=tuple(tombstones), atomic=False)
         self._commit_or_log(shard, outcome, now, "offsets could not be deleted")
 
     @staticmethod

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from types import MappingProxyType
 
 from odradek.protocol.errors import ErrorCode
@@ -40,7 +39,7 @@ def group_shards(settings: GroupSettings) -> GroupShards:
     replayed = {n: types for n, types in RECORD_TYPES.items() if types[0] in GroupState.REPLAY_OF}
     return CoordinatorShards(
         CONSUMER_OFFSETS_TOPIC,
-        partial(GroupState, settings),
+        GroupState,
         CoordinatorRecordCodec(replayed, OTHER_GROUP_KEYS),
         compression=settings.offsets_topic_compression,
         append_errors=APPEND_ERRORS,

@@ -1,25 +1,19 @@
 """The groups and offsets of one partition of `__consumer_offsets`, built by replaying its records.
 
 A group is stored in the partition that its id hashes to; all its records are in that log. This file
-replays them, and makes the decisions about offsets and whole groups. Decisions about members are in
-classic_groups/ and consumer_groups/. A group id has one group: a record that creates a group of
-another type ends the existing one.
+replays them, finds groups by id, and decides on creating and deleting whole groups. Decisions about
+offsets are in offset_requests and offset_expiry, those about members in classic_groups/ and
+consumer_groups/. A group id has one group: a record that creates a group of another type ends the
+existing one.
 
 Kafka: GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
-from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
-from odradek.protocol.messages.offset_delete import OffsetDeleteRequestTopic
-from odradek.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchResponseTopic,
-)
 from odradek.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -35,24 +29,18 @@ from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
 from .consumer_groups.replay import replay as replay_consumer_group
-from .group import Committer, Group, GroupType, PartitionCheck
-from .group_settings import GroupSettings
-from .offset_expiry import expired_records
-from .offset_requests import Commit, Committed, Deleted, OffsetReader, delete_offsets
+from .group import Group, GroupType
 from .offsets import Offsets
 from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
 
 G = TypeVar("G")
 
-FIRST_WITH_GROUP_ID_NOT_FOUND = 9
-
 
 class GroupState:
     """Groups and offsets by group id. Only `replay` and `end_transaction` change them."""
 
-    def __init__(self, settings: GroupSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
@@ -222,87 +210,6 @@ class GroupState:
             records += group.tombstones()
             results.append(DeleteGroupsResult(group_id=group_id))
         return Outcome(reply=results, records=tuple(records))
-
-    # -- offsets -----------------------------------------------------------------------------------
-
-    def commit(
-        self,
-        request: OffsetCommitRequest,
-        topics: Sequence[OffsetCommitRequestTopic],
-        api_version: int,
-        now_ms: int,
-    ) -> Committed:
-        """Commit offsets in existing topics; each topic has its name and id.
-
-        Raises ApiError when the group refuses the whole commit.
-        """
-        committer = Committer(
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id_or_member_epoch,
-            api_version,
-        )
-        check = self._check_commit(request.group_id, committer)
-        limit = self._settings.offset_metadata_max_units
-        return Commit(request, check, now_ms, limit).of(topics)
-
-    def _check_commit(self, group_id: str, committer: Committer) -> PartitionCheck | None:
-        group = self.groups.get(group_id)
-        if group is not None:
-            return group.check_commit(committer)
-        if committer.generation_id >= 0:
-            code = ErrorCode.ILLEGAL_GENERATION
-            if committer.api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
-                code = ErrorCode.GROUP_ID_NOT_FOUND
-            raise ApiError(code, f"there is no group {group_id}")
-        return None  # a simple consumer: its commit creates the group
-
-    def fetch(
-        self,
-        wanted: OffsetFetchRequestGroup,
-        topics: Sequence[OffsetFetchRequestTopic] | None,
-        *,
-        stable: bool,
-    ) -> list[OffsetFetchResponseTopic]:
-        """Return the committed offsets in `topics`, -1 for none; None: in all topics.
-
-        Raises ApiError when the group refuses the request.
-        """
-        group = self.groups.get(wanted.group_id)
-        if group is not None:
-            group.check_fetch(wanted.member_id, wanted.member_epoch)
-        reader = OffsetReader(self.offsets, wanted.group_id, stable=stable)
-        return reader.all() if topics is None else reader.of(topics)
-
-    def delete_offsets(self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]) -> Deleted:
-        """Delete offsets of a group. Raises ApiError if there is no group or it refuses that."""
-        return delete_offsets(self.any_group(group_id), self.offsets, topics)
-
-    def expire(self, now_ms: int) -> Outcome[None]:
-        """Delete the offsets that have expired, and empty groups that have none left."""
-        retention_ms = self._settings.offsets_retention_ms
-        records = [
-            record
-            for group in self.groups.values()
-            if group.group_type is not GroupType.SHARE
-            for record in expired_records(group, self.offsets, now_ms, retention_ms)
-        ]
-        return Outcome(reply=None, records=tuple(records), atomic=False)
-
-    def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Outcome[None]:
-        """Delete the offsets in topics (name, id) that have been deleted."""
-        records = tuple(self.offsets.tombstones_of_topics(deleted))
-        return Outcome(reply=None, records=records, atomic=False)
-
-    def delete_offsets_of_missing_topics(
-        self, group_ids: Iterable[str], topic_ids: Container[bytes]
-    ) -> Outcome[None]:
-        """Delete the groups' offsets in topics other than `topic_ids`, the ids of those that exist.
-
-        A topic may have been deleted while this log was offline or the broker was stopped.
-        """
-        records = tuple(self.offsets.tombstones_of_missing_topics(group_ids, topic_ids))
-        return Outcome(reply=None, records=records, atomic=False)
 
 
 def _is_simple(group: ClassicGroup) -> bool:

@@ -16,17 +16,27 @@ Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImp
 
 from collections.abc import Iterator
 
-from .group import Group
+from .group import Group, GroupType
+from .group_state import GroupState
 from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
 from .outcome import JournalRecord
 
 NO_EXPIRY = -1
 
 
-def expired_records(
+def expired_records(state: GroupState, now_ms: int, retention_ms: int) -> list[JournalRecord]:
+    """Return tombstones of expired offsets, and of empty groups that have none left."""
+    return [
+        record
+        for group in state.groups.values()
+        if group.group_type is not GroupType.SHARE
+        for record in _expired_of_group(group, state.offsets, now_ms, retention_ms)
+    ]
+
+
+def _expired_of_group(
     group: Group, offsets: Offsets, now_ms: int, retention_ms: int
 ) -> list[JournalRecord]:
-    """Return tombstones of a group's expired offsets, and of the group if none are left."""
     expired = [
         key
         for key, committed in _unsubscribed(group, offsets)

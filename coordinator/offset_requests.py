@@ -1,16 +1,16 @@
 """Requests that commit, read or delete offsets of one group.
 
 Pure functions: a commit or deletion returns its records and its response. The group decides whether
-the request is allowed (group.py). All records of a request go into one batch, so that a consumer's
-position is never half of one commit and half of another. A request whose records do not fit into
-one batch is refused.
+the request is allowed (group.py). Topics are those that exist, each with its name and id. All
+records of a request go into one batch, so that a consumer's position is never half of one commit
+and half of another. A request whose records do not fit into one batch is refused.
 
 Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, deleteOffsets.
 """
 
 from collections.abc import Sequence
 
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -24,13 +24,15 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
-from .group import Group, PartitionCheck
+from .group import Committer, PartitionCheck
+from .group_state import GroupState
 from .java_hash import utf16_units
 from .offset_expiry import NO_EXPIRY
 from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
@@ -39,12 +41,48 @@ from .outcome import JournalRecord, Outcome
 OFFSET_VERSION = 4
 OFFSET_VERSION_WITH_EXPIRY = 1
 NO_OFFSET = -1
+FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
 Committed = Outcome[list[OffsetCommitResponseTopic]]
 Deleted = Outcome[list[OffsetDeleteResponseTopic]]
 
 
-class Commit:
+# -- committing ----------------------------------------------------------------------------------
+
+
+def commit_offsets(
+    state: GroupState,
+    request: OffsetCommitRequest,
+    topics: Sequence[OffsetCommitRequestTopic],
+    api_version: int,
+    *,
+    now_ms: int,
+    max_metadata_units: int,
+) -> Committed:
+    """Commit offsets. Raises ApiError when the group refuses the whole commit."""
+    committer = Committer(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        api_version,
+    )
+    check = _check_commit(state, request.group_id, committer)
+    return _Commit(request, check, now_ms, max_metadata_units).of(topics)
+
+
+def _check_commit(state: GroupState, group_id: str, committer: Committer) -> PartitionCheck | None:
+    group = state.groups.get(group_id)
+    if group is not None:
+        return group.check_commit(committer)
+    if committer.generation_id >= 0:
+        code = ErrorCode.ILLEGAL_GENERATION
+        if committer.api_version >= FIRST_WITH_GROUP_ID_NOT_FOUND:
+            code = ErrorCode.GROUP_ID_NOT_FOUND
+        raise ApiError(code, f"there is no group {group_id}")
+    return None  # a simple consumer: its commit creates the group
+
+
+class _Commit:
     """One commit that the group has allowed: collects the records and the response."""
 
     def __init__(
@@ -113,11 +151,27 @@ class Commit:
 # -- reading -------------------------------------------------------------------------------------
 
 
-class OffsetReader:
-    """Reads the offsets of one group.
+def fetch_offsets(
+    state: GroupState,
+    wanted: OffsetFetchRequestGroup,
+    topics: Sequence[OffsetFetchRequestTopic] | None,
+    *,
+    stable: bool,
+) -> list[OffsetFetchResponseTopic]:
+    """Return the committed offsets in `topics`, -1 for none; None: in all topics.
 
     `stable`: a partition for which an open transaction has an offset gets an error instead.
+    Raises ApiError when the group refuses the request.
     """
+    group = state.groups.get(wanted.group_id)
+    if group is not None:
+        group.check_fetch(wanted.member_id, wanted.member_epoch)
+    reader = _OffsetReader(state.offsets, wanted.group_id, stable=stable)
+    return reader.all() if topics is None else reader.of(topics)
+
+
+class _OffsetReader:
+    """Reads the offsets of one group; for `stable` see fetch_offsets."""
 
     def __init__(self, offsets: Offsets, group_id: str, *, stable: bool) -> None:
         self._offsets = offsets
@@ -176,12 +230,13 @@ def _no_offset(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResp
 
 
 def delete_offsets(
-    group: Group, offsets: Offsets, topics: Sequence[OffsetDeleteRequestTopic]
+    state: GroupState, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
 ) -> Deleted:
     """Delete offsets in topics to which no member is subscribed.
 
-    Raises ApiError when the group allows no deletion.
+    Raises ApiError when there is no group or it allows no deletion.
     """
+    group = state.any_group(group_id)
     group.check_offset_deletion()
     answers = []
     to_delete: list[GroupTopicPartition] = []
@@ -193,7 +248,7 @@ def delete_offsets(
                 GroupTopicPartition(group.group_id, topic.name, p.partition_index)
                 for p in topic.partitions
             )
-    records = tombstones_of(key for key in to_delete if offsets.is_known(key))
+    records = tombstones_of(key for key in to_delete if state.offsets.is_known(key))
     return Outcome(reply=answers, records=tuple(records))
 
 

@@ -281,7 +281,7 @@ def test_a_deleted_group_leaves_no_offsets_behind() -> None:
 
 
 def state_of(*records: JournalRecord) -> GroupState:
-    state = GroupState(Groups().settings)
+    state = GroupState()
     for offset, record in enumerate(records):
         state.replay(record, ReplayContext(offset, 0))
     return state

@@ -29,7 +29,6 @@ from odradek.coordinator.consumer_groups.records import (
     target_record,
 )
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
@@ -72,7 +71,7 @@ class Client:
 class ConsumerGroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.state = GroupState(GroupSettings())
+        self.state = GroupState()
         self.log: list[tuple[bytes, bytes | None]] = []
         self.clients: dict[str, Client] = {}
         self.counts = dict.fromkeys(TOPICS.values(), 2)
@@ -255,7 +254,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_gives_the_same_group(self) -> None:
-        again = GroupState(GroupSettings())
+        again = GroupState()
         for offset, stored in enumerate(self.log):
             record = CODEC.decode(*stored)
             assert record is not None
@@ -269,7 +268,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @invariant()
     def the_compacted_log_gives_the_same_group(self) -> None:
         newest = {key: offset for offset, (key, _) in enumerate(self.log)}
-        again = GroupState(GroupSettings())
+        again = GroupState()
         for offset, stored in enumerate(self.log):
             if newest[stored[0]] == offset:
                 record = CODEC.decode(*stored)

@@ -3,7 +3,6 @@
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.description import described
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.journal import Journal
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
@@ -35,7 +34,7 @@ def golden_log() -> MemoryLog:
 
 
 def loaded() -> GroupState:
-    state = GroupState(GroupSettings())
+    state = GroupState()
     Journal(golden_log(), state, CoordinatorRecordCodec(RECORD_TYPES))  # type: ignore[arg-type] # a MemoryLog serves a journal
     return state
 
