@@ -24,6 +24,7 @@ from odradek.coordinator.metadata.features import GROUP_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
+from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -41,11 +42,8 @@ from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
 from .disk.log_sync import LogSync, LogSyncs
 from .lifecycle.background_tasks import BackgroundTasks
-from .lifecycle.group_loading import (
-    GroupPartitions,
-    create_group_coordinator,
-    load_group_configs,
-)
+from .lifecycle.coordinator_logs import CoordinatorLogs
+from .lifecycle.coordinators import create_group_coordinator, load_group_configs
 from .lifecycle.preflight import Preflight
 from .lifecycle.startup import (
     cordoned_ids,
@@ -112,7 +110,7 @@ class Broker:
         self._create_request_services()
         self._create_maintenance()
         self._create_admin()
-        self._load_groups()
+        self._load_coordinators()
         self.log_mover.resume()
         self._follow_settings()
 
@@ -249,8 +247,8 @@ class Broker:
             log_manager=self.log_manager,
             log_cleaner=self.log_cleaner,
             disk=self.disk,
-            on_created=lambda topic: self.group_partitions.topic_created(topic),
-            on_deleted=lambda topic: self.group_partitions.topic_deleted(topic),
+            on_created=lambda topic: self.coordinator_logs.topic_created(topic),
+            on_deleted=self._topic_deleted,
             now_ms=self.now_ms,
         )
         self.config_admin = ConfigAdmin(
@@ -261,8 +259,8 @@ class Broker:
             now_ms=self.now_ms,
         )
 
-    def _load_groups(self) -> None:
-        """Create the group coordinator, and replay `__consumer_offsets` into it."""
+    def _load_coordinators(self) -> None:
+        """Create the coordinators, and replay their internal topics into them."""
         self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
         self.group_turns = GroupTurns(self.loop)
         self.groups = create_group_coordinator(
@@ -270,12 +268,13 @@ class Broker:
             self.loop,
             self.now_ms,
             turns=self.group_turns,
-            topic_admin=self.topic_admin,
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
         )
-        self.group_partitions = GroupPartitions(self.groups, self.log_manager, self.metadata)
-        self.group_partitions.load()
+        self.coordinator_logs = CoordinatorLogs(
+            [self.groups], self.log_manager, self.metadata.topics
+        )
+        self.coordinator_logs.load()
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
@@ -293,7 +292,7 @@ class Broker:
         """Answer the requests that wait, with the data there is or an error: the broker stops."""
         self.fetch_waiters.release_all()
         self.record_walks.release_all()
-        self.groups.close()
+        self.coordinator_logs.close()
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
@@ -358,6 +357,10 @@ class Broker:
         self.config = config
         self.log_manager.update_config(config)
 
+    def _topic_deleted(self, topic: Topic) -> None:
+        self.coordinator_logs.topic_deleted(topic)
+        self.groups.retention.on_topics_deleted([(topic.name, topic.id)])
+
     def _cordon(self, _config: BrokerConfig) -> None:
         try:
             cordoned = cordoned_ids(self.config, self.log_manager)
@@ -387,7 +390,7 @@ class Broker:
         lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
         log = self.log_manager.find(name, index)
         if log is not None:
-            self.group_partitions.log_found(log)
+            self.coordinator_logs.log_found(log)
 
     def _topic_config(self, topic: str) -> TopicConfig:
         return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))

@@ -168,7 +168,7 @@ class ConsumerGroupService:
 
     # -- deadlines ---------------------------------------------------------------------------------
 
-    def loaded(self, shard: GroupShard, now: Now) -> None:
+    def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
         """Start sessions and revocation deadlines of the groups that have just been loaded."""
         for group in shard.state.of_type(ConsumerGroup):
             group.note_timestamps(now)
@@ -178,7 +178,7 @@ class ConsumerGroupService:
                 self.deadlines.sessions.schedule(key, session_ms)
                 self.deadlines.update_rebalance(group.group_id, member, now)
 
-    def unloaded(self, shard: GroupShard) -> None:
+    def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""
         for group in shard.state.of_type(ConsumerGroup):
             for member_id in group.members:

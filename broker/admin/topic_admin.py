@@ -33,12 +33,11 @@ from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
 from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
-from odradek.coordinator.metadata.topic_settings import automatic_topic
+from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
 from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.log_manager import LogManager
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
 
 T = TypeVar("T")
 
@@ -122,12 +121,12 @@ class TopicAdmin:
                 errors[name] = result
         return errors
 
-    async def ensure_offsets_topic(self) -> None:
-        """Create `__consumer_offsets` if it does not exist. Raises ApiError if that fails."""
-        if CONSUMER_OFFSETS_TOPIC in self._metadata.topics:
+    async def ensure_internal_topic(self, name: str) -> None:
+        """Create an internal topic if it does not exist. Raises ApiError if that fails."""
+        if name in self._metadata.topics:
             async with self._lock:  # another operation may be creating its logs
                 return
-        errors = await self.create_automatically([CONSUMER_OFFSETS_TOPIC])
+        errors = await self.create_automatically([name])
         for error in errors.values():
             raise error
 
@@ -256,11 +255,6 @@ class TopicAdmin:
             retirement.finish()
         except ApiError as error:
             logger.error("files of a deleted topic stay: %s", error.message)
-
-
-def is_creatable(name: str) -> bool:
-    """Whether a topic may be created because a request names it."""
-    return name == CONSUMER_OFFSETS_TOPIC or not is_internal(name)
 
 
 def coordinator_error(name: str) -> ApiError:

@@ -44,7 +44,7 @@ def describe(
     if not group_id:
         return refused(group_id, ErrorCode.INVALID_GROUP_ID)
     try:
-        group = context.broker.groups.consumer_group(group_id)
+        group = context.broker.groups.admin.consumer_group(group_id)
     except ApiError as error:
         not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
         return refused(group_id, error.code, error.message if not_found else None)

@@ -30,4 +30,4 @@ def handle(
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
-    return context.broker.groups.consumer_group_heartbeat(request, caller)
+    return context.broker.groups.members.consumer_group_heartbeat(request, caller)

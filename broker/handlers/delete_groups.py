@@ -20,7 +20,7 @@ def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroup
         group_id: context.authorize(AclOperation.DELETE, ResourceType.GROUP, group_id)
         for group_id in dict.fromkeys(request.groups_names)
     }
-    deleted = context.broker.groups.delete_groups(
+    deleted = context.broker.groups.admin.delete(
         [group_id for group_id, is_allowed in may_delete.items() if is_allowed]
     )
     refused = [

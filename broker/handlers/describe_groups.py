@@ -30,7 +30,7 @@ def describe(
 ) -> DescribeGroupsGroup:
     try:
         context.check_group(AclOperation.DESCRIBE, group_id)
-        group = context.broker.groups.group(group_id)
+        group = context.broker.groups.admin.classic_group(group_id)
     except ApiError as error:
         return refused(context, request, group_id, error)
     # Only in a stable group do all members use the same protocol.

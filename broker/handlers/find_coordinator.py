@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Collection
 from functools import partial
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import ResourceType, refusal
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -40,7 +40,9 @@ def handle(
     refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
     respond_to_allowed = partial(respond, refused_keys=refused_keys)
     if request.key_type == GROUP and len(refused_keys) < len(keys):
-        return respond_with_topic(context, request, respond_to_allowed)
+        return respond_with_topic(
+            context, context.broker.groups.shards, request, respond_to_allowed
+        )
     return respond_to_allowed(context, request)
 
 

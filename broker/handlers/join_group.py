@@ -36,7 +36,7 @@ def join(
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
-    return context.broker.groups.join_group(request, caller)
+    return context.broker.groups.members.join_group(request, caller)
 
 
 async def wait_and_respond(parked: Awaitable[JoinGroupResponse]) -> JoinGroupResponse:

@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
     states = {state.lower().strip() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
-        groups = list(context.broker.groups.groups())
+        groups = list(context.broker.groups.admin.groups())
     except ApiError as error:
         return ListGroupsResponse(error_code=error.code)
     return ListGroupsResponse(

@@ -9,7 +9,7 @@ unknown groups (KIP-848) · v10 topic ids (KIP-848)"""
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import ResourceType
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topics import Topic
@@ -34,7 +34,7 @@ def handle(
     if context.api_version:
         return respond(context, request)
     # A client of v0 does not look for a coordinator, so the topic may not exist yet.
-    return respond_with_topic(context, request, respond)
+    return respond_with_topic(context, context.broker.groups.shards, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -88,7 +88,7 @@ def commit(
     if not topics:
         return []
     try:
-        return context.broker.groups.commit_offsets(request, topics, context.api_version)
+        return context.broker.groups.offsets.commit(request, topics, context.api_version)
     except ApiError as error:
         return [answer(topic, error.code) for topic in topics]
 

@@ -38,7 +38,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         if there:
             known.append(OffsetDeleteRequestTopic(name=wanted.name, partitions=there))
     try:
-        deleted = context.broker.groups.delete_offsets(request.group_id, known)
+        deleted = context.broker.groups.offsets.delete(request.group_id, known)
     except ApiError as error:
         return OffsetDeleteResponse(error_code=error.code)
     return OffsetDeleteResponse(topics=merged([*refusals, *deleted]) if refusals else deleted)

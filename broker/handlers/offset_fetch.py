@@ -9,7 +9,7 @@ v9 member epochs (KIP-848) · v10 topic ids"""
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.offsets_topic import respond_with_topic
+from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import ResourceType
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -35,7 +35,7 @@ def handle(
     if context.api_version:
         return respond(context, request)
     # A client of v0 does not look for a coordinator, so the topic may not exist yet.
-    return respond_with_topic(context, request, respond)
+    return respond_with_topic(context, context.broker.groups.shards, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -67,7 +67,7 @@ def fetch_all(
 ) -> list[OffsetFetchResponseTopic]:
     topics = [
         topic
-        for topic in context.broker.groups.fetch_offsets(wanted, None, stable=stable)
+        for topic in context.broker.groups.offsets.fetch(wanted, None, stable=stable)
         if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
     if context.api_version < FIRST_WITH_TOPIC_IDS:
@@ -95,7 +95,7 @@ def fetch_topics(
             found.append(find(context, topic))
         except ApiError as error:
             refused.append(unread(topic, error.code))
-    fetched = context.broker.groups.fetch_offsets(wanted, found, stable=stable)
+    fetched = context.broker.groups.offsets.fetch(wanted, found, stable=stable)
     if not context.api_version:
         fetched = [as_in_zookeeper(topic) for topic in fetched]
     return [*fetched, *refused]

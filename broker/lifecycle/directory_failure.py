@@ -42,7 +42,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     for log in manager.logs():
         if manager.directory_of(log) is directory:
             log.notify_waiters()
-            broker.group_partitions.log_lost(log)
+            broker.coordinator_logs.log_lost(log)
     reason = _why_fatal(broker, directory)
     if reason is not None and not broker.failure.done():
         broker.failure.set_result(reason)

@@ -174,7 +174,7 @@ class Dispatcher:
         await asyncio.wait(syncs)
         lost = [log for sync, log in syncs.items() if sync.exception() is not None]
         for log in lost:
-            self._broker.group_partitions.log_lost(log)
+            self._broker.coordinator_logs.log_lost(log)
         response: Message = answer.response
         if lost and answer.retry is not None:
             response = await answer.retry(response)

@@ -1,11 +1,12 @@
 """The rules for new topics, and the topics created automatically, by the broker's configuration."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
 
 from .topic_creation import NewTopic, TopicRules
 
@@ -37,18 +38,32 @@ def topic_rules(
 def automatic_topic(config: BrokerConfig, name: str) -> NewTopic:
     """Return the topic to create when a request names a missing one.
 
-    `__consumer_offsets` has its own settings, but one replica, because there is one broker. Kafka:
-    AutoTopicCreationManager.creatableTopic, groupMetadataTopicConfigs.
+    Kafka: AutoTopicCreationManager.creatableTopic.
     """
-    if name == CONSUMER_OFFSETS_TOPIC:
-        return NewTopic(
-            name=name,
-            partition_count=config.offsets_topic_num_partitions,
-            replication_factor=1,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            },
-        )
-    return NewTopic(name=name)
+    make_internal = _INTERNAL_TOPICS.get(name)
+    return NewTopic(name=name) if make_internal is None else make_internal(config)
+
+
+def is_creatable(name: str) -> bool:
+    """Whether a topic may be created because a request names it or needs its coordinator."""
+    return name in _INTERNAL_TOPICS or not is_internal(name)
+
+
+def _consumer_offsets(config: BrokerConfig) -> NewTopic:
+    """Kafka: GroupCoordinatorService.groupMetadataTopicConfigs."""
+    return NewTopic(
+        name=CONSUMER_OFFSETS_TOPIC,
+        partition_count=config.offsets_topic_num_partitions,
+        replication_factor=1,  # there is one broker
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+# The internal topics whose coordinators are served, each with how it is created.
+_INTERNAL_TOPICS: Mapping[str, Callable[[BrokerConfig], NewTopic]] = MappingProxyType(
+    {CONSUMER_OFFSETS_TOPIC: _consumer_offsets}
+)

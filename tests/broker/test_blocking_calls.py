@@ -66,6 +66,7 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.slow_files import SlowFiles, calls_in, in_words
@@ -110,7 +111,7 @@ class Rig:
         await admin.create(
             [NewTopic(name="c", partition_count=1, configs=small | {"cleanup.policy": "compact"})]
         )
-        await admin.ensure_offsets_topic()
+        await admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         for _ in range(BATCHES):
             self.log.append(BATCH, now_ms=NOW_MS)
             self.broker.log_manager.get("c", 0).append(BATCH, now_ms=NOW_MS)

@@ -30,6 +30,7 @@ from odradek.protocol.messages.offset_commit import (
 )
 from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import (
     PRODUCE_VERSION,
     BrokerInLoop,
@@ -272,7 +273,7 @@ async def test_a_commit_waits_where_all_topics_flush_each_record(
     async with broker_in_loop([tmp_path], files, **settings) as served:
         await served.broker.topic_admin.create([NewTopic(name="t")])
         if version > 0:  # else that request makes the topic, and is answered late anyway
-            await served.broker.topic_admin.ensure_offsets_topic()
+            await served.broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         files.gated = tmp_path / "__consumer_offsets-0"
         files.gate.clear()
         commit = asyncio.create_task(served.ask(commit_of(7), OffsetCommitResponse, version))

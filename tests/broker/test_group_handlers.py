@@ -66,12 +66,17 @@ class Broker:
             topics.replay_partition(partition_record(index))
         self.broker: Any = SimpleNamespace(
             groups=self.clients.coordinator,
+            topic_admin=SimpleNamespace(ensure_internal_topic=self._create_topic),
             metadata=SimpleNamespace(topics=topics),
             node_id=7,
             authorizer=Authorizer(),
             advertised=lambda *_: ("localhost", 9092),
             topic_name=self._topic_name,
         )
+
+    async def _create_topic(self, name: str) -> None:
+        assert name == "__consumer_offsets"
+        self.clients.open()
 
     def context(self, version: int, client_id: str | None = "client") -> Any:
         listener: Any = None
@@ -172,13 +177,13 @@ def test_find_coordinator_makes_the_offsets_topic_before_it_answers() -> None:
 async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def refuse() -> None:
+    async def refuse(_name: str) -> None:
         raise ApiError(ErrorCode.INVALID_CONFIG, "segment.bytes is too small")
 
     groups = Groups()
-    groups.open = refuse  # type: ignore[assignment,method-assign]  # its creation is refused
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
+    rig.broker.topic_admin.ensure_internal_topic = refuse
     request = FindCoordinatorRequest(key=GROUP)
     found = await find_coordinator.handle(rig.context(3), request)
     assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -188,13 +193,13 @@ async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
 async def test_clients_of_08_are_answered_when_the_offsets_topic_cannot_be_made(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def refuse() -> None:
+    async def refuse(_name: str) -> None:
         raise ApiError(ErrorCode.INVALID_CONFIG, "segment.bytes is too small")
 
     groups = Groups()
-    groups.open = refuse  # type: ignore[assignment,method-assign]  # its creation is refused
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
+    rig.broker.topic_admin.ensure_internal_topic = refuse
     answers = [
         await offset_commit.handle(rig.context(0), commit_request((*TOPIC, (0,)))),
         await offset_fetch.handle(rig.context(0), fetch_request(0)),
@@ -210,11 +215,11 @@ async def test_find_coordinator_waits_for_the_topic_where_making_it_takes_time()
     broker = Broker(groups)
     created = asyncio.Event()
 
-    async def create() -> None:
+    async def create(_name: str) -> None:
         await created.wait()
         groups.open()
 
-    groups.coordinator.ensure_topic = create  # type: ignore[method-assign] # the topic takes its time
+    broker.broker.topic_admin.ensure_internal_topic = create
     context = broker.context(4)
     request = FindCoordinatorRequest(coordinator_keys=[GROUP])
     waiting = asyncio.ensure_future(find_coordinator.handle(context, request))  # type: ignore[arg-type] # it waits

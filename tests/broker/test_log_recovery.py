@@ -26,6 +26,7 @@ from odradek.storage.checkpoints import read_offsets
 from odradek.storage.directories import found_log
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
@@ -286,7 +287,7 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = open_broker(tmp_path, **{"offsets.topic.num.partitions": "1"})
-    await broker.topic_admin.ensure_offsets_topic()
+    await broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     await broker.close()
     opened = LogManager.open_found
 

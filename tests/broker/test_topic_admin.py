@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.cleaner_rig import idle_cleaner
 from tests.support.log_box import put
@@ -172,14 +174,15 @@ async def test_names_that_cannot_be_topics_are_refused_one_by_one(rig: Rig) -> N
 
 
 async def test_the_offsets_topic_is_created_whole_and_once(rig: Rig) -> None:
-    await asyncio.gather(rig.admin.ensure_offsets_topic(), rig.admin.ensure_offsets_topic())
+    ensure = partial(rig.admin.ensure_internal_topic, CONSUMER_OFFSETS_TOPIC)
+    await asyncio.gather(ensure(), ensure())
     topic = rig.metadata.topics["__consumer_offsets"]
     assert len(topic.partitions) == 50
     log = rig.log_manager.get("__consumer_offsets", 49)
     assert log.config.cleanup_policy == ("compact",)
     assert log.config.segment_bytes == rig.config.offsets_topic_segment_bytes
     end = rig.controller.log.log_end_offset
-    await rig.admin.ensure_offsets_topic()
+    await rig.admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     assert rig.controller.log.log_end_offset == end
 
 
@@ -188,7 +191,7 @@ async def test_the_creation_of_the_offsets_topic_does_not_delay_its_first_client
 ) -> None:
     rig = Rig(tmp_path / "data", Files())  # with real fsyncs
     started = time.perf_counter()
-    await rig.admin.ensure_offsets_topic()
+    await rig.admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     took = time.perf_counter() - started
     rig.close()
     assert took < 1.0  # usually a twentieth of it

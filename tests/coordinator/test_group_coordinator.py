@@ -66,14 +66,14 @@ def test_before_the_offsets_topic_exists_nobody_coordinates() -> None:
     with pytest.raises(ApiError) as caught:
         groups.commit(1)
     assert caught.value.code is not_coordinator
-    assert list(groups.coordinator.groups()) == []
+    assert list(groups.coordinator.admin.groups()) == []
 
 
 def test_the_offsets_topic_is_made_when_it_is_first_asked_for() -> None:
     groups = Groups(partitions=3)
     groups.coordinator = groups.closed_coordinator()
     assert not groups.coordinator.shards.is_served("g")
-    assert groups.coordinator.ensure_topic() is None
+    groups.open()
     assert groups.coordinator.shards.is_served("g")
     assert groups.join().generation_id == 1
 
@@ -86,7 +86,7 @@ def test_while_a_partition_loads_its_groups_say_so_and_take_heartbeats() -> None
     assert groups.send_join("m").error_code == loading
     assert groups.heartbeat("m", 1) is ErrorCode.NONE
     with pytest.raises(ApiError) as caught:
-        groups.coordinator.groups()
+        groups.coordinator.admin.groups()
     assert caught.value.code is loading
     assert groups.coordinator.shards.is_served("g")
 
@@ -163,7 +163,7 @@ def test_there_is_one_alarm_however_many_groups_there_are() -> None:
         groups.heartbeat(member_id, group_id=name)
     assert len([alarm for alarm in groups.loop.alarms if not alarm.cancelled]) == 1
     groups.advance(SESSION_MS)
-    assert all(not group.members for group in groups.coordinator.groups())
+    assert all(not group.members for group in groups.coordinator.admin.groups())
 
 
 def test_who_was_heard_from_before_an_alarm_that_rings_late_is_a_member() -> None:
@@ -199,10 +199,10 @@ def test_closing_sends_those_who_wait_to_another_coordinator() -> None:
 def test_without_its_topic_the_coordinator_stops_and_with_a_new_one_it_begins_anew() -> None:
     groups = Groups()
     (member_id,) = groups.stable_group(1)
-    groups.coordinator.on_topics_deleted([("__consumer_offsets", bytes(16))])
+    groups.coordinator.close()
     assert groups.heartbeat(member_id, 1) is ErrorCode.NOT_COORDINATOR
     groups.logs = [MemoryLog("__consumer_offsets")]
-    assert groups.coordinator.ensure_topic() is None
+    groups.open()
     assert groups.heartbeat(member_id, 1) is ErrorCode.UNKNOWN_MEMBER_ID
     groups.stable_group(1)
     groups.advance(SESSION_MS)
@@ -233,8 +233,8 @@ async def test_on_a_real_event_loop_a_parked_join_is_answered_when_its_time_come
         clock=lambda: Now(wall_ms=0, timer_ms=int(loop.time() * 1000)),
         after_arrivals=loop.call_soon,
         new_ids=NewIds(lambda: "uuid", lambda: "uuid"),
-        ensure_offsets_topic=lambda: None,
         topics=ClusterTopics(ClusterMetadata("cluster")),
+        topic_ids=(),
         consumer_configs=ConsumerGroupConfigs(ConsumerGroupSettings()),
     )
     coordinator.open_topic([MemoryLog("__consumer_offsets")], 1)  # type: ignore[list-item] # a MemoryLog serves a journal
@@ -246,7 +246,7 @@ async def test_on_a_real_event_loop_a_parked_join_is_answered_when_its_time_come
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
-    parked: Any = coordinator.join_group(request, Caller("client", "/127.0.0.1", 3))
+    parked: Any = coordinator.members.join_group(request, Caller("client", "/127.0.0.1", 3))
     assert isinstance(parked, asyncio.Future)
     async with asyncio.timeout(10):
         response = await parked

@@ -115,14 +115,14 @@ def test_nobody_joins_commits_or_reads_under_the_name_of_a_share_group() -> None
         assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.committed(group_id=OTHER) is None
     with pytest.raises(ApiError) as refusal:
-        groups.coordinator.delete_offsets(OTHER, [])
+        groups.coordinator.offsets.delete(OTHER, [])
     assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
     groups = of_type(SHARE_GROUP_TYPES)
     groups.advance(YEAR_MS)
-    [answer] = groups.coordinator.delete_groups([OTHER])
+    [answer] = groups.coordinator.admin.delete([OTHER])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert OTHER in state_of(groups.restarted()).groups
 
@@ -130,7 +130,7 @@ def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
 def test_a_share_group_that_has_not_read_is_deleted() -> None:
     read = next(n for n, (key, _) in SHARE_GROUP_TYPES.items() if "StatePartition" in key.__name__)
     groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
-    [answer] = groups.coordinator.delete_groups([OTHER])
+    [answer] = groups.coordinator.admin.delete([OTHER])
     assert answer.error_code == ErrorCode.NONE
     assert not others(groups.restarted())
 
@@ -145,7 +145,7 @@ def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:
     topic = OffsetDeleteRequestTopic(
         name=TOPIC[0], partitions=[OffsetDeleteRequestPartition(partition_index=0)]
     )
-    groups.coordinator.delete_offsets(OTHER, [topic])
+    groups.coordinator.offsets.delete(OTHER, [topic])
     assert groups.restarted().committed(group_id=OTHER) is None
 
 
@@ -164,7 +164,7 @@ def test_all_records_of_a_streams_group_go_with_it(way: str) -> None:
     if way == "join":
         assert groups.send_join(group_id=OTHER).error_code == ErrorCode.MEMBER_ID_REQUIRED
     else:
-        groups.coordinator.delete_groups([OTHER])
+        groups.coordinator.admin.delete([OTHER])
     after = groups.restarted()
     assert after.committed(group_id=OTHER) == (5 if way == "join" else None)
     assert not others(after)

@@ -138,7 +138,7 @@ class GroupsConversation(RuleBasedStateMachine):
     def leave(self, data: st.DataObject, group_id: str, instance: str | None) -> None:
         who = self.a_member(data, group_id)
         identity = LeaveGroupMemberIdentity(member_id=who, group_instance_id=instance)
-        self.beats.groups.coordinator.leave_group(group_id, [identity])
+        self.beats.groups.coordinator.members.leave_group(group_id, [identity])
 
     @rule(group_id=mostly_classic, fails=st.booleans())
     def everybody_leaves(self, group_id: str, fails: bool) -> None:
@@ -147,7 +147,7 @@ class GroupsConversation(RuleBasedStateMachine):
         leaving = [LeaveGroupMemberIdentity(member_id=one) for one in members]
         if fails:
             self.beats.fail_next_append()
-        self.beats.groups.coordinator.leave_group(group_id, leaving)
+        self.beats.groups.coordinator.members.leave_group(group_id, leaving)
 
     def send_sync(self, *words: Any, **more: Any) -> None:
         self.beats.groups.send_sync(*words, protocol_type=None, **more)
@@ -271,11 +271,11 @@ class GroupsConversation(RuleBasedStateMachine):
     def delete_offsets(self, group_id: str, name: str) -> None:
         partitions = [OffsetDeleteRequestPartition(partition_index=n) for n in range(2)]
         topic = OffsetDeleteRequestTopic(name=name, partitions=partitions)
-        self.attempt(lambda: self.beats.groups.coordinator.delete_offsets(group_id, [topic]))
+        self.attempt(lambda: self.beats.groups.coordinator.offsets.delete(group_id, [topic]))
 
     @rule(group_id=groups)
     def delete_group(self, group_id: str) -> None:
-        self.beats.groups.coordinator.delete_groups([group_id])
+        self.beats.groups.coordinator.admin.delete([group_id])
 
     # -- what happens to all -----------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class GroupsConversation(RuleBasedStateMachine):
     def a_topic_goes_and_comes_back(self, name: str) -> None:
         topic = self.beats.metadata.state.topics[name]
         self.beats.delete(name)
-        self.beats.groups.coordinator.on_topics_deleted([(name, topic.id)])
+        self.beats.groups.coordinator.retention.on_topics_deleted([(name, topic.id)])
         self.beats.topic(name, 2)
 
     @rule(by_ms=st.sampled_from([100, 100, 6_000, 61_000, 8 * 24 * 3_600_000]))

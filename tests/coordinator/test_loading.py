@@ -7,7 +7,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import AppendOrigin
-from tests.support.groups import TOPIC, Groups
+from tests.support.groups import Groups
 from tests.support.memory_log import MemoryLog
 
 COMMITS = 20 * RECORDS_PER_SLICE
@@ -27,7 +27,7 @@ def groups() -> Groups:
 
 
 def find(groups: Groups, partition: int = 0) -> None:
-    groups.coordinator.partition_online(groups.logs[partition], {TOPIC[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    groups.coordinator.partition_online(groups.logs[partition])  # type: ignore[arg-type] # a MemoryLog serves a journal
 
 
 def error_of(groups: Groups) -> ErrorCode:
@@ -83,7 +83,7 @@ def test_a_partition_that_is_lost_while_it_loads_is_not_served(groups: Groups) -
 def test_a_topic_that_is_deleted_while_it_loads_does_not_come_back(groups: Groups) -> None:
     find(groups)
     groups.loop.turn()
-    groups.coordinator.on_topics_deleted([("__consumer_offsets", bytes(16))])
+    groups.coordinator.close()
     groups.logs = [MemoryLog("__consumer_offsets", partition) for partition in range(2)]
     groups.open()
     groups.advance(0)

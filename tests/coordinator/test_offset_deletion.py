@@ -20,7 +20,7 @@ def delete(groups: Groups, *places: tuple[str, int], group_id: str = GROUP) -> l
         )
         for name, partition in places
     ]
-    answers = groups.coordinator.delete_offsets(group_id, wanted)
+    answers = groups.coordinator.offsets.delete(group_id, wanted)
     assert [(one.name, one.partitions[0].partition_index) for one in answers] == list(places)
     return [ErrorCode(one.partitions[0].error_code) for one in answers]
 

@@ -19,7 +19,7 @@ from odradek.protocol.records.consumer_offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
 )
-from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, subscription
+from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, AllTopics, Groups, subscription
 from tests.support.memory_log import MemoryLog
 
 MINUTE = 60_000
@@ -33,7 +33,7 @@ def fetch(groups: Groups, topic: tuple[str, bytes], *partitions: int) -> list[tu
         name=topic[0], topic_id=topic[1], partition_indexes=list(partitions)
     )
     group = OffsetFetchRequestGroup(group_id=GROUP, topics=[wanted])
-    (found,) = groups.coordinator.fetch_offsets(group, [wanted])
+    (found,) = groups.coordinator.offsets.fetch(group, [wanted])
     assert (found.name, found.topic_id) == topic
     return [
         (p.committed_offset, p.committed_leader_epoch, p.metadata or "") for p in found.partitions
@@ -52,7 +52,7 @@ def test_what_is_committed_can_be_fetched_and_nothing_is_minus_one() -> None:
     assert fetch(groups, TOPIC, 0, 1) == [(42, -1, "note"), (-1, -1, "")]
     assert fetch(groups, OTHER, 0) == [(-1, -1, "")]
     nobody = OffsetFetchRequestGroup(group_id="nobody", topics=None)
-    assert groups.coordinator.fetch_offsets(nobody, None) == []
+    assert groups.coordinator.offsets.fetch(nobody, None) == []
 
 
 def test_offsets_survive_a_restart() -> None:
@@ -207,9 +207,9 @@ def test_offsets_in_a_deleted_topic_are_forgotten_but_not_those_of_its_namesake(
     groups = Groups()
     groups.commit(1)
     groups.commit(2, topic=OTHER)
-    groups.coordinator.on_topics_deleted([("topic", b"older 16 bytes id"[:16]), OTHER])
+    groups.coordinator.retention.on_topics_deleted([("topic", b"older 16 bytes id"[:16]), OTHER])
     assert (groups.committed(), groups.committed("other")) == (1, None)
-    groups.coordinator.on_topics_deleted([TOPIC])
+    groups.coordinator.retention.on_topics_deleted([TOPIC])
     assert groups.committed() is None
     assert groups.restarted().committed() is None
 
@@ -219,24 +219,25 @@ def test_offsets_of_a_topic_whose_deletion_a_crash_cut_short_are_forgotten_at_st
     groups.commit(1)
     groups.commit(2, topic=OTHER)
     groups.commit(3, topic=("of an old client", bytes(16)))
-    after = groups.restarted()
-    after.coordinator.delete_offsets_of_missing_topics({OTHER[1]})
+    after = groups.restarted(topic_ids={OTHER[1]})
     assert (after.committed(), after.committed("other")) == (None, 2)
     assert after.committed("of an old client") == 3
-    assert after.restarted().committed() is None
+    assert after.restarted(topic_ids=AllTopics()).committed() is None
 
 
 def test_a_partition_that_is_found_late_forgets_topics_that_went_meanwhile() -> None:
     groups = Groups()
     groups.commit(1)
     groups.commit(2, topic=OTHER)
-    later = groups.restarted()
+    topic_ids = {TOPIC[1], OTHER[1]}
+    later = groups.restarted(topic_ids=topic_ids)
     later.coordinator.partition_offline(0)
-    later.coordinator.on_topics_deleted([TOPIC])
-    later.coordinator.partition_online(later.logs[0], {OTHER[1]})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    topic_ids.remove(TOPIC[1])
+    later.coordinator.retention.on_topics_deleted([TOPIC])
+    later.coordinator.partition_online(later.logs[0])  # type: ignore[arg-type] # a MemoryLog serves a journal
     later.advance(0)
     assert (later.committed(), later.committed("other")) == (None, 2)
-    assert later.restarted().committed() is None
+    assert later.restarted(topic_ids=AllTopics()).committed() is None
 
 
 def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> None:
@@ -245,7 +246,7 @@ def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> N
     for name in names:
         groups.commit(1, group_id=name)
     groups.loop.now_ms += RETENTION + DAY
-    groups.coordinator.tick()
+    groups.coordinator.alarm.expire_due()
     left = [name for name in names if groups.committed(group_id=name) == 1]
     assert left == [name for name in names if partition_of(name, 4) != 0]
     groups.advance(0)
@@ -256,7 +257,7 @@ def test_without_its_topic_nothing_is_left_to_expire() -> None:
     groups = Groups(partitions=2)
     groups.commit(1)
     groups.loop.now_ms += RETENTION + DAY
-    groups.coordinator.tick()
+    groups.coordinator.alarm.expire_due()
     groups.coordinator.close()
     stored = [len(log.stored) for log in groups.logs]
     groups.advance(DAY)
@@ -268,12 +269,12 @@ def test_a_deleted_group_leaves_no_offsets_behind() -> None:
     for partition in range(3):
         groups.commit(partition, partition=partition)
     batches = len(groups.logs[0].stored)
-    (result,) = groups.coordinator.delete_groups([GROUP])
+    (result,) = groups.coordinator.admin.delete([GROUP])
     assert result.error_code == ErrorCode.NONE
     assert len(groups.logs[0].stored) == batches + 1
     for life in (groups, groups.restarted()):
         assert life.committed() is None
-        (result,) = life.coordinator.delete_groups([GROUP])
+        (result,) = life.coordinator.admin.delete([GROUP])
         assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 

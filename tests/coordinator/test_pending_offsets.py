@@ -67,7 +67,7 @@ def log_of() -> MemoryLog:
 def fetched(groups: Groups, *partitions: int, stable: bool) -> list[tuple[int, int]]:
     wanted = OffsetFetchRequestTopic(name=TOPIC[0], partition_indexes=list(partitions))
     group = OffsetFetchRequestGroup(group_id=GROUP, topics=[wanted])
-    (found,) = groups.coordinator.fetch_offsets(group, [wanted], stable=stable)
+    (found,) = groups.coordinator.offsets.fetch(group, [wanted], stable=stable)
     return [(one.committed_offset, one.error_code) for one in found.partitions]
 
 
@@ -79,7 +79,7 @@ def test_an_open_transaction_makes_its_partitions_unstable_for_those_who_ask() -
     assert fetched(groups, 0, 1, 2, stable=False) == [(5, 0), (6, 0), (-1, 0)]
     assert fetched(groups, 0, 1, 2, stable=True) == [(-1, UNSTABLE), (6, 0), (-1, UNSTABLE)]
     everything = OffsetFetchRequestGroup(group_id=GROUP, topics=None)
-    (topic,) = groups.coordinator.fetch_offsets(everything, None, stable=True)
+    (topic,) = groups.coordinator.offsets.fetch(everything, None, stable=True)
     assert [(one.partition_index, one.error_code) for one in topic.partitions] == [
         (0, UNSTABLE),
         (1, 0),
@@ -122,7 +122,7 @@ def test_deleting_the_group_takes_pending_offsets_with_it() -> None:
     log = log_of()
     write(log, commit_record(50))
     groups = Groups(logs=[log])
-    (result,) = groups.coordinator.delete_groups([GROUP])
+    (result,) = groups.coordinator.admin.delete([GROUP])
     assert result.error_code == ErrorCode.NONE
     end(log, ControlRecordType.COMMIT)
     after = Groups(logs=[log])
@@ -134,7 +134,7 @@ def test_deleting_a_topic_takes_pending_offsets_with_it() -> None:
     log = log_of()
     write(log, commit_record(5), commit_record(7, topic="other"), producer_id=-1)
     write(log, commit_record(50), commit_record(51, 1))
-    Groups(logs=[log]).coordinator.on_topics_deleted([TOPIC])
+    Groups(logs=[log]).coordinator.retention.on_topics_deleted([TOPIC])
     end(log, ControlRecordType.COMMIT)
     groups = Groups(logs=[log])
     assert fetched(groups, 0, 1, stable=True) == [(-1, 0), (-1, 0)]

@@ -13,7 +13,7 @@ from tests.support.memory_log import MemoryLog
 
 
 def delete_topic(groups: Groups) -> None:
-    groups.coordinator.on_topics_deleted([(CONSUMER_OFFSETS_TOPIC, bytes(16))])
+    groups.coordinator.close()
 
 
 def lose_partition(groups: Groups) -> None:
@@ -70,6 +70,6 @@ def test_a_partition_that_is_found_again_gives_its_members_a_whole_session() -> 
     (member_id,) = groups.stable_group(1)
     groups.advance(SESSION_MS - 1)
     lose_partition(groups)
-    groups.coordinator.partition_online(groups.logs[0], {})  # type: ignore[arg-type] # a MemoryLog serves a journal
+    groups.coordinator.partition_online(groups.logs[0])  # type: ignore[arg-type] # a MemoryLog serves a journal
     groups.advance(SESSION_MS - 1)
     assert groups.heartbeat(member_id) is ErrorCode.NONE

@@ -110,7 +110,7 @@ class ClassicConsumer:
                 member_id=self.member_id, group_instance_id=self.instance, reason="bye"
             )
         ]
-        response = self.beats.groups.coordinator.leave_group(GROUP, leaving)
+        response = self.beats.groups.coordinator.members.leave_group(GROUP, leaving)
         self.beats.advance()
         self.reads = set()
         return ErrorCode(response.error_code or response.members[0].error_code)

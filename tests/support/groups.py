@@ -1,6 +1,6 @@
 """A group coordinator on logs in memory, with a clock that only moves when a test says so."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -131,6 +131,13 @@ class ManualLoop:
         self.now_ms = end_ms
 
 
+class AllTopics:
+    """The ids of topics, of which none is missing."""
+
+    def __contains__(self, topic_id: object) -> bool:
+        return True
+
+
 class Groups:
     """A coordinator and the clients' side of its calls."""
 
@@ -143,6 +150,7 @@ class Groups:
         uuids: Callable[[], str] | None = None,
         metadata: ClusterMetadata | None = None,
         consumer_configs: ConsumerGroupConfigs | None = None,
+        topic_ids: Container[bytes] | None = None,
         **settings: int,
     ) -> None:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type] # all of them are ints
@@ -153,8 +161,9 @@ class Groups:
         self.metadata = metadata or ClusterMetadata("cluster")
         self.topics = ClusterTopics(self.metadata)
         self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
+        self.topic_ids = AllTopics() if topic_ids is None else topic_ids
         self.coordinator = self.closed_coordinator()
-        self.coordinator.open_topic(self.logs, len(self.logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
+        self.open()
 
     def closed_coordinator(self) -> GroupCoordinator:
         """One for which `__consumer_offsets` does not exist yet."""
@@ -164,15 +173,15 @@ class Groups:
             clock=self.loop.clock,
             after_arrivals=self.loop.after_arrivals,
             new_ids=NewIds(self.uuids, self.uuids),
-            ensure_offsets_topic=self.open,
             topics=self.topics,
+            topic_ids=self.topic_ids,
             consumer_configs=self.consumer_configs,
         )
 
     def open(self) -> None:
         self.coordinator.open_topic(self.logs, len(self.logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
 
-    def restarted(self, **settings: int) -> "Groups":
+    def restarted(self, *, topic_ids: Container[bytes] | None = None, **settings: int) -> "Groups":
         """Another life on the same logs."""
         new = {"initial_rebalance_delay_ms": 0, **settings}
         return Groups(
@@ -181,6 +190,7 @@ class Groups:
             uuids=self.uuids,
             metadata=self.metadata,
             consumer_configs=self.consumer_configs,
+            topic_ids=self.topic_ids if topic_ids is None else topic_ids,
             **new,
         )
 
@@ -188,7 +198,7 @@ class Groups:
         self.loop.advance(by_ms)
 
     def group(self, group_id: str = GROUP) -> ClassicGroup:
-        return self.coordinator.group(group_id)
+        return self.coordinator.admin.classic_group(group_id)
 
     # -- what clients send ------------------------------------------------------------------------
 
@@ -220,7 +230,7 @@ class Groups:
             ],
         )
         caller = Caller(client_id, "/127.0.0.1", version)
-        response: Any = self.coordinator.join_group(request, caller)
+        response: Any = self.coordinator.members.join_group(request, caller)
         self.loop.advance(0)  # what is due now is done at the loop's next turn
         if isinstance(response, Waiting) and response.done():
             return response.response
@@ -272,7 +282,7 @@ class Groups:
                 for name, assignment in (assignments or {}).items()
             ],
         )
-        return self.coordinator.sync_group(request)
+        return self.coordinator.members.sync_group(request)
 
     def sync(self, *words: Any, **more: Any) -> SyncGroupResponse:
         """A sync that is answered at once."""
@@ -294,11 +304,11 @@ class Groups:
             member_id=member_id,
             group_instance_id=instance,
         )
-        return ErrorCode(self.coordinator.heartbeat(request).error_code)
+        return ErrorCode(self.coordinator.members.heartbeat(request).error_code)
 
     def leave(self, *members: str, group_id: str = GROUP) -> LeaveGroupResponse:
         leaving = [LeaveGroupMemberIdentity(member_id=member) for member in members]
-        return self.coordinator.leave_group(group_id, leaving)
+        return self.coordinator.members.leave_group(group_id, leaving)
 
     def commit(
         self,
@@ -327,7 +337,7 @@ class Groups:
             partition_index=partition, committed_offset=offset, committed_metadata=metadata
         )
         topics = [OffsetCommitRequestTopic(name=topic[0], topic_id=topic[1], partitions=[wanted])]
-        answers = self.coordinator.commit_offsets(request, topics, version)
+        answers = self.coordinator.offsets.commit(request, topics, version)
         return ErrorCode(answers[0].partitions[0].error_code)
 
     def committed(
@@ -335,7 +345,7 @@ class Groups:
     ) -> int | None:
         """The committed offset, or None."""
         wanted = OffsetFetchRequestGroup(group_id=group_id, topics=None)
-        for found in self.coordinator.fetch_offsets(wanted, None):
+        for found in self.coordinator.offsets.fetch(wanted, None):
             for entry in found.partitions:
                 if (found.name, entry.partition_index) == (topic, partition):
                     return entry.committed_offset

@@ -123,7 +123,7 @@ class Heartbeats:
             **words,
         )
         caller = Caller(client_id, "/127.0.0.1", version)
-        return self.groups.coordinator.consumer_group_heartbeat(request, caller)
+        return self.groups.coordinator.members.consumer_group_heartbeat(request, caller)
 
     def join(self, member_id: str, *topics: str, **words: Any) -> ConsumerGroupHeartbeatResponse:
         """A heartbeat that joins, and says all there is to say."""

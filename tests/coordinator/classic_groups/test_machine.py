@@ -251,14 +251,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     @rule(instance=st.sampled_from(STATIC))
     def an_administrator_removes_a_static_member(self, instance: str) -> None:
         who = LeaveGroupMemberIdentity(member_id="", group_instance_id=instance)
-        self.groups.coordinator.leave_group(GROUP, [who])
+        self.groups.coordinator.members.leave_group(GROUP, [who])
 
     @rule(luck=st.integers(0, 4))
     def an_administrator_deletes_the_group(self, luck: int) -> None:
         if luck:
             return
         state = self.state()
-        result = self.groups.coordinator.delete_groups([GROUP])[0]
+        result = self.groups.coordinator.admin.delete([GROUP])[0]
         if result.error_code == ErrorCode.NONE:
             assert state is ClassicState.EMPTY, "a group with members was deleted"
             self.committed = None

@@ -72,7 +72,7 @@ class MemoryStage:
 
     def leave(self, member_id: str, instance: str | None = None) -> Sent:
         who = LeaveGroupMemberIdentity(member_id=member_id, group_instance_id=instance)
-        return Sent(self.groups.coordinator.leave_group(GROUP, [who]))
+        return Sent(self.groups.coordinator.members.leave_group(GROUP, [who]))
 
     def commit(
         self, member_id: str = "", generation: int = -1, instance: str | None = None
@@ -84,7 +84,7 @@ class MemoryStage:
             return Sent(error.code)
 
     def delete(self) -> Sent:
-        return Sent(self.groups.coordinator.delete_groups([GROUP])[0])
+        return Sent(self.groups.coordinator.admin.delete([GROUP])[0])
 
     def wait_for_members(self, count: int) -> None:
         assert len(self.groups.group().members) == count

@@ -174,7 +174,7 @@ def test_a_static_member_is_removed_by_its_instance_id_alone() -> None:
     groups = Groups()
     member_id = groups.join(instance="i1").member_id
     groups.sync(member_id, instance="i1")
-    leave = groups.coordinator.leave_group
+    leave = groups.coordinator.members.leave_group
     unknown = LeaveGroupMemberIdentity(member_id="", group_instance_id="i2")
     fenced = LeaveGroupMemberIdentity(member_id="other", group_instance_id="i1")
     nobody = LeaveGroupMemberIdentity(member_id="")
@@ -194,7 +194,7 @@ def test_whoever_names_neither_member_nor_instance_removes_nobody() -> None:
     groups = Groups()
     member_id = groups.join(instance="").member_id
     groups.sync(member_id, instance="")
-    leave = groups.coordinator.leave_group
+    leave = groups.coordinator.members.leave_group
     (answer,) = leave(GROUP, [LeaveGroupMemberIdentity(member_id="")]).members
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     named = LeaveGroupMemberIdentity(member_id="", group_instance_id="")
@@ -213,7 +213,7 @@ def test_why_a_group_rebalances_is_said_in_the_words_of_those_who_leave() -> Non
         LeaveGroupMemberIdentity(member_id="", group_instance_id="i1"),
         LeaveGroupMemberIdentity(member_id="stranger"),
     ]
-    groups.coordinator.leave_group(GROUP, leaving)
+    groups.coordinator.members.leave_group(GROUP, leaving)
     expected = f"{follower} (the consumer is being closed), i1 left"
     assert groups.group().rebalance_reason == expected
     assert static not in groups.group().members

@@ -48,7 +48,7 @@ def leave(beats: Heartbeats, *leaving: tuple[str, str | None]) -> list[int]:
         LeaveGroupMemberIdentity(member_id=member, group_instance_id=instance)
         for member, instance in leaving
     ]
-    answer = beats.groups.coordinator.leave_group(GROUP, identities)
+    answer = beats.groups.coordinator.members.leave_group(GROUP, identities)
     assert answer.error_code == ErrorCode.NONE
     return [member.error_code for member in answer.members]
 

@@ -59,7 +59,7 @@ def exists(groups: Groups) -> bool:
 
 
 def deleted(groups: Groups) -> int:
-    (result,) = groups.coordinator.delete_groups([GROUP])
+    (result,) = groups.coordinator.admin.delete([GROUP])
     return result.error_code
 
 
@@ -67,12 +67,12 @@ def test_a_consumer_group_is_listed_and_found_as_what_it_is_after_a_restart_too(
     groups = Groups()
     consumer_group(groups)
     for each in (groups, groups.restarted()):
-        (group,) = each.coordinator.groups()
+        (group,) = each.coordinator.admin.groups()
         assert group.group_type is GroupType.CONSUMER
         assert (group.state_name, group.listed_protocol_type) == ("Stable", "consumer")
-        assert each.coordinator.consumer_group(GROUP) is group
+        assert each.coordinator.admin.consumer_group(GROUP) is group
         with pytest.raises(ApiError, match="not a classic group") as caught:
-            each.coordinator.group(GROUP)
+            each.coordinator.admin.classic_group(GROUP)
         assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -80,7 +80,7 @@ def test_a_classic_group_is_not_a_consumer_group() -> None:
     groups = Groups()
     groups.stable_group()
     with pytest.raises(ApiError, match="not a consumer group") as caught:
-        groups.coordinator.consumer_group(GROUP)
+        groups.coordinator.admin.consumer_group(GROUP)
     assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -102,7 +102,7 @@ def test_a_simple_group_becomes_the_consumer_group_and_keeps_its_offsets() -> No
     groups.commit(5)
     consumer_group(groups)
     for each in (groups, groups.restarted()):
-        assert each.coordinator.consumer_group(GROUP).members
+        assert each.coordinator.admin.consumer_group(GROUP).members
         assert each.coordinator.shards.of(GROUP).state.find_classic(GROUP) is None
         assert each.committed() == 5
 
@@ -113,7 +113,7 @@ def test_a_group_with_members_is_not_deleted_and_one_without_goes_with_its_offse
     groups.commit(7, member_id="m", generation_id=2)
     assert deleted(groups) == ErrorCode.NON_EMPTY_GROUP
     leave(groups)
-    assert groups.coordinator.consumer_group(GROUP).state_name == "Empty"
+    assert groups.coordinator.admin.consumer_group(GROUP).state_name == "Empty"
     assert deleted(groups) == ErrorCode.NONE
     for each in (groups, groups.restarted()):
         assert not exists(each)

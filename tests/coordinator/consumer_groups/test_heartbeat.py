@@ -327,10 +327,10 @@ def test_a_group_of_offsets_alone_becomes_a_consumer_group_and_keeps_them(
 def test_an_empty_group_can_be_deleted_and_created_again(beats: Heartbeats) -> None:
     beats.join("a", "t")
     coordinator = beats.groups.coordinator
-    (refused,) = coordinator.delete_groups([GROUP])
+    (refused,) = coordinator.admin.delete([GROUP])
     assert refused.error_code == ErrorCode.NON_EMPTY_GROUP
     beats.leave("a")
-    assert coordinator.delete_groups([GROUP]) == [DeleteGroupsResult(group_id=GROUP)]
+    assert coordinator.admin.delete([GROUP]) == [DeleteGroupsResult(group_id=GROUP)]
     assert beats.refusal("a", 2) is ErrorCode.GROUP_ID_NOT_FOUND
     assert beats.join("a", "t").member_epoch == 2
 

@@ -240,7 +240,7 @@ def test_two_heartbeats_start_one_resolution(beats: Heartbeats) -> None:
 def test_the_resolution_for_a_removed_group_is_dropped(beats: Heartbeats) -> None:
     join(beats)
     beats.leave("a")
-    beats.groups.coordinator.delete_groups([GROUP])
+    beats.groups.coordinator.admin.delete([GROUP])
     written = beats.batches
     beats.advance()
     assert beats.batches == written

@@ -1,0 +1,85 @@
+"""Passes the coming and going of logs to the coordinators whose internal topics they belong to.
+
+A log may come later than the broker's start (it was still recovered, or its disk was full), and it
+may be lost (its directory failed, or a sync). What it holds is served only while it is online.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from odradek.coordinator.metadata.topics import Topic, Topics
+from odradek.coordinator.shards import CoordinatorShards
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
+
+
+class Coordinator(Protocol):
+    """A coordinator, as the logs of its internal topic see it."""
+
+    shards: CoordinatorShards[Any]
+
+    def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
+        """Load the topic's partitions: at start, and when the topic is created.
+
+        A partition whose log is not among `logs` is not served.
+        """
+
+    def partition_online(self, log: PartitionLog) -> None:
+        """Load a partition of the open topic, and serve it then."""
+
+    def partition_offline(self, partition: int) -> None:
+        """Stop serving a partition: its log is offline, or its last records did not sync."""
+
+    def close(self) -> None:
+        """Stop serving all partitions: the topic was deleted, or the broker stops."""
+
+
+class CoordinatorLogs:
+    """The coordinators by internal topic. Logs of other topics are ignored."""
+
+    def __init__(
+        self, coordinators: Iterable[Coordinator], log_manager: LogManager, topics: Topics
+    ) -> None:
+        self._coordinators = {one.shards.topic: one for one in coordinators}
+        self._log_manager = log_manager
+        self._topics = topics
+
+    def load(self) -> None:
+        """Replay the logs that are online."""
+        for name in self._coordinators:
+            topic = self._topics.get(name)
+            if topic is not None:
+                self.topic_created(topic)
+
+    def topic_created(self, topic: Topic) -> None:
+        """Open every partition whose log is online."""
+        coordinator = self._coordinators.get(topic.name)
+        if coordinator is not None:
+            logs = (self._log_manager.find(topic.name, index) for index in topic.partitions)
+            online = [log for log in logs if log is not None and log.is_online]
+            coordinator.open_topic(online, len(topic.partitions))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Close the coordinator of a topic that has been deleted."""
+        coordinator = self._coordinators.get(topic.name)
+        if coordinator is not None:
+            coordinator.close()
+
+    def log_found(self, log: PartitionLog) -> None:
+        """Open the partition of a log that has come online."""
+        coordinator = self._coordinators.get(log.topic)
+        if coordinator is not None:
+            coordinator.partition_online(log)
+
+    def log_lost(self, log: PartitionLog) -> None:
+        """Close the partition of a log that is offline, or whose last records did not sync."""
+        coordinator = self._coordinators.get(log.topic)
+        if coordinator is not None:
+            coordinator.partition_offline(log.partition)
+
+    def close(self) -> None:
+        """Close all coordinators: the broker stops."""
+        for coordinator in self._coordinators.values():
+            coordinator.close()

@@ -1,0 +1,54 @@
+"""Creates the coordinators, with what they need of the broker. They hold no data yet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+
+from odradek.broker.network.group_turns import GroupTurns
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
+from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.timers import Now
+from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
+
+logger = logging.getLogger("odradek")
+
+
+def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupConfigs:
+    """The settings of consumer groups. Stored ones that cannot be applied are logged."""
+    group_configs = ConsumerGroupConfigs(
+        ConsumerGroupSettings.of(config), partial(configs.of, ConfigResourceType.GROUP)
+    )
+    for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
+        logger.warning("%s", line)
+    return group_configs
+
+
+def create_group_coordinator(
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    now_ms: Callable[[], int],
+    *,
+    turns: GroupTurns,
+    metadata: ClusterMetadata,
+    consumer_configs: ConsumerGroupConfigs,
+) -> GroupCoordinator:
+    """A coordinator without groups; `now_ms` is the wall clock."""
+    return GroupCoordinator(
+        GroupSettings.of(config),
+        loop=loop,
+        clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
+        after_arrivals=turns.after_arrivals,
+        new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
+        topics=ClusterTopics(metadata),
+        topic_ids=metadata.topics.by_id,
+        consumer_configs=consumer_configs,
+    )

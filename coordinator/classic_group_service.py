@@ -1,0 +1,142 @@
+"""The entry point to the classic groups: commits their decisions and keeps their deadlines.
+
+    request -> ClassicJoin or ClassicSync decides -> append, replay -> parked replies are released
+
+A request that must wait for other members leaves its reply with the member. Kafka:
+GroupMetadataManager, the methods of classic groups.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupRequest
+
+from .classic_groups.deadlines import ClassicDeadlines, Expiries
+from .classic_groups.group import ClassicGroup
+from .classic_groups.join import ClassicJoin, JoinCall
+from .classic_groups.member import SyncReply
+from .classic_groups.rebalance import ClassicRebalance
+from .classic_groups.sync import ClassicSync
+from .group_settings import GroupSettings
+from .group_shards import GroupShard, GroupShards
+from .outcome import NOTHING_TO_WRITE, Outcome
+from .timers import DeadlineQueue, Now
+
+logger = logging.getLogger("odradek.groups")
+
+
+class ClassicGroupService:
+    """The classic groups of all shards."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        shards: GroupShards,
+        deadlines: DeadlineQueue,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        """`new_uuid` makes the random part of a member's id."""
+        self._settings = settings
+        self._shards = shards
+        self._deadlines = ClassicDeadlines(
+            deadlines,
+            Expiries(
+                session=self._expire_session, joins=self._expire_joins, syncs=self._expire_syncs
+            ),
+        )
+        self.rebalances = ClassicRebalance(settings, self._deadlines)
+        self._joins = ClassicJoin(self.rebalances, settings, self._deadlines, new_uuid)
+        self.syncs = ClassicSync(self.rebalances, self._deadlines)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def join(self, shard: GroupShard, call: JoinCall, now: Now) -> None:
+        """Serve a JoinGroup; the call's reply gets the response. Raises ApiError; then it does not.
+
+        A request without a member id creates the group if it does not exist.
+        """
+        group_id = call.request.group_id
+        group = shard.state.find_classic(group_id)
+        if group is None:
+            if call.request.member_id:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
+            shard.journal.commit(shard.state.create(group_id, now.wall_ms), now.wall_ms)
+            group = shard.state.classic_group(group_id)
+        self._commit(shard, self._joins.join(group, call, now), now)
+
+    def sync(
+        self,
+        shard: GroupShard,
+        group: ClassicGroup,
+        request: SyncGroupRequest,
+        reply: SyncReply,
+        now: Now,
+    ) -> None:
+        """Serve a SyncGroup; `reply` gets the response. Raises ApiError; then it does not."""
+        self._commit(shard, self.syncs.sync(group, request, reply, now), now)
+
+    def leave(
+        self,
+        shard: GroupShard,
+        group: ClassicGroup,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        now: Now,
+    ) -> LeaveGroupResponse:
+        """Serve a LeaveGroup: a result for each member. Raises ApiError."""
+        outcome, answers = self.syncs.leave(group, leaving, now)
+        shard.journal.commit(outcome, now.wall_ms)
+        return LeaveGroupResponse(members=answers)
+
+    def on_commit(self, shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
+        """Restart the session of a member that commits offsets."""
+        group = shard.state.find_classic(group_id)
+        if group is not None:
+            self.syncs.committed(group, member_id, now)
+
+    # -- shards that are loaded and unloaded -------------------------------------------------------
+
+    def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
+        """Restart all sessions, and rebalance the groups that exceed a lowered group.max.size."""
+        for group in shard.state.of_type(ClassicGroup):
+            for member in group.members.values():
+                self._deadlines.extend_session(group, member, now)
+            if len(group.members) > self._settings.max_size:
+                reason = f"{len(group.members)} members are more than group.max.size"
+                self._commit(shard, self.rebalances.rebalance(group, reason, now), now)
+
+    def on_shard_unloaded(self, shard: GroupShard) -> None:
+        """Answer the parked requests NOT_COORDINATOR; cancel the deadlines."""
+        for group in shard.state.of_type(ClassicGroup):
+            group.roster.refuse_all(ErrorCode.NOT_COORDINATOR)
+            group.cancel_deadlines()
+
+    # -- deadlines ---------------------------------------------------------------------------------
+
+    def _expire_session(self, key: tuple[str, str], now: Now) -> None:
+        group_id, member_id = key
+        shard = self._shards.of(group_id)
+        group = shard.state.classic_group(group_id)
+        self._commit(shard, self.syncs.expire_session(group, member_id, now), now)
+
+    def _expire_joins(self, group_id: str, now: Now) -> None:
+        shard = self._shards.of(group_id)
+        group = shard.state.classic_group(group_id)
+        self._commit(shard, self.rebalances.expire_join(group, now), now)
+
+    def _expire_syncs(self, group_id: str, now: Now) -> None:
+        shard = self._shards.of(group_id)
+        group = shard.state.classic_group(group_id)
+        self._commit(shard, self.syncs.expire_sync(group, now), now)
+
+    @staticmethod
+    def _commit(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:
+        """Write a decision; the outcome itself answers the parked requests, also if it fails."""
+        if outcome is NOTHING_TO_WRITE:  # of a thousand joins all but the last only wait
+            return
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            logger.warning("a group's metadata could not be written: %s", error)

@@ -1,0 +1,45 @@
+"""Requests of administrators: list, describe and delete groups. Kafka: GroupCoordinatorService."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.delete_groups import DeleteGroupsResult
+
+from .classic_groups.group import ClassicGroup
+from .consumer_groups.group import ConsumerGroup
+from .group import Group
+from .group_shards import GroupShards
+from .timers import Now
+
+
+class GroupAdmin:
+    """The groups of all shards, to be read only, except that they can be deleted."""
+
+    def __init__(self, shards: GroupShards, clock: Callable[[], Now]) -> None:
+        self._shards = shards
+        self._clock = clock
+
+    def classic_group(self, group_id: str) -> ClassicGroup:
+        """Return a classic group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._shards.of(group_id).state.classic_group(group_id)
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._shards.of(group_id).state.consumer_group(group_id)
+
+    def groups(self) -> Iterator[Group]:
+        """Iterate over all groups. Raises ApiError while some are still loading."""
+        return (group for shard in self._shards.all() for group in shard.state.groups.values())
+
+    def delete(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
+        """Delete groups that are empty. Returns one result for each id."""
+        return [self._delete(group_id) for group_id in group_ids]
+
+    def _delete(self, group_id: str) -> DeleteGroupsResult:
+        try:
+            shard = self._shards.of(group_id)
+            return shard.journal.commit(shard.state.delete([group_id]), self._clock().wall_ms)[0]
+        except ApiError as error:
+            return DeleteGroupsResult(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )

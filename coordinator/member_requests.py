@@ -1,0 +1,198 @@
+"""Requests of group members: finds the group, and passes the request to the service of its type.
+
+    request -> the group's shard -> ClassicGroupService or ConsumerGroupService -> response
+
+Members of both types of group send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a consumer group
+may have members that use the classic protocol. A request runs through these steps without an await.
+A reply that must wait for other members is parked as a future (parked_replies.py). When its client
+disconnects, the future is cancelled. The group is not notified: the member's session expires like
+that of any silent member.
+
+Kafka: GroupCoordinatorService.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from odradek.protocol.messages.leave_group import (
+    LeaveGroupMemberIdentity,
+    LeaveGroupMemberResponse,
+    LeaveGroupResponse,
+)
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+from .alarm import Alarm
+from .caller import Caller
+from .classic_group_service import ClassicGroupService
+from .classic_groups.group import ClassicGroup
+from .classic_groups.join import JoinCall
+from .consumer_group_service import ConsumerGroupService
+from .consumer_groups.group import ConsumerGroup
+from .group_settings import GroupSettings
+from .group_shards import GroupShard, GroupShards
+from .parked_replies import Parked, ReleaseQueue
+from .timers import Now
+
+# A JoinGroup response with one of these errors has an empty member id.
+CODES_WITHOUT_MEMBER_ID = frozenset(
+    {
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class MemberRequests:
+    """The requests of members, to groups of all types."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        shards: GroupShards,
+        classic: ClassicGroupService,
+        consumer: ConsumerGroupService,
+        alarm: Alarm,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], Now],
+    ) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._classic = classic
+        self._consumer = consumer
+        self._alarm = alarm
+        self._releases = ReleaseQueue(loop)
+        self._clock = clock
+
+    def join_group(
+        self, request: JoinGroupRequest, caller: Caller
+    ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+        """Serve a JoinGroup. Returns an awaitable while the group waits for other members."""
+        parked: Parked[JoinGroupResponse] = Parked(self._releases)
+        now = self._clock()
+        try:
+            self._check_join(request)
+            shard = self._shards.of(request.group_id)
+            call = JoinCall.of(request, caller, parked)
+            consumers = shard.state.find_consumer(request.group_id)
+            if consumers is not None and not consumers.is_empty:
+                parked(self._consumer.join_classic(shard, consumers, call, now))
+            elif shard.state.is_share_group(request.group_id):
+                parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            else:
+                self._classic.join(shard, call, now)
+        except ApiError as error:
+            member_id = "" if error.code in CODES_WITHOUT_MEMBER_ID else request.member_id
+            parked(JoinGroupResponse(error_code=error.code, member_id=member_id))
+        self._alarm.set(now)
+        return parked.result()
+
+    def _check_join(self, request: JoinGroupRequest) -> None:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        lowest = self._settings.min_session_timeout_ms
+        highest = self._settings.max_session_timeout_ms
+        if not lowest <= request.session_timeout_ms <= highest:
+            raise ApiError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"{request.session_timeout_ms} is not between {lowest} and {highest}",
+            )
+
+    def sync_group(
+        self, request: SyncGroupRequest
+    ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        """Serve a SyncGroup. Returns an awaitable until the leader has sent the assignment."""
+        parked: Parked[SyncGroupResponse] = Parked(self._releases)
+        now = self._clock()
+        try:
+            shard, group = self._group_of_member(request.group_id)
+            if isinstance(group, ConsumerGroup):
+                parked(self._consumer.classic_members.sync(group, request, now))
+            else:
+                self._classic.sync(shard, group, request, parked, now)
+        except ApiError as error:
+            parked(SyncGroupResponse(error_code=error.code))
+        self._alarm.set(now)
+        return parked.result()
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Serve a Heartbeat. While the group is loading, every heartbeat succeeds, as in Kafka."""
+        now = self._clock()
+        try:
+            _, group = self._group_of_member(request.group_id)
+            if isinstance(group, ClassicGroup):
+                code = self._classic.syncs.heartbeat(group, request, now)
+            else:
+                code = self._consumer.classic_members.heartbeat(group, request, now)
+        except ApiError as error:
+            code = error.code
+            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                code = ErrorCode.NONE
+        self._alarm.set(now)
+        return HeartbeatResponse(error_code=code)
+
+    def leave_group(
+        self, group_id: str, leaving: Sequence[LeaveGroupMemberIdentity]
+    ) -> LeaveGroupResponse:
+        """Serve a LeaveGroup: one error for all members, or a result for each."""
+        now = self._clock()
+        try:
+            shard, group = self._group_of_member(group_id)
+            if isinstance(group, ConsumerGroup):
+                left = self._consumer.classic_members.leave(group, leaving, now)
+                response = self._consumer.commit(shard, left, now)
+            else:
+                response = self._classic.leave(shard, group, leaving, now)
+        except ApiError as refusal:
+            response = _refuse_leave(leaving, refusal.code)
+        self._alarm.set(now)
+        return response
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Serve a ConsumerGroupHeartbeat. It never waits."""
+        now = self._clock()
+        response = self._consumer.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return response
+
+    def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
+        """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        shard = self._shards.of(group_id)
+        group = shard.state.groups.get(group_id)
+        if not isinstance(group, (ClassicGroup, ConsumerGroup)):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
+        return shard, group
+
+
+def _refuse_leave(
+    leaving: Sequence[LeaveGroupMemberIdentity], error: ErrorCode
+) -> LeaveGroupResponse:
+    """Make the response of a refused LeaveGroup.
+
+    When the group does not exist, each member gets UNKNOWN_MEMBER_ID; other errors are given once.
+    """
+    if error is not ErrorCode.UNKNOWN_MEMBER_ID:
+        return LeaveGroupResponse(error_code=error)
+    return LeaveGroupResponse(
+        members=[
+            LeaveGroupMemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=error,
+            )
+            for identity in leaving
+        ]
+    )
