@@ -4,26 +4,43 @@ Each kind of state is a state machine over one internal log. A request is decide
 records and a reply), its records are appended, and replaying them changes the state. A restart
 replays the same records.
 
-Reading order:
+Reading order. What every coordinator can use, which knows no groups:
 
 outcome, record_codec    what a state machine returns; typed records and their bytes
 journal, sliced_replay   append and replay; load a log at start
-timers, group_settings   deadlines (the time is an argument); the configuration of groups
+shards, load_queue       the partitions of an internal topic, loaded or not; loading while serving
+timers, alarm            deadlines (the time is an argument); the event loop's timer for them
+parked_replies           replies that wait for other requests
+
+The cluster:
+
 metadata/                topics, configs, features, brokers: the log `__cluster_metadata`
-caller                   the client that sent a request to a group
-group, group_state       what all groups share; the groups and offsets of one log partition of
-                         `__consumer_offsets` (other_group: types of group that are not served)
-offsets, offset_requests, offset_expiry
-                         committed offsets: the state, the requests, when they expire
+
+The state of groups, and the decisions about it:
+
+caller, group_settings   the client that sent a request to a group; the configuration of groups
+group                    what groups of all types have in common
 classic_groups/          groups whose leader assigns the partitions
 assignors/, modern_groups/, consumer_groups/
                          groups whose partitions the coordinator assigns (KIP-848): the
                          assignors, what does not depend on the type of group, consumer groups
-group_shards             the partitions of `__consumer_offsets`, loaded or not
-parked_replies           replies that wait for other requests
-group_coordinator, consumer_group_service
-                         the entry points of requests: the only modules that use the event loop,
-                         besides parked_replies
+other_group              types of group that are not served
+offsets, group_state     committed offsets; the groups and offsets of one log partition of
+                         `__consumer_offsets`
+offset_requests, offset_expiry
+                         decisions about offsets: requests, and when they expire
+
+The group coordinator, which serves requests:
+
+group_shards             the shards of `__consumer_offsets`
+classic_group_service, consumer_group_service
+                         commit the decisions about members and keep their deadlines
+member_requests, offset_service, offset_retention, group_admin
+                         the parts of the coordinator, by kind of request
+group_coordinator        creates the parts, and loads and unloads its shards
+
+The event loop is used by alarm, load_queue, parked_replies, consumer_group_service and
+offset_retention; group_coordinator and member_requests pass it on. No module reads a clock.
 """
 
 if __name__ != "odradek.coordinator":
