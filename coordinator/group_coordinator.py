@@ -108,16 +108,8 @@ class GroupCoordinator:
         This blocks until all are loaded: at start no client is connected yet, and the logs of a new
         topic are empty.
         """
-        self.shards.prepare(partition_count)
-        missing = set(range(partition_count))
-        for log in logs:
-            missing.discard(log.partition)
-            shard = self.shards.load(log)
-            if shard is not None:
-                self._on_shard_loaded(shard)
-        for partition in missing:
-            self.shards.unavailable(partition)
-        for shard in self.shards.serving():
+        for shard in self.shards.open_topic(logs, partition_count):
+            self._on_shard_loaded(shard)
             self.retention.delete_of_missing_topics(shard)
         now = self._clock()
         self.retention.start(now)

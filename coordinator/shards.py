@@ -8,7 +8,7 @@ Kafka: CoordinatorRuntime.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Generic, TypeVar
@@ -73,12 +73,20 @@ class CoordinatorShards(Generic[S]):
         self._shards = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * partition_count
         self._partition_of = _cached_partition_of(partition_count)
 
-    def load(self, log: PartitionLog) -> Shard[S] | None:
-        """Replay a partition; None when it cannot be read: its keys are then out of service."""
-        shard = None
-        for shard in self.load_in_slices(log):  # noqa: B007 # the last one counts
-            pass
-        return shard
+    def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> list[Shard[S]]:
+        """Load the topic's partitions at once, and return the shards that are served now.
+
+        A partition without a log, or with one that cannot be read, is not served.
+        """
+        self.prepare(partition_count)
+        missing = set(range(partition_count))
+        opened: list[Shard[S]] = []
+        for log in logs:
+            missing.discard(log.partition)
+            opened += [shard for shard in self.load_in_slices(log) if shard is not None]
+        for partition in missing:
+            self.unavailable(partition)
+        return opened
 
     def load_in_slices(self, log: PartitionLog) -> Iterator[Shard[S] | None]:
         """Replay a partition: yield None after each slice, then the shard, which is served now.

@@ -32,9 +32,7 @@ def _assert_same(in_life: GroupShards, in_logs: GroupShards) -> None:
 
 def _read(groups: Groups, logs: Sequence[MemoryLog]) -> GroupShards:
     shards = group_shards(groups.settings)
-    shards.prepare(len(logs))
-    for log in logs:
-        shards.load(log)  # type: ignore[arg-type] # a MemoryLog serves a journal
+    shards.open_topic(logs, len(logs))  # type: ignore[arg-type] # a MemoryLog serves a journal
     return shards
 
 
