@@ -10,7 +10,6 @@ from odradek.coordinator.caller import Caller
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
-from odradek.coordinator.java_hash import java_hash
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.shards import partition_of
@@ -22,24 +21,6 @@ from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import AppendOrigin
 from tests.support.groups import SESSION_MS, Groups, Waiting, subscription
 from tests.support.memory_log import MemoryLog
-
-
-@pytest.mark.parametrize(
-    ("text", "hashed", "partition"),
-    [
-        ("", 0, 0),
-        ("a", 97, 47),
-        ("console-consumer-12345", 158455506, 6),
-        ("gr\u00fcppe", -1233264812, 12),
-        ("\U0001f600", 1772899, 49),
-        ("polygenelubricants", -(2**31), 0),
-    ],
-)
-def test_a_group_lives_in_the_partition_that_javas_hash_says(
-    text: str, hashed: int, partition: int
-) -> None:
-    assert java_hash(text) == hashed
-    assert partition_of(text, 50) == partition
 
 
 def test_each_group_is_written_to_its_own_partition_and_found_there_again() -> None:
