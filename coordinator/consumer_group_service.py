@@ -42,7 +42,7 @@ from .consumer_groups.subscriptions import ResolvedRegex
 from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
 from .modern_groups.deadlines import MemberKey
-from .modern_groups.draft import Decision
+from .modern_groups.draft import DraftResult
 from .modern_groups.topics_view import ClusterTopics
 from .other_group import OtherGroup
 from .outcome import Outcome
@@ -155,16 +155,16 @@ class ConsumerGroupService:
             return JoinGroupResponse(error_code=error.code)
 
     @staticmethod
-    def commit(shard: GroupShard, outcome: Outcome[Decision[R]], now: Now) -> R:
+    def commit(shard: GroupShard, outcome: Outcome[DraftResult[R]], now: Now) -> R:
         """Write a decision and return its reply. Raises ApiError if nothing was written."""
-        decision = shard.journal.commit(outcome, now.wall_ms)
-        group = shard.state.find_consumer(decision.group_id)
+        result = shard.journal.commit(outcome, now.wall_ms)
+        group = shard.state.find_consumer(result.group_id)
         if group is not None:
             if outcome.records:
                 group.note_timestamps(now)
-            if decision.topics_checked_offset is not None:
-                group.topics_checked_offset = decision.topics_checked_offset
-        return decision.reply
+            if result.topics_checked_offset is not None:
+                group.topics_checked_offset = result.topics_checked_offset
+        return result.reply
 
     # -- deadlines ---------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
 from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.deadlines import MemberKey
-from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -55,7 +55,7 @@ class ClassicJoins:
 
     def join(
         self, group: ConsumerGroup, call: JoinCall, now: Now
-    ) -> Outcome[Decision[JoinGroupResponse]]:
+    ) -> Outcome[DraftResult[JoinGroupResponse]]:
         """Serve a JoinGroup to a group that is not empty.
 
         Raises ApiError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,

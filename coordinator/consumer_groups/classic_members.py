@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
 from odradek.coordinator.modern_groups.deadlines import MemberKey
-from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
@@ -122,7 +122,7 @@ class ClassicMembers:
 
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
-    ) -> Outcome[Decision[LeaveGroupResponse]]:
+    ) -> Outcome[DraftResult[LeaveGroupResponse]]:
         """Remove members of either protocol; the response has one entry for each identity."""
         members: dict[str, ConsumerMember] = {}
         answers = []

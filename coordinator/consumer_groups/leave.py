@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.deadlines import MemberKey
-from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
@@ -34,7 +34,7 @@ from .records import current_assignment_record, member_tombstones, regex_tombsto
 
 R = TypeVar("R")
 
-Answer = Outcome[Decision[ConsumerGroupHeartbeatResponse]]
+Answer = Outcome[DraftResult[ConsumerGroupHeartbeatResponse]]
 
 # Converts the group to a classic group if only classic members remain after these have left.
 # Returns whether it did.
@@ -71,7 +71,7 @@ class Departures:
 
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, reply: R
-    ) -> Outcome[Decision[R]]:
+    ) -> Outcome[DraftResult[R]]:
         """Remove members that left or were fenced. `reply` is the reply of the decision."""
         draft = ConsumerDraft(group, now)
         if not members:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
-from odradek.coordinator.modern_groups.draft import Decision
+from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
@@ -91,7 +91,7 @@ class RegexUpdates:
 
     def apply_resolution(
         self, group: ConsumerGroup, resolutions: Mapping[str, ResolvedRegex], now: Now
-    ) -> Outcome[Decision[None]]:
+    ) -> Outcome[DraftResult[None]]:
         """Write the topics of the expressions; raise the group epoch if they have changed.
 
         Expressions that have lost their subscribers since are ignored.

@@ -18,7 +18,7 @@ from odradek.coordinator.timers import Now
 R = TypeVar("R")
 
 
-class Decision(Struct, Generic[R], frozen=True):
+class DraftResult(Struct, Generic[R], frozen=True):
     """The reply to a request, and the soft state that the group keeps after the write."""
 
     group_id: str
@@ -43,7 +43,7 @@ class Draft:
         self.topics_checked_offset: int | None = None
         """Metadata offset at which the group's topics were checked; None if they were not."""
 
-    def outcome(self, reply: R) -> Outcome[Decision[R]]:
-        """Return the finished decision with its reply."""
-        decision = Decision(self.group_id, reply, self.topics_checked_offset)
-        return Outcome(reply=decision, records=tuple(self.records), then=tuple(self.then))
+    def outcome(self, reply: R) -> Outcome[DraftResult[R]]:
+        """Return the outcome of the finished draft, with its reply."""
+        result = DraftResult(self.group_id, reply, self.topics_checked_offset)
+        return Outcome(reply=result, records=tuple(self.records), then=tuple(self.then))
