@@ -5,9 +5,9 @@
     retention  offsets that expire, or whose topic is deleted   offset_expiry
     admin      requests that list, describe and delete groups   group_state
 
-Each part finds the group's shard, lets the state machine named at the right decide, and commits the
-decision to the shard's journal. No request is interrupted by an await on this way. The parts share
-the shards, and one queue of deadlines with its alarm.
+Each part finds the group's shard, lets the code named at the right decide, and commits the decision
+to the shard's journal, without an await in between. All parts share the shards, and one queue of
+deadlines with its alarm.
 
 Kafka: GroupCoordinatorService, CoordinatorRuntime.
 """

@@ -3,7 +3,7 @@
 No caller waits for this. If tombstones cannot be written, the next check makes those of expired
 offsets again, and the next load of the shard those of deleted topics.
 
-Kafka: GroupCoordinatorService.onPartitionsDeleted, GroupCoordinatorShard.cleanupExpiredOffsets.
+Kafka: GroupCoordinatorShard.cleanupGroupMetadata, GroupCoordinatorShard.onTopicsDeleted.
 """
 
 import asyncio
