@@ -20,6 +20,7 @@ from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, Join
 from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -126,8 +127,15 @@ class ClassicJoins:
         if not needs_new_target:
             target = Target(group.assignment_epoch, group.target(replaced.member_id))
             updated = reconcile(target)
+        # A classic member that waits for partitions has synced without them. In a stable classic
+        # group it would not sync again; in Kafka these partitions then stay unread.
+        waits = any(
+            member.state is MemberState.UNRELEASED_PARTITIONS
+            for member in group.members.values()
+            if member is not replaced
+        )
         converted = self._downgrades.convert_on_replacement(
-            draft, replaced, updated, rebalance=needs_new_target
+            draft, replaced, updated, rebalance=needs_new_target or waits
         )
         return updated if converted else None
 

@@ -4,7 +4,8 @@
                     group rebalances to reassign its partitions
     a replacement   the last member of the consumer protocol is static and comes back by JoinGroup
                     with a new member id; it inherits the target of its old member id, and no
-                    rebalance follows unless the targets are out of date
+                    rebalance follows unless the targets are out of date, or another member still
+                    waits for partitions of its target
 
 The group epoch becomes the generation. Target assignments become assignments of the classic group,
 encoded in the version that each member uses. The members elect a protocol. The record stores only
@@ -109,7 +110,7 @@ class Downgrades:
         remaining[replaced.member_id] = joining
         new_id = {replaced.member_id: joining.member_id}
         tombstoned_ids = [new_id.get(member_id, member_id) for member_id in members]
-        reason = "the assignment is out of date" if rebalance else None
+        reason = "not all members own their target" if rebalance else None
         return self._convert(draft, remaining, tombstoned_ids, reason)
 
     # -- conversion --------------------------------------------------------------------------------

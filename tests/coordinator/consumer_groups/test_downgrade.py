@@ -4,6 +4,7 @@ import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.group_settings import MigrationPolicy
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -218,6 +219,21 @@ def test_one_that_wants_something_else_makes_the_group_rebalance(beats: Heartbea
         back.poll()
         old.poll()
     assert back.reads | old.reads == ALL | {("more", 0)}
+
+
+def test_a_member_that_waits_for_partitions_of_the_replaced_member_gets_them(
+    beats: Heartbeats,
+) -> None:
+    old, _ = mixed(beats, instance="i")
+    waiting = ClassicConsumer(beats, "t")
+    for _ in range(3):
+        waiting.poll()
+    state = beats.group().members[waiting.member_id].state
+    assert (state, waiting.reads) == (MemberState.UNRELEASED_PARTITIONS, set())
+    back = ClassicConsumer(beats, "t", instance="i")
+    back.poll()
+    assert beats.groups.group().state is ClassicState.PREPARING_REBALANCE
+    settle(beats, old, waiting, back)
 
 
 def test_a_replacement_among_other_consumers_keeps_the_group(beats: Heartbeats) -> None:
