@@ -2,8 +2,10 @@
 
 The leader's sync has the assignment. It is journaled first; then the group is stable and the parked
 syncs are answered. Members that have not synced within the rebalance timeout are removed, even if
-the group is stable already. Kafka: the classicGroupSync, -Heartbeat, -Leave part of
-GroupMetadataManager.
+the group is stable already.
+
+Kafka: the methods classicGroupSync, classicGroupHeartbeat and classicGroupLeave of
+GroupMetadataManager, and the timers of members.
 """
 
 import logging
@@ -123,16 +125,17 @@ class ClassicSync:
         """Remove a member, or a pending one, whose session has ended."""
         if member_id in group.pending_joins:
             group.remove(member_id)
-            return self._complete_without(group, now)
+            return self._complete_after_removal(group, now)
         member = group.members.get(member_id)
         if member is None or member.survives_session_timeout:
             return NOTHING_TO_WRITE
         group.remove(member_id)
         if group.state is ClassicState.PREPARING_REBALANCE:
-            return self._complete_without(group, now)
+            return self._complete_after_removal(group, now)
         return self._rebalances.rebalance_or_complete(group, f"{member_id} timed out", now)
 
-    def _complete_without(self, group: ClassicGroup, now: Now) -> Outcome[None]:
+    def _complete_after_removal(self, group: ClassicGroup, now: Now) -> Outcome[None]:
+        """Complete a rebalance that has only waited for the removed member."""
         if group.state is ClassicState.PREPARING_REBALANCE and group.all_have_joined:
             return self._rebalances.complete(group, now)
         return NOTHING_TO_WRITE

@@ -1,6 +1,7 @@
 """A consumer group (KIP-848): the state that its records add up to, and queries on it.
 
-The state follows from the epochs (modern_groups/group.py):
+The state follows from the epochs (modern_groups/group.py) and from the progress of each member
+towards its target, the partitions that it is to own:
 
     EMPTY         no members
     ASSIGNING     the targets are out of date                   group epoch > assignment epoch
@@ -8,7 +9,6 @@ The state follows from the epochs (modern_groups/group.py):
                                                                 or it waits for partitions
     STABLE        every member owns exactly its target
 
-A target (target assignment) is the set of partitions that a member is to own.
 The state is computed, not stored, so there is no table of transitions: any record may change it.
 What concerns all members is kept as counts. So a record of one member costs the same in a group of
 a thousand members as in a group of three.

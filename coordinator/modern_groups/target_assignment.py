@@ -1,7 +1,8 @@
 """Computes the target assignments of all members with an assignor.
 
-The assignor sees the group as it will be after the current heartbeat: with the updated member, and
-without the static member that it replaces. Only targets that differ need to be written.
+A member's target assignment is the set of partitions that it is to own. The assignor sees the group
+as it will be after the current heartbeat: with the updated member, and without the static member
+that it replaces. Only targets that differ need to be written.
 
 Kafka: TargetAssignmentBuilder.
 """
