@@ -2,9 +2,9 @@
 
     find the member      membership.py   a static member that joins without its member id replaces
                                          the present member of its instance id
-    its subscription     rebalance.write_subscription; the coordinator decodes it from the protocol
-                         metadata, which in a classic group only the leader reads
-    epoch and targets    rebalance.py    not if the join removes the last member of the consumer
+    its subscription     GroupServices.update_subscription; the coordinator decodes it from the
+                         protocol metadata, which in a classic group only the leader reads
+    the targets          rebalance.py    not if the join removes the last member of the consumer
                                          protocol: then the group is downgraded (downgrade.py)
     its assignment       rebalance.py    reconcile; the member gets the assignment with SyncGroup
 
@@ -35,8 +35,7 @@ from .group import ConsumerGroup
 from .heartbeat import GroupServices
 from .member import ConsumerMember
 from .membership import check_group_size, joining_member, requesting_member
-from .rebalance import Target, write_subscription
-from .regex_updates import RegexChange
+from .rebalance import Target
 from .upgrade import classic_metadata
 
 
@@ -83,13 +82,10 @@ class ClassicJoins:
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
     ) -> JoinGroupResponse:
         """Take the steps for the member and the group, and return the response."""
-        regexes, rebalance = self._services.regexes, self._services.rebalance
+        rebalance = self._services.rebalance
         subscription = _subscription(call)
         updated = _updated_member(member, call, subscription)
-        names_changed = write_subscription(draft, member, updated)
-        regex = regexes.update(draft, member, updated)
-        changed = names_changed or regex is not RegexChange.NONE
-        rebalance.bump_epoch(draft, member, updated, changed=changed)
+        changed = self._services.update_subscription(draft, member, updated)
         reconcile = partial(
             rebalance.reconcile,
             draft,

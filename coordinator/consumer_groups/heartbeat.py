@@ -2,8 +2,9 @@
 
     find the member      membership.py   a known member, a new one, or one that
                                          replaces a static member
-    its subscription     rebalance.write_subscription, regex_updates.py
-    epoch and targets    rebalance.py    bump_epoch, update_target
+    its subscription     GroupServices.update_subscription: the subscription is written, new regular
+                         expressions are resolved (regex_updates.py), and the group epoch may rise
+    the targets          rebalance.py    update_target
     its assignment       rebalance.py    reconcile: one step towards the target
     leaving              leave.py
 
@@ -66,6 +67,20 @@ class GroupServices(NamedTuple):
     regexes: RegexUpdates
     rebalance: Rebalance
     departures: Departures
+
+    def update_subscription(
+        self, draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
+    ) -> bool:
+        """Write a changed subscription, and raise the group epoch if the targets must change.
+
+        Returns whether the subscription has changed. Raises ApiError INVALID_REGULAR_EXPRESSION.
+        """
+        names_changed = write_subscription(draft, member, updated)
+        regex = self.regexes.update(draft, member, updated)
+        # An expression that is not resolved yet matches no topic, so the targets stay as they are.
+        topics_changed = names_changed or regex is RegexChange.RESOLVED
+        self.rebalance.bump_epoch(draft, member, updated, changed=topics_changed)
+        return names_changed or regex is not RegexChange.NONE
 
 
 class ConsumerHeartbeats:
@@ -143,16 +158,12 @@ class ConsumerHeartbeats:
     ) -> Answer:
         services, rebalance = self._services, self._services.rebalance
         updated = _updated_member(member, request, caller)
-        names_changed = write_subscription(draft, member, updated)
-        regex = services.regexes.update(draft, member, updated)
-        rebalance.bump_epoch(
-            draft, member, updated, changed=names_changed or regex is RegexChange.RESOLVED
-        )
+        changed = services.update_subscription(draft, member, updated)
         reconciled = rebalance.reconcile(
             draft,
             updated,
             rebalance.update_target(draft, member, updated),
-            changed=names_changed or regex is not RegexChange.NONE,
+            changed=changed,
             owned=owned,
         )
         key = MemberKey(draft.group_id, reconciled.member_id)
