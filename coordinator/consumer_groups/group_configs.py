@@ -39,32 +39,31 @@ class ConsumerGroupConfigs:
         overrides_of: Callable[[str], Mapping[str, str]] = lambda _group_id: _NO_OVERRIDES,
     ) -> None:
         self.broker = broker
+        self._bounds = _bounds_of(broker)
         self._overrides_of = overrides_of
 
     def update(self, broker: ConsumerGroupSettings) -> None:
         """Replace the broker's settings."""
         self.broker = broker
+        self._bounds = _bounds_of(broker)
 
     def session_timeout_ms(self, group_id: str) -> int:
         """The longest time between two heartbeats of a member."""
-        default, bounds = self.broker.session_timeout_ms, self.broker.session_timeout_bounds
-        return self._value(group_id, SESSION_TIMEOUT, default, bounds)
+        return self._value(group_id, SESSION_TIMEOUT, self.broker.session_timeout_ms)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """The interval at which members send heartbeats."""
-        default, bounds = self.broker.heartbeat_interval_ms, self.broker.heartbeat_interval_bounds
-        return self._value(group_id, HEARTBEAT_INTERVAL, default, bounds)
+        return self._value(group_id, HEARTBEAT_INTERVAL, self.broker.heartbeat_interval_ms)
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """The shortest time between two assignments; 0 means no limit."""
-        default, bounds = self.broker.assignment_interval_ms, self.broker.assignment_interval_bounds
-        return self._value(group_id, ASSIGNMENT_INTERVAL, default, bounds)
+        return self._value(group_id, ASSIGNMENT_INTERVAL, self.broker.assignment_interval_ms)
 
     def warnings(self, group_ids: Iterable[str]) -> Iterator[str]:
         """Yield a line for each override of these groups that does not apply as written."""
         for group_id in group_ids:
             overrides = self._overrides_of(group_id)
-            for name, bounds in self._bounds().items():
+            for name, bounds in self._bounds.items():
                 if name in overrides:
                     yield from _warning(group_id, name, overrides[name], bounds)
             session = self.session_timeout_ms(group_id)
@@ -75,17 +74,20 @@ class ConsumerGroupConfigs:
                     f"than its {HEARTBEAT_INTERVAL} ({heartbeat})"
                 )
 
-    def _bounds(self) -> Mapping[str, Bounds]:
-        return {
-            SESSION_TIMEOUT: self.broker.session_timeout_bounds,
-            HEARTBEAT_INTERVAL: self.broker.heartbeat_interval_bounds,
-            ASSIGNMENT_INTERVAL: self.broker.assignment_interval_bounds,
-        }
-
-    def _value(self, group_id: str, name: str, default: int, bounds: Bounds) -> int:
+    def _value(self, group_id: str, name: str, default: int) -> int:
         text = self._overrides_of(group_id).get(name)
-        number = None if text is None else _number(name, text)
-        return default if number is None else bounds.nearest(number)
+        if text is None:
+            return default
+        number = _number(name, text)
+        return default if number is None else self._bounds[name].nearest(number)
+
+
+def _bounds_of(broker: ConsumerGroupSettings) -> Mapping[str, Bounds]:
+    return {
+        SESSION_TIMEOUT: broker.session_timeout_bounds,
+        HEARTBEAT_INTERVAL: broker.heartbeat_interval_bounds,
+        ASSIGNMENT_INTERVAL: broker.assignment_interval_bounds,
+    }
 
 
 def _number(name: str, text: str) -> int | None:
