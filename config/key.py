@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from .errors import ConfigError, invalid_value
+from .java_text import double_text
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -101,12 +102,12 @@ class Key(NamedTuple):
         return value
 
     def render(self, value: Value) -> str | None:
-        """A value as the text that Kafka reports; None for null."""
+        """Return a value as the text that Kafka reports. Returns None for None."""
         match value:
             case bool():
                 return "true" if value else "false"
             case float():
-                return _java_double(value)
+                return double_text(value)
             case tuple():
                 return ",".join(value)
             case None:
@@ -154,8 +155,9 @@ class Key(NamedTuple):
             case ConfigType.BOOLEAN:
                 return "must be true or false"
             case ConfigType.LIST:
-                some = "one or more" if self.not_empty else "any"
-                return f"must be a comma-separated list of {some} of: {choice or 'non-empty items'}"
+                least = "one or more" if self.not_empty else "any"
+                items = choice or "non-empty items"
+                return f"must be a comma-separated list of {least} of: {items}"
             case _ if choice:
                 return f"must be one of: {choice}"
             case ConfigType.DOUBLE:
@@ -187,18 +189,6 @@ def _parse(type_: ConfigType, text: str) -> Value:
             # As in Kafka, duplicates are dropped.
             return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
     return text
-
-
-def _java_double(value: float) -> str:
-    """Double.toString: 0.5, but 1.0E-4 and 1.7976931348623157E308."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        mantissa, _, exponent = f"{value:.16e}".partition("e")
-        mantissa = mantissa.rstrip("0")
-    mantissa += "" if "." in mantissa else ".0"
-    return f"{mantissa}{'0' if mantissa.endswith('.') else ''}E{int(exponent)}"
 
 
 class KeyModel(BaseModel):

@@ -1,4 +1,4 @@
-"""Decisions that change config overrides of topics, brokers, groups and client metrics.
+"""Computes the records that change config overrides: of topics, brokers, groups, client metrics.
 
 A resource is changed whole or refused, and a refusal does not affect the other resources of the
 request. A record is written for each key that changes. For a broker's keys one is written even if
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from odradek.config.java_text import split_list
 from odradek.config.key import ConfigType, Key
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -22,7 +23,7 @@ from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .features import ELR_VERSION
 from .min_insync_replicas import MIN_INSYNC_REPLICAS
-from .topic_creation import MAX_CONFIG_VALUE_LENGTH, bounded
+from .topic_creation import MAX_CONFIG_VALUE_LENGTH, limited_outcome
 
 # APPEND and SUBTRACT work on lists of these only, as in Kafka.
 WITH_LISTS = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)
@@ -56,7 +57,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """Changes of one resource. `replaces`: overrides that they do not name are removed."""
+    """Changes of one resource. If `replaces`, all overrides that they do not name are removed."""
 
     resource: ConfigResource
     changes: Sequence[ConfigChange]
@@ -81,9 +82,10 @@ def alter_configs(
     *,
     validate_only: bool = False,
 ) -> Outcome[dict[ConfigResource, ApiError | None]]:
-    """Change resources. The reply has the error of each that is refused. None may occur twice.
+    """Change resources. The reply has None for each that is changed, and the error of each other.
 
-    Raises POLICY_VIOLATION when the request is too large for one operation.
+    A resource may occur only once in `alterations`. Raises POLICY_VIOLATION when the request is
+    too large for one operation.
     """
     reply: dict[ConfigResource, ApiError | None] = {}
     records: list[ConfigRecord] = []
@@ -96,7 +98,7 @@ def alter_configs(
             reply[alteration.resource] = None
     journaled = [metadata.features.versioned(record) for record in records]
     journaled += _elr_removals(metadata, records)
-    return bounded(reply, journaled, validate_only)
+    return limited_outcome(reply, journaled, validate_only)
 
 
 def overrides_after(
@@ -142,7 +144,7 @@ def _decide(
 def _new_values(
     current: Overrides, alteration: Alteration, rules: ConfigRules
 ) -> dict[str, str | None]:
-    """Return the new values of the overrides that the alteration names; None: removed."""
+    """Return the new values of the overrides that the alteration names; None removes one."""
     kind = alteration.resource.kind
     keys = rules.keys(kind) if kind in WITH_LISTS else {}
     return {
@@ -163,9 +165,10 @@ def _new_value(current: str | None, change: ConfigChange, key: Key | None) -> st
 
 
 def _with_items(current: str | None, change: ConfigChange, key: Key | None) -> str:
-    """Append items to a list, or remove them. A missing override stands for the default.
+    """Append items to the override of a list, or remove them.
 
-    That is the key's default in Kafka, not the broker's value, which the resource would inherit.
+    If the key has no override, the items are added to (or removed from) Kafka's default of the key,
+    as in Kafka. The broker's value, which the resource inherits, is not used.
     """
     if key is None or key.type is not ConfigType.LIST:
         operation = AlterOperation(change.operation).name
@@ -175,21 +178,13 @@ def _with_items(current: str | None, change: ConfigChange, key: Key | None) -> s
         )
     text = key.render(key.default) if current is None else current
     items = [item for item in (text or "").split(",") if item]
-    for item in java_split(change.value or ""):
+    for item in split_list(change.value or ""):
         if change.operation == AlterOperation.SUBTRACT:
             if item in items:
                 items.remove(item)
         elif item not in items:
             items.append(item)
     return ",".join(items)
-
-
-def java_split(text: str) -> list[str]:
-    """Split as Java's String.split(","): trailing empty items are dropped, except a single one."""
-    items = text.split(",")
-    while len(items) > 1 and not items[-1]:
-        items.pop()
-    return items if items != [""] or not text else []
 
 
 def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:

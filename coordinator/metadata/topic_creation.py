@@ -1,4 +1,4 @@
-"""Decisions that create topics and partitions.
+"""Computes the records that create topics and partitions.
 
 The checks have Kafka's order, so that a request with several faults gets Kafka's error: name,
 collision, existence, configs, then assignment or counts. When one topic of a request is refused,
@@ -109,7 +109,7 @@ def create_topics(
             partition_count=len(partitions),
             replication_factor=topic.replication_factor,
         )
-    return bounded(reply, records, validate_only)
+    return limited_outcome(reply, records, validate_only)
 
 
 def create_partitions(
@@ -146,7 +146,7 @@ def create_partitions(
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
             for index in range(len(topic.partitions), request.count)
         ]
-    return bounded(reply, records, validate_only)
+    return limited_outcome(reply, records, validate_only)
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
 
 
-def bounded(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
+def limited_outcome(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
     """Make the outcome of a user's operation. Raises POLICY_VIOLATION for too many records."""
     if len(records) > MAX_RECORDS:
         raise ApiError(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.tools.dump.java_text import decode_text, double_text, hash_map_order, split_list
+from odradek.config.java_text import double_text, split_list
+from odradek.tools.dump.java_text import decode_text, hash_map_order
 from tests.support.dumps import our_dump
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 from tests.support.log_files import old_messages, used_log, v2_batches, write_internal_logs

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from odradek.config.java_text import split_list
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
@@ -37,7 +38,7 @@ from .decoders import (
 )
 from .findings import Findings
 from .index_text import IndexOptions, dump_index, dump_time_index
-from .java_text import JavaFile, split_list
+from .java_text import JavaFile
 from .lines_json import dump_as_json, problem_line
 from .log_text import LogOptions, dump_log
 from .producer_state_text import dump_producers, dump_transactions

@@ -1,4 +1,4 @@
-"""Formats texts, numbers and paths as Java prints them, and orders keys as Java's HashMap does.
+"""Formats texts and paths as Java prints them, and orders keys as Java's HashMap does.
 
 A dump can be compared with Kafka's line by line only if both are formatted the same way.
 """
@@ -14,7 +14,6 @@ _LONG = re.compile(r"[+-]?[0-9]+")
 # character, Python by two or three.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\ufffd".encode()
-_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7  # Double.toString writes these without an exponent
 
 
 class JavaFile:
@@ -50,14 +49,6 @@ class JavaFile:
         return JavaFile(f"{self.text.removesuffix(self.name)}{self.stem}{suffix}")
 
 
-def split_list(text: str) -> list[str]:
-    """String.split(","): empty parts at the end are dropped."""
-    parts = text.split(",")
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
-    return [] if text and parts == [""] else parts
-
-
 def parse_long(text: str) -> int:
     """Long.parseLong of an offset in a file name. Raises ValueError."""
     if not _LONG.fullmatch(text) or not -(1 << 63) <= int(text) < 1 << 63:
@@ -73,26 +64,6 @@ def decode_text(data: bytes) -> str:
 def optional_long(value: int | None) -> str:
     """OptionalLong.toString."""
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
-
-
-def double_text(value: float) -> str:
-    """Double.toString: from 0.001 to below 10,000,000 without an exponent; always a fraction."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
-    magnitude = abs(value)
-    if value == 0 or _PLAIN_FROM <= magnitude < _PLAIN_BELOW:
-        plain = repr(value)
-        return plain if "e" not in plain else f"{value:f}"
-    digits, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-        whole, _, fraction = digits.partition(".")
-        significant = (whole + fraction).lstrip("0").rstrip("0")
-        power = len(whole) - 1 if whole != "0" else -1 - len(fraction) + len(fraction.lstrip("0"))
-        digits, exponent = f"{sign}{significant[0]}.{significant[1:]}", str(power)
-    if "." not in digits:
-        digits += "."
-    return f"{digits}{'' if digits[-1] != '.' else '0'}E{int(exponent)}"
 
 
 def string_hash(text: str) -> int:

@@ -10,11 +10,10 @@ characters that Kafka prints everywhere.
 import base64
 import re
 
+from odradek.config.java_text import double_text
 from odradek.protocol.declaration import ListOf, Wire, present_fields
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.schema import Message, Struct, WireType
-
-from .java_text import double_text
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -12,7 +12,6 @@ from odradek.coordinator.metadata.config_changes import (
     ConfigResource,
     ConfigRules,
     alter_configs,
-    java_split,
 )
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
@@ -170,13 +169,6 @@ def test_only_lists_of_topics_and_brokers_are_appended_to(
     for operation in (APPEND, SUBTRACT):
         reply = Configs().alter(wish(resource, (name, operation, "1")))
         assert refusal(reply) is ErrorCode.INVALID_CONFIG
-
-
-def test_java_cuts_off_empty_texts_at_the_end_only() -> None:
-    assert java_split("a,b") == ["a", "b"]
-    assert java_split(",a,,") == ["", "a"]
-    assert java_split("") == [""]
-    assert java_split(",,") == []
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc"), min_size=1))
