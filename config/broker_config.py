@@ -124,7 +124,7 @@ class BrokerConfig(
 
     @cached_property
     def queued_bytes_limit(self) -> int | None:
-        """The limit for bytes of requests in memory; None: no limit.
+        """The limit for bytes of requests in memory; None if there is no limit.
 
         It is at least socket.request.max.bytes, so that the largest request fits.
         """

@@ -63,7 +63,7 @@ def broker_value(config: BrokerConfig, name: str) -> Value:
 
 
 def removal(name: str) -> str | None:
-    """Why Kafka removed a key; None for a key that was never removed."""
+    """Return why Kafka removed a key, or None if it was never removed."""
     for removed, note in REMOVED.items():
         if name == removed or (removed.endswith(".") and name.startswith(removed)):
             return note

@@ -66,7 +66,7 @@ _INVALID = "Invalid dynamic configuration"
 
 
 def dynamic_key(name: str) -> Key | None:
-    """The key of a name with or without a listener prefix; None for an unknown key."""
+    """Return the key of a name with or without a listener prefix, or None if it is unknown."""
     base = without_listener(name)
     # broker_keys() parses the tables of unused keys, so it comes last.
     return SERVED_KEYS.get(base) or ONLY_DYNAMIC.get(base) or broker_keys().get(base)

@@ -51,7 +51,7 @@ class LoadedConfig(NamedTuple):
 
 
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> LoadedConfig:
-    """Load `file` (None: the shipped defaults), overridden by `overrides`, each `key=value`.
+    """Load `file`, or the shipped defaults, overridden by `overrides`, each `key=value`.
 
     Raises ConfigError if the file cannot be read, a value is invalid, or a key asks for protection
     that odradek does not have.

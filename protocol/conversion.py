@@ -65,9 +65,9 @@ def convert_up(
 ) -> bytearray:
     """Convert a produced message set to one v2 batch; empty if the set has no complete message.
 
-    `compression` is the topic's codec; None keeps the producer's. `log_append_time`: whether the
-    topic uses LogAppendTime. `max_message_bytes` limits each message as sent; the log checks the
-    size of the batch. `max_bytes` and `max_messages` are those of `read_message_set`.
+    `compression` is the topic's codec; if it is None, the producer's is kept. `log_append_time`:
+    whether the topic uses LogAppendTime. `max_message_bytes` limits each message as sent; the log
+    checks the size of the batch. `max_bytes` and `max_messages` are those of `read_message_set`.
     Raises ApiError with INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE, and
     CorruptRecordError for damaged bytes (CORRUPT_MESSAGE); its kind TooManyRecordsError.
     """
@@ -245,8 +245,8 @@ def _records_from(records: Iterable[Record], first_offset: int) -> Iterator[Reco
 
 
 def _is_zstd(batch: memoryview) -> bool:
-    at = _ATTRIBUTES_POSITIONS[batch[MAGIC_POSITION]]
-    return batch[at] & COMPRESSION_MASK == CompressionType.ZSTD
+    position = _ATTRIBUTES_POSITIONS[batch[MAGIC_POSITION]]
+    return batch[position] & COMPRESSION_MASK == CompressionType.ZSTD
 
 
 def _zstd_refused(batch: memoryview) -> ApiError:

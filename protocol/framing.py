@@ -45,7 +45,7 @@ def check_frame_size(size_bytes: int, max_bytes: int) -> None:
 
 
 def describe_foreign_bytes(first: bytes) -> str | None:
-    """The protocol of a connection that begins with these bytes; None if it is not recognized.
+    """Return the protocol of a connection that begins with these bytes; None if it is unknown.
 
     `first` includes the length prefix; sixteen bytes are enough. Used for a log line only.
     """

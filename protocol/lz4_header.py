@@ -50,7 +50,7 @@ def _with_checksum(frame: Buffer, *, summed_from: int) -> bytes:
 
 
 def _checksum_position(frame: bytearray) -> int | None:
-    """The position of the checksum; None if this is not an LZ4 frame, or its header is cut off."""
+    """Return the checksum's position, or None if this is no LZ4 frame or its header is cut off."""
     if not frame.startswith(_FRAME_MAGIC) or len(frame) <= _FLAGS_POSITION:
         return None
     flags = frame[_FLAGS_POSITION]

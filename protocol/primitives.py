@@ -16,7 +16,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 ZERO_UUID = bytes(16)
-# Kafka reserves the first ids: (0, 0) means none, (0, 1) is the topic id of __cluster_metadata.
+# Kafka reserves two UUIDs: all zeros means "no id", 1 is the topic id of __cluster_metadata.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 MAX_VARINT_BYTES = 5
@@ -100,7 +100,7 @@ def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def write_uvarint(out: bytearray, value: int) -> None:
     """Append `value` (not negative) as an unsigned varint."""
-    if 0x3FFF < value < 0x200000:  # three bytes: the usual length of a batch of records
+    if 0x3FFF < value < 0x200000:  # three bytes, as most lengths of record batches have
         out += _three_bytes(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
         return
     while value > 0x7F:

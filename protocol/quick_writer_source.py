@@ -102,9 +102,9 @@ def _is_list_of_structs(field: Field) -> bool:
 
 def _is_same(field: Field, path: str) -> str:
     """The condition that a value equals that of the first item."""
-    one, other = local(path, field), first(path, field)
+    value, known = local(path, field), first(path, field)
     return (
-        f"({one} is {other} or {one} == {other})"
+        f"({value} is {known} or {value} == {known})"
         if isinstance(field.wire, type)
-        else f"{one} == {other}"
+        else f"{value} == {known}"
     )

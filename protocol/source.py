@@ -31,12 +31,12 @@ def mangled(path: str) -> str:
 
 
 def local(path: str, field: Field) -> str:
-    """The local variable that holds a field."""
+    """Return the name of the local variable of a field."""
     return f"v_{mangled(path)}{field.name}"
 
 
 def first(path: str, field: Field) -> str:
-    """The local variable that holds a field of the first item of an array."""
+    """Return the name of the local variable of a field of an array's first item."""
     return f"first_{mangled(path)}{field.name}"
 
 

@@ -32,7 +32,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
-from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
+from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
 from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -165,13 +165,13 @@ class TopicAdmin:
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 
-    async def delete(self, refs: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
+    async def delete(self, refs: Sequence[TopicRef]) -> Sequence[TopicDeletionResult]:
         """Delete topics by name or id. Returns one result per entry of `refs`."""
         results = await self._run_to_end(self._delete(refs))
         await self._sync.sync()
         return results
 
-    async def _delete(self, refs: Sequence[TopicRef]) -> Sequence[DeletedTopic]:
+    async def _delete(self, refs: Sequence[TopicRef]) -> Sequence[TopicDeletionResult]:
         async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
             now_ms = self._now_ms()
             results = self._controller.delete_topics(refs, now_ms)

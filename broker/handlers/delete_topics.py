@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType, refusal
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef
+from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_DISABLED = 3
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     wanted = [TopicRef(name) for name in request.topic_names]
     wanted += [TopicRef(topic.name, topic.topic_id) for topic in request.topics]
-    results: Sequence[DeletedTopic]
+    results: Sequence[TopicDeletionResult]
     try:
         check_enabled(context)
         refused = refused_topics(context, wanted)
@@ -35,7 +35,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         results = [*deleted, *refused.values()]
     except ApiError as error:
         results = [
-            DeletedTopic(name=ref.name, topic_id=ref.topic_id, error=error) for ref in wanted
+            TopicDeletionResult(name=ref.name, topic_id=ref.topic_id, error=error) for ref in wanted
         ]
     return DeleteTopicsResponse(responses=[answer(deleted) for deleted in results])
 
@@ -51,7 +51,7 @@ def check_enabled(context: RequestContext) -> None:
 
 def refused_topics(
     context: RequestContext, wanted: Sequence[TopicRef]
-) -> dict[TopicRef, DeletedTopic]:
+) -> dict[TopicRef, TopicDeletionResult]:
     """The references that the client is not authorized for, with their results.
 
     A name is shown for an id only to a client that may describe the topic. Repeated references and
@@ -70,7 +70,7 @@ def refused_topics(
         exists = name in context.broker.metadata.topics
         # Whether a name exists shows only to a client that may describe the topic.
         if (by_name and not is_described) or (exists and not may_delete):
-            refused[ref] = DeletedTopic(
+            refused[ref] = TopicDeletionResult(
                 name=name if by_name or is_described else None,
                 topic_id=ref.topic_id,
                 error=refusal(ResourceType.TOPIC),
@@ -83,7 +83,7 @@ def name_of(context: RequestContext, topic_id: bytes) -> str | None:
     return None if topic is None else topic.name
 
 
-def answer(deleted: DeletedTopic) -> DeleteTopicsResult:
+def answer(deleted: TopicDeletionResult) -> DeleteTopicsResult:
     error = deleted.error
     return DeleteTopicsResult(
         name=deleted.name,

@@ -105,7 +105,7 @@ class BrokerRegistration:
         )
 
     def has_online(self, directory_id: bytes | None) -> bool:
-        """Whether a replica in this directory can be used; None: its directory is not known.
+        """Whether a replica in this directory can be used. None stands for an unknown directory.
 
         Kafka: DirectoryId.isOnline.
         """

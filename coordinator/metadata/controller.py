@@ -22,7 +22,7 @@ from .feature_updates import FeatureUpdate, update_features
 from .features import ELR_VERSION
 from .kraft_log import KraftLog
 from .log_directories import directories_cordoned, directories_offline
-from .min_insync_replicas import settle_min_insync_replicas
+from .min_insync_replicas import elr_safety_records
 from .producer_ids import ProducerIds, take_block
 from .quorum import sole_quorum, sole_voter_records
 from .reassignments import assign_directories, assign_directory
@@ -34,7 +34,7 @@ from .topic_creation import (
     create_partitions,
     create_topics,
 )
-from .topic_deletion import DeletedTopic, TopicRef, delete_topics
+from .topic_deletion import TopicDeletionResult, TopicRef, delete_topics
 
 
 class Controller:
@@ -143,7 +143,7 @@ class Controller:
         )
         return self._journal.commit(outcome, now_ms)
 
-    def delete_topics(self, requests: Sequence[TopicRef], now_ms: int) -> list[DeletedTopic]:
+    def delete_topics(self, requests: Sequence[TopicRef], now_ms: int) -> list[TopicDeletionResult]:
         """Return for each request the topic that was deleted, or the error."""
         return self._journal.commit(delete_topics(self.metadata, requests), now_ms)
 
@@ -186,10 +186,8 @@ class Controller:
         if validate_only:
             return
         if ELR_VERSION in updates and updates[ELR_VERSION].level:
-            settled = settle_min_insync_replicas(
-                self.metadata.configs, self._default_min_insync_replicas
-            )
-            outcome = Outcome(reply=outcome.reply, records=(*settled, *outcome.records))
+            safety = elr_safety_records(self.metadata.configs, self._default_min_insync_replicas)
+            outcome = Outcome(reply=outcome.reply, records=(*safety, *outcome.records))
         if self._journal.commit(outcome, now_ms) > self.quorum.kraft_version:
             self._write_voters(now_ms)
 

@@ -1,4 +1,4 @@
-"""Decisions about leaders: at start, and for ElectLeaders requests.
+"""Computes the records that change leaders: at start, and for ElectLeaders requests.
 
 There is one broker, so a partition is led by it or has no leader. A clean election takes a replica
 from the ISR; if that is empty, an eligible leader replica (KIP-966; Kafka leaves partitions in this
@@ -118,7 +118,8 @@ def elect_leaders(
 ) -> Outcome[dict[TopicPartition, ApiError | None]]:
     """Elect the leaders of the partitions `wanted`. The reply has the error of each refusal.
 
-    None: all partitions; then the reply leaves out those that need no election.
+    If `wanted` is None, all partitions are elected, and the reply leaves out those that need no
+    election.
     """
     everything = wanted is None
     if wanted is None:

@@ -1,4 +1,4 @@
-"""The decision that changes finalised feature levels. Kafka: FeatureControlManager.
+"""Computes the records that change finalised feature levels. Kafka: FeatureControlManager.
 
 A request is accepted whole or refused. An upgrade raises a level and a downgrade lowers it, within
 the levels that this version of odradek serves (features.SERVED). A feature that only Apache Kafka

@@ -42,9 +42,9 @@ class KeptRecords:
 
     def after_producer_ids(self) -> Iterator[JournalRecord]:
         """Iterate over the records that a snapshot has after the producer ids."""
-        for one in (self.acls, self.scram_users, self.tokens):
-            for record in one.values():
-                yield JournalRecord(record)
+        kept = (*self.acls.values(), *self.scram_users.values(), *self.tokens.values())
+        for record in kept:
+            yield JournalRecord(record)
         for value in self.unread:
             yield JournalRecord(None, unread=value)
 

@@ -37,7 +37,7 @@ from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
 from .metadata_reading import MetadataReading, check_reading, read_metadata
 from .metadata_snapshot import read_snapshot
-from .min_insync_replicas import settle_min_insync_replicas
+from .min_insync_replicas import elr_safety_records
 from .quorum import Quorum, QuorumMember, epoch_start
 from .quorum_state import QuorumState, write_quorum_state
 
@@ -164,7 +164,7 @@ def _activation(
         levels = _feature_levels(first)
         body = list(first)
         if levels.get(ELR_VERSION):
-            body += settle_min_insync_replicas(metadata.configs, min_insync_replicas)
+            body += elr_safety_records(metadata.configs, min_insync_replicas)
         if levels.get(METADATA_VERSION, 0) >= FIRST_VERSION_WITH_TRANSACTIONS:
             begin = JournalRecord(BeginTransactionRecord(name="Bootstrap records"))
             body = [begin, *body, JournalRecord(EndTransactionRecord())]

@@ -1,4 +1,4 @@
-"""Decisions about the broker's log directories: which are online, and which get no new partitions.
+"""Computes the records of log directories: which are online, which get no new partitions.
 
 A broker's registration lists the directories that are online. One that fails is removed from it,
 and its partitions have no leader from then on. With KIP-966 (eligible leader replicas) their ISR
@@ -79,7 +79,7 @@ def _change_on_directory_loss(
     lost: Collection[bytes],
     directory_of: Mapping[TopicPartition, bytes],
 ) -> PartitionChangeRecord | None:
-    """Return a partition's change when these directories are lost; None: no change."""
+    """Return a partition's change when these directories are lost; None if it has none."""
     recorded = partition.directory_of(node_id)
     actual = directory_of.get((topic.name, partition.index), recorded)
     if actual in lost and partition.leader == node_id:

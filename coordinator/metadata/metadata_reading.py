@@ -51,8 +51,10 @@ class MetadataReading:
     @property
     def last_epoch(self) -> int:
         """The newest epoch in `quorum-state` and the snapshot's name; the log may have a newer."""
-        known = (self.state.leader_epoch if self.state else 0, self.snapshot or (0, 0))
-        return max(known[0], known[1][1])
+        return max(
+            self.state.leader_epoch if self.state else 0,
+            self.snapshot.epoch if self.snapshot else 0,
+        )
 
     @property
     def next_offset(self) -> int:

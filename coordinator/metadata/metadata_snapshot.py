@@ -67,7 +67,7 @@ def read_snapshot(files: Files, path: Path) -> list[memoryview]:
 def control_records(
     batches: Iterable[memoryview],
 ) -> Iterator[tuple[ControlRecordType | None, Record]]:
-    """Iterate over the control records of batches, with their types (None: unknown)."""
+    """Iterate over the control records of batches, with their types; None for an unknown type."""
     for batch in batches:
         header = read_header(batch)
         if header.is_control:

@@ -14,7 +14,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 ALL_BROKERS = ""
 
 
-def settle_min_insync_replicas(configs: Configs, written: int) -> list[JournalRecord]:
+def elr_safety_records(configs: Configs, written: int) -> list[JournalRecord]:
     """Return the records needed to enable the feature; `written` is the file's value."""
     records = []
     if MIN_INSYNC_REPLICAS not in configs.of(ConfigResourceType.BROKER, ALL_BROKERS):

@@ -1,8 +1,9 @@
 """The file `quorum-state` in the metadata log's directory: the quorum's last epoch and its leader.
 
 It is one line of JSON in two forms: data_version 0 if the voters are configured (kraft.version 0),
-data_version 1 if they are records of the log (kraft.version 1). The form of an existing file is
-kept. The JSON keys are a file format: never rename them.
+data_version 1 if they are records of the log (kraft.version 1). `QuorumState.voters` selects the
+form; kraft_log.py keeps that of an existing directory. The JSON keys are a file format: never
+rename them.
 Kafka: FileQuorumStateStore, QuorumStateData.
 """
 
@@ -23,7 +24,7 @@ class QuorumStateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """The content of the file. `voters`: node ids of a static quorum; None: they are in the log."""
+    """The content of the file. `voters` are node ids; None if the log has the voters."""
 
     leader_id: int
     leader_epoch: int
@@ -81,7 +82,7 @@ def _voters(listed: list[dict[str, int]] | None) -> tuple[int, ...]:
 
 
 def read_quorum_state(files: Files, directory: Path) -> QuorumState | None:
-    """Read the file in the metadata log's directory; None if there is none.
+    """Read the file in the metadata log's directory. Returns None if it does not exist.
 
     Raises QuorumStateError.
     """

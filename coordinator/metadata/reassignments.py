@@ -1,4 +1,4 @@
-"""Decisions about the placement of replicas: on which brokers, and in which directories.
+"""Computes the records of replica placement: on which brokers, and in which directories.
 
 There is one broker, and it has every replica (a directory with others is refused at start). So a
 reassignment can only ask for the replicas that exist already: it changes nothing, none is ever in
@@ -28,9 +28,10 @@ def check_reassignment(
     *,
     allow_replication_factor_change: bool,
 ) -> None:
-    """Refuse an impossible reassignment; any other changes nothing. `replicas` None: cancel it.
-    Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+    """Refuse an impossible reassignment; any other changes nothing.
+
+    If `replicas` is None, the request cancels a reassignment. Raises UNKNOWN_TOPIC_OR_PARTITION,
+    NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
     """
     _, partition = find_partition(metadata, name, index)
     if replicas is None:

@@ -1,4 +1,4 @@
-"""The decision that deletes topics.
+"""Computes the records that delete topics.
 
 One RemoveTopicRecord deletes a topic, its partitions and its configs. The broker deletes the logs
 afterwards, or at its next start after a crash. A request names topics by name or by id; as in
@@ -29,7 +29,7 @@ class TopicRef(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedTopic:
+class TopicDeletionResult:
     """The result of one deletion: the topic that was deleted, or the error."""
 
     name: str | None
@@ -40,23 +40,27 @@ class DeletedTopic:
 
 def delete_topics(
     metadata: ClusterMetadata, requests: Sequence[TopicRef]
-) -> Outcome[list[DeletedTopic]]:
-    """Delete topics. One that is named more than once is refused, with one result."""
-    refused: list[DeletedTopic] = []
+) -> Outcome[list[TopicDeletionResult]]:
+    """Delete topics. A topic that is named more than once is refused, and gets one result."""
+    refused: list[TopicDeletionResult] = []
     to_delete: dict[bytes, Topic] = {}
     occurrences = Counter(requests)
+    # As in Kafka, ids are looked up before names. So if a topic is named by id and by name, the
+    # error is about the name.
     ids_first = sorted(occurrences, key=lambda request: request.name is not None)
     for request in ids_first:
         try:
             topic = _resolve(metadata, request, occurrences[request])
-            if to_delete.pop(topic.id, None) is not None:  # by id and by name: neither counts
+            if to_delete.pop(topic.id, None) is not None:  # named by id and by name
                 request = TopicRef(topic.name, topic.id)
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
             to_delete[topic.id] = topic
         except ApiError as error:
-            refused.append(DeletedTopic(name=request.name, topic_id=request.topic_id, error=error))
+            refused.append(
+                TopicDeletionResult(name=request.name, topic_id=request.topic_id, error=error)
+            )
     deleted = [
-        DeletedTopic(name=topic.name, topic_id=topic.id, topic=topic)
+        TopicDeletionResult(name=topic.name, topic_id=topic.id, topic=topic)
         for topic in to_delete.values()
     ]
     records = tuple(JournalRecord(RemoveTopicRecord(topic_id=topic_id)) for topic_id in to_delete)

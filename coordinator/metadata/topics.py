@@ -121,7 +121,7 @@ class Partition:
         )
 
     def directory_of(self, node_id: int) -> bytes | None:
-        """Return the directory.id of the node's replica; None: no replica, or not recorded."""
+        """Return the directory.id of the node's replica, or None if no directory is recorded."""
         if node_id in self.replicas and len(self.directories) == len(self.replicas):
             return self.directories[self.replicas.index(node_id)]
         return None

@@ -56,7 +56,7 @@ def control_key(kind: ControlRecordType) -> bytes:
 
 
 def control_type(key: bytes | memoryview | None) -> ControlRecordType | None:
-    """The type in a control record's key; None for an unknown type.
+    """Return the type in a control record's key, or None if the type is unknown.
 
     Raises DecodeError if the key is not one of a control record. A later version of the key is read
     as version 0, because Kafka guarantees that its fields stay.

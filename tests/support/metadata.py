@@ -12,7 +12,7 @@ from odradek.coordinator.metadata.topic_creation import (
     TopicRules,
     create_topics,
 )
-from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef, delete_topics
+from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef, delete_topics
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.errors import ApiError
@@ -66,7 +66,7 @@ class Metadata:
     def create(self, *wishes: NewTopic) -> dict[str, CreatedTopic | ApiError]:
         return self.commit(create_topics(self.state, wishes, self.rules))
 
-    def delete(self, *names: str) -> list[DeletedTopic]:
+    def delete(self, *names: str) -> list[TopicDeletionResult]:
         return self.commit(delete_topics(self.state, [TopicRef(name) for name in names]))
 
     def restarted(self) -> "Metadata":

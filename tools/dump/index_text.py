@@ -195,8 +195,8 @@ class BatchSearch:
                 return
 
     def _is_walked(self, position: int) -> bool:
-        at = bisect_left(self._walked, position)
-        return at < len(self._walked) and self._walked[at] == position
+        index = bisect_left(self._walked, position)
+        return index < len(self._walked) and self._walked[index] == position
 
 
 def check_offsets(index: IndexEntries) -> None:

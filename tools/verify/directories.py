@@ -57,7 +57,7 @@ _UNSERVED = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Root:
+class _LogDirectory:
     """One log directory, and the content of its own files."""
 
     path: Path
@@ -81,18 +81,24 @@ class DirectoriesCheck:
 
     def run(self, paths: Sequence[Path]) -> None:
         """Check everything. Raises OSError if one of `paths` cannot be listed."""
-        roots = [self._open(path) for path in paths]
-        self._compare(roots)
-        for root in sorted(roots, key=lambda root: (CLUSTER_METADATA_TOPIC, 0) not in root.logs):
-            for log in sorted(root.logs, key=lambda log: (log[0] != CLUSTER_METADATA_TOPIC, log)):
-                self._check_log(root, log, root.path / root.logs[log])
-        if self._has_metadata and self._metadata.is_known:
-            for root in roots:
-                self._check_missing(root)
+        log_dirs = [self._open(path) for path in paths]
+        self._compare(log_dirs)
+        metadata_log = (CLUSTER_METADATA_TOPIC, 0)
+        for log_dir in sorted(log_dirs, key=lambda each: metadata_log not in each.logs):
+            for log in sorted(log_dir.logs, key=lambda each: (each != metadata_log, each)):
+                self._check_log(log_dir, log, log_dir.path / log_dir.logs[log])
+        if self._knows_owners:
+            for log_dir in log_dirs:
+                self._check_missing(log_dir)
+
+    @property
+    def _knows_owners(self) -> bool:
+        """Whether a metadata log was read, with at least one record."""
+        return self._has_metadata and self._metadata.is_known
 
     # --- the log directory itself
 
-    def _open(self, path: Path) -> _Root:
+    def _open(self, path: Path) -> _LogDirectory:
         names = self._files.list_directory(path)
         logs = self._check_names(path, names)
         if self._files.is_locked(path / LOCK):
@@ -103,7 +109,7 @@ class DirectoriesCheck:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")
         offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
-        return _Root(
+        return _LogDirectory(
             path,
             self._read_meta(path, has_logs=bool(logs)),
             stopped_cleanly,
@@ -166,14 +172,14 @@ class DirectoriesCheck:
             self._findings.note(path, what, "they are dropped when the file is next written")
         return offsets
 
-    def _compare(self, roots: Sequence[_Root]) -> None:
-        known = [(root.path, root.meta) for root in roots if root.meta is not None]
+    def _compare(self, log_dirs: Sequence[_LogDirectory]) -> None:
+        known = [(log_dir.path, log_dir.meta) for log_dir in log_dirs if log_dir.meta is not None]
         for path, meta in known[1:]:
             first_path, first = known[0]
             pairs = ((meta.cluster_id, first.cluster_id), (meta.node_id, first.node_id))
             for key, (mine, theirs) in zip(("cluster.id", "node.id"), pairs, strict=True):
                 if mine != theirs:
-                    what = f"{key} is {mine}, but {theirs} in {first_path}"
+                    what = f"{key} is {mine}; in {first_path} it is {theirs}"
                     self._refused(path, what)
         seen: dict[bytes, Path] = {}
         for path, meta in known:
@@ -183,26 +189,26 @@ class DirectoriesCheck:
                 shown = uuid_text(meta.directory_id)
                 self._refused(path, f"directory.id is {shown}, the same as in {twin}")
         owners: dict[TopicPartition, Path] = {}
-        for root in roots:
-            for log, name in root.logs.items():
-                if (other := owners.setdefault(log, root.path)) != root.path:
+        for log_dir in log_dirs:
+            for log, name in log_dir.logs.items():
+                if (other := owners.setdefault(log, log_dir.path)) != log_dir.path:
                     what = f"the same log is also in {other}"
-                    self._findings.problem(root.path / name, what, "one of them is not served")
+                    self._findings.problem(log_dir.path / name, what, "one of them is not served")
 
     def _refused(self, path: Path, what: str) -> None:
         self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
 
     # --- one log
 
-    def _check_log(self, root: _Root, log: TopicPartition, directory: Path) -> None:
+    def _check_log(self, log_dir: _LogDirectory, log: TopicPartition, directory: Path) -> None:
         self._findings.totals.partitions += 1
         topic = self._check_owner(log, directory)
         is_metadata = log[0] == CLUSTER_METADATA_TOPIC
-        recovery_point = max(root.recovery_points.get(log, 0), 0)
-        log_start = max(root.log_starts.get(log, 0), 0)
+        recovery_point = max(log_dir.recovery_points.get(log, 0), 0)
+        log_start = max(log_dir.log_starts.get(log, 0), 0)
         facts = LogFacts(
             topic=log[0],
-            stopped_cleanly=root.stopped_cleanly,
+            stopped_cleanly=log_dir.stopped_cleanly,
             recovery_point=recovery_point,
             log_start_offset=log_start,
             may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
@@ -230,11 +236,7 @@ class DirectoriesCheck:
         except (CheckpointError, OSError) as error:
             self._findings.problem(path, str(error), "the log is not served")
             return None
-        if (
-            not self._has_metadata
-            or not self._metadata.is_known
-            or log[0] == CLUSTER_METADATA_TOPIC
-        ):
+        if not self._knows_owners or log[0] == CLUSTER_METADATA_TOPIC:
             return None
         topic = self._metadata.topics.get(log[0])
         stray = "the directory becomes stray and is not served"
@@ -255,7 +257,9 @@ class DirectoriesCheck:
                 continue
             if parse_metadata_snapshot_file(name) is not None:
                 check_snapshot(self._files, path, self._findings, self._metadata.add)
-            elif name.endswith((".tmp", ".part", ".checkpoint.deleted")):
+            elif name.endswith(".checkpoint.deleted"):
+                self._findings.note(path, "a snapshot that is about to be deleted", "it is removed")
+            elif name.endswith((".tmp", ".part")):
                 self._findings.note(path, "left by a write that was not finished", "it is ignored")
             else:
                 self._findings.note(path, "an unknown file", "it is left as it is")
@@ -270,13 +274,13 @@ class DirectoriesCheck:
                 directory / QUORUM_STATE, str(error), "the broker refuses to start"
             )
 
-    def _check_missing(self, root: _Root) -> None:
-        if root.meta is None or root.meta.directory_id in (None, ZERO_UUID):
+    def _check_missing(self, log_dir: _LogDirectory) -> None:
+        if log_dir.meta is None or log_dir.meta.directory_id in (None, ZERO_UUID):
             return
         for name, topic in sorted(self._metadata.topics.items()):
             for partition, directories in sorted(topic.directories.items()):
-                is_here = root.meta.directory_id in directories
-                if is_here and (name, partition) not in root.logs:
+                is_here = log_dir.meta.directory_id in directories
+                if is_here and (name, partition) not in log_dir.logs:
                     what = "missing, though the metadata log places it here"
-                    path = root.path / f"{name}-{partition}"
+                    path = log_dir.path / f"{name}-{partition}"
                     self._findings.problem(path, what, "an empty log is created")

@@ -44,8 +44,8 @@ class EpochCheck:
             return
         epoch, offset = batch.header.partition_leader_epoch, batch.offset
         offset = max(offset, self._log_start_offset)
-        at = bisect_right(self._epochs, offset, key=lambda entry: entry[1]) - 1
-        known = self._epochs[at][0] if at >= 0 else None
+        index = bisect_right(self._epochs, offset, key=lambda entry: entry[1]) - 1
+        known = self._epochs[index][0] if index >= 0 else None
         if known != epoch:
             shown = "none" if known is None else str(known)
             self._wrong.add(

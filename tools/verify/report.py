@@ -40,8 +40,8 @@ def totals_line(totals: Totals) -> str:
     )
 
 
-def _counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def _counted(count: int, singular: str, plural: str | None = None) -> str:
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def show_on_terminal(findings: list[Finding], totals: Totals) -> None:

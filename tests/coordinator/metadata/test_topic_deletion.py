@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.metadata.topic_deletion import DeletedTopic, TopicRef, delete_topics
+from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef, delete_topics
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 from tests.support.metadata import Metadata
@@ -18,11 +18,11 @@ def metadata() -> Metadata:
     return made
 
 
-def deleted(metadata: Metadata, *wishes: TopicRef) -> list[DeletedTopic]:
+def deleted(metadata: Metadata, *wishes: TopicRef) -> list[TopicDeletionResult]:
     return metadata.commit(delete_topics(metadata.state, wishes))
 
 
-def errors(replies: list[DeletedTopic]) -> list[ErrorCode | None]:
+def errors(replies: list[TopicDeletionResult]) -> list[ErrorCode | None]:
     return [reply.error.code if reply.error else None for reply in replies]
 
 
