@@ -87,7 +87,22 @@ CLUSTER_WIDE = frozenset(
         "unclean.leader.election.enable",
     ]
 )
-PER_BROKER = frozenset(
+# Per broker, and only with a listener prefix: listener.name.NAME.KEY. Kafka: SslConfigs.
+ONLY_PER_LISTENER = frozenset(
+    [
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    ]
+)
+PER_BROKER = ONLY_PER_LISTENER | frozenset(
     [
         "cordoned.log.dirs",
         "listener.security.protocol.map",
@@ -111,36 +126,11 @@ PER_BROKER = frozenset(
         "ssl.enabled.protocols",
         "ssl.endpoint.identification.algorithm",
         "ssl.engine.factory.class",
-        "ssl.key.password",
         "ssl.keymanager.algorithm",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
         "ssl.protocol",
         "ssl.provider",
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    ]
-)
-# Per broker, and only with a listener prefix: listener.name.NAME.KEY. Kafka: SslConfigs.
-ONLY_PER_LISTENER = frozenset(
-    [
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
     ]
 )
 # With a listener prefix these may be set for all brokers at once, unlike other keys with a prefix.

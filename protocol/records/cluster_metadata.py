@@ -7,7 +7,6 @@ Kafka: org.apache.kafka.common.metadata.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import (
@@ -29,6 +28,8 @@ from odradek.protocol.schema import (
 
 
 class BrokerEndpoint(Struct):
+    """A listener of a broker or a controller."""
+
     name: String
     host: String
     port: Uint16
@@ -36,6 +37,8 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
+    """The levels of a feature that a broker or a controller supports."""
+
     name: String
     min_supported_version: Int16
     max_supported_version: Int16
@@ -211,25 +214,12 @@ class RemoveDelegationTokenRecord(Message, versions="0", flexible="0+"):
     token_id: String
 
 
-class ControllerEndpoint(Struct):
-    name: String
-    host: String
-    port: Uint16
-    security_protocol: Int16
-
-
-class ControllerFeature(Struct):
-    name: String
-    min_supported_version: Int16
-    max_supported_version: Int16
-
-
 class RegisterControllerRecord(Message, versions="0", flexible="0+"):
     controller_id: Int32
     incarnation_id: Uuid
     zk_migration_ready: Bool
-    end_points: list[ControllerEndpoint]
-    features: list[ControllerFeature]
+    end_points: list[BrokerEndpoint]
+    features: list[BrokerFeature]
 
 
 class ClearElrRecord(Message, versions="0", flexible="0+"):
@@ -237,33 +227,31 @@ class ClearElrRecord(Message, versions="0", flexible="0+"):
 
 
 # Types 6, 13 and 16 were removed before KRaft was released.
-RECORD_TYPES: Mapping[int, type[Message]] = MappingProxyType(
-    {
-        0: RegisterBrokerRecord,
-        1: UnregisterBrokerRecord,
-        2: TopicRecord,
-        3: PartitionRecord,
-        4: ConfigRecord,
-        5: PartitionChangeRecord,
-        7: FenceBrokerRecord,
-        8: UnfenceBrokerRecord,
-        9: RemoveTopicRecord,
-        10: DelegationTokenRecord,
-        11: UserScramCredentialRecord,
-        12: FeatureLevelRecord,
-        14: ClientQuotaRecord,
-        15: ProducerIdsRecord,
-        17: BrokerRegistrationChangeRecord,
-        18: AccessControlEntryRecord,
-        19: RemoveAccessControlEntryRecord,
-        20: NoOpRecord,
-        21: ZkMigrationStateRecord,
-        22: RemoveUserScramCredentialRecord,
-        23: BeginTransactionRecord,
-        24: EndTransactionRecord,
-        25: AbortTransactionRecord,
-        26: RemoveDelegationTokenRecord,
-        27: RegisterControllerRecord,
-        28: ClearElrRecord,
-    }
-)
+RECORD_TYPES: Mapping[int, type[Message]] = {
+    0: RegisterBrokerRecord,
+    1: UnregisterBrokerRecord,
+    2: TopicRecord,
+    3: PartitionRecord,
+    4: ConfigRecord,
+    5: PartitionChangeRecord,
+    7: FenceBrokerRecord,
+    8: UnfenceBrokerRecord,
+    9: RemoveTopicRecord,
+    10: DelegationTokenRecord,
+    11: UserScramCredentialRecord,
+    12: FeatureLevelRecord,
+    14: ClientQuotaRecord,
+    15: ProducerIdsRecord,
+    17: BrokerRegistrationChangeRecord,
+    18: AccessControlEntryRecord,
+    19: RemoveAccessControlEntryRecord,
+    20: NoOpRecord,
+    21: ZkMigrationStateRecord,
+    22: RemoveUserScramCredentialRecord,
+    23: BeginTransactionRecord,
+    24: EndTransactionRecord,
+    25: AbortTransactionRecord,
+    26: RemoveDelegationTokenRecord,
+    27: RegisterControllerRecord,
+    28: ClearElrRecord,
+}

@@ -9,7 +9,6 @@ Kafka: GroupCoordinatorRecordHelpers.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import (
@@ -25,11 +24,11 @@ from odradek.protocol.schema import (
     tagged,
 )
 
+from .group_keys import GroupKey, MemberKey
 
-class ConsumerGroupMetadataKey(Message, versions="0"):
+
+class ConsumerGroupMetadataKey(GroupKey):
     """Type 3: the group's epoch. A tombstone of this record deletes the group."""
-
-    group_id: String
 
 
 class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
@@ -37,10 +36,8 @@ class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
     metadata_hash: Annotated[Int64, tagged(0)] = 0
 
 
-class ConsumerGroupPartitionMetadataKey(Message, versions="0"):
+class ConsumerGroupPartitionMetadataKey(GroupKey):
     """Type 4, written by Kafka 4.0: the topics that the group is subscribed to."""
-
-    group_id: String
 
 
 class PartitionRacks(Struct):
@@ -59,11 +56,8 @@ class ConsumerGroupPartitionMetadataValue(Message, versions="0", flexible="0+"):
     topics: list[TopicMetadata]
 
 
-class ConsumerGroupMemberMetadataKey(Message, versions="0"):
+class ConsumerGroupMemberMetadataKey(MemberKey):
     """Type 5: what a member has requested."""
-
-    group_id: String
-    member_id: String
 
 
 class ClassicProtocol(Struct):
@@ -96,10 +90,8 @@ class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
     )
 
 
-class ConsumerGroupTargetAssignmentMetadataKey(Message, versions="0"):
+class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
     """Type 6: the epoch of the group for which the target assignment was made."""
-
-    group_id: String
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
@@ -107,11 +99,8 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible
     assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
 
 
-class ConsumerGroupTargetAssignmentMemberKey(Message, versions="0"):
+class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     """Type 7: the target assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class TargetTopicPartitions(Struct):
@@ -123,11 +112,8 @@ class ConsumerGroupTargetAssignmentMemberValue(Message, versions="0", flexible="
     topic_partitions: list[TargetTopicPartitions]
 
 
-class ConsumerGroupCurrentMemberAssignmentKey(Message, versions="0"):
+class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
     """Type 8: the current assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class CurrentTopicPartitions(Struct):
@@ -163,14 +149,12 @@ class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
     timestamp: Int64
 
 
-CONSUMER_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {
-        3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-        4: (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-        5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-        6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-        7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-        8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-        16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-    }
-)
+CONSUMER_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    4: (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+}

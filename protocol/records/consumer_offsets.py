@@ -10,7 +10,6 @@ Kafka: org.apache.kafka.coordinator.group.generated.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.primitives import ZERO_UUID
@@ -86,13 +85,11 @@ class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
     members: list[GroupMemberMetadata]
 
 
-RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {
-        0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
-        1: (OffsetCommitKey, OffsetCommitValue),
-        2: (GroupMetadataKey, GroupMetadataValue),
-        **CONSUMER_GROUP_TYPES,
-        **SHARE_GROUP_TYPES,
-        **STREAMS_GROUP_TYPES,
-    }
-)
+RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+    **CONSUMER_GROUP_TYPES,
+    **SHARE_GROUP_TYPES,
+    **STREAMS_GROUP_TYPES,
+}

@@ -10,7 +10,6 @@ Kafka: ControlRecordType, ControlRecordUtils.
 import struct
 from collections.abc import Mapping
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.primitives import ZERO_UUID
@@ -147,15 +146,13 @@ class VotersRecord(Message, versions="0", flexible="0+"):
 
 
 # The first field of each message is its version.
-QUORUM_RECORDS: Mapping[ControlRecordType, type[Message]] = MappingProxyType(
-    {
-        ControlRecordType.LEADER_CHANGE: LeaderChangeMessage,
-        ControlRecordType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
-        ControlRecordType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
-        ControlRecordType.KRAFT_VERSION: KRaftVersionRecord,
-        ControlRecordType.KRAFT_VOTERS: VotersRecord,
-    }
-)
+QUORUM_RECORDS: Mapping[ControlRecordType, type[Message]] = {
+    ControlRecordType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlRecordType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlRecordType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlRecordType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlRecordType.KRAFT_VOTERS: VotersRecord,
+}
 
 
 def decode_quorum_record(kind: ControlRecordType, value: bytes) -> Message:

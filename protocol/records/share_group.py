@@ -9,7 +9,6 @@ Kafka: GroupCoordinatorRecordHelpers.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import (
@@ -24,12 +23,11 @@ from odradek.protocol.schema import (
     tagged,
 )
 
+from .group_keys import GroupKey, MemberKey
 
-class ShareGroupMemberMetadataKey(Message, versions="0"):
+
+class ShareGroupMemberMetadataKey(MemberKey):
     """Type 10: what a member has requested."""
-
-    group_id: String
-    member_id: String
 
 
 class ShareGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
@@ -39,10 +37,8 @@ class ShareGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
     subscribed_topic_names: list[String]
 
 
-class ShareGroupMetadataKey(Message, versions="0"):
+class ShareGroupMetadataKey(GroupKey):
     """Type 11: the group's epoch. A tombstone of this record deletes the group."""
-
-    group_id: String
 
 
 class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
@@ -50,10 +46,8 @@ class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
     metadata_hash: Int64
 
 
-class ShareGroupTargetAssignmentMetadataKey(Message, versions="0"):
+class ShareGroupTargetAssignmentMetadataKey(GroupKey):
     """Type 12: the epoch of the group for which the target assignment was made."""
-
-    group_id: String
 
 
 class ShareGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
@@ -61,11 +55,8 @@ class ShareGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0
     assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
 
 
-class ShareGroupTargetAssignmentMemberKey(Message, versions="0"):
+class ShareGroupTargetAssignmentMemberKey(MemberKey):
     """Type 13: the target assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class TopicPartitions(Struct):
@@ -77,11 +68,8 @@ class ShareGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"
     topic_partitions: list[TopicPartitions]
 
 
-class ShareGroupCurrentMemberAssignmentKey(Message, versions="0"):
+class ShareGroupCurrentMemberAssignmentKey(MemberKey):
     """Type 14: the current assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
@@ -93,10 +81,8 @@ class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+
     assigned_partitions: list[TopicPartitions]
 
 
-class ShareGroupStatePartitionMetadataKey(Message, versions="0"):
+class ShareGroupStatePartitionMetadataKey(GroupKey):
     """Type 15: the partitions whose state in `__share_group_state` is initialized."""
-
-    group_id: String
 
 
 class TopicPartitionsInfo(Struct):
@@ -116,13 +102,11 @@ class ShareGroupStatePartitionMetadataValue(Message, versions="0", flexible="0+"
     deleting_topics: list[TopicInfo]
 
 
-SHARE_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {
-        10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-        11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
-        12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-        13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
-        14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
-        15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
-    }
-)
+SHARE_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+}

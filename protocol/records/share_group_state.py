@@ -9,7 +9,6 @@ Kafka: ShareCoordinatorRecordHelpers, org.apache.kafka.coordinator.share.generat
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import Int8, Int16, Int32, Int64, Message, String, Struct, Uuid, tagged
@@ -59,9 +58,7 @@ class ShareUpdateValue(Message, versions="0", flexible="0+"):
     state_batches: list[StateBatch]
 
 
-RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {
-        0: (ShareSnapshotKey, ShareSnapshotValue),
-        1: (ShareUpdateKey, ShareUpdateValue),
-    }
-)
+RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    0: (ShareSnapshotKey, ShareSnapshotValue),
+    1: (ShareUpdateKey, ShareUpdateValue),
+}

@@ -8,7 +8,6 @@ Kafka: StreamsCoordinatorRecordHelpers.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import (
@@ -24,11 +23,11 @@ from odradek.protocol.schema import (
     tagged,
 )
 
+from .group_keys import GroupKey, MemberKey
 
-class StreamsGroupMetadataKey(Message, versions="0"):
+
+class StreamsGroupMetadataKey(GroupKey):
     """Type 17: the group's epoch. A tombstone of this record deletes the group."""
-
-    group_id: String
 
 
 class LastAssignmentConfig(Struct):
@@ -45,11 +44,8 @@ class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
     last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
 
 
-class StreamsGroupMemberMetadataKey(Message, versions="0"):
+class StreamsGroupMemberMetadataKey(MemberKey):
     """Type 19: what a member has reported about itself."""
-
-    group_id: String
-    member_id: String
 
 
 class Endpoint(Struct):
@@ -74,10 +70,8 @@ class StreamsGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
     client_tags: list[ClientTag]
 
 
-class StreamsGroupTargetAssignmentMetadataKey(Message, versions="0"):
+class StreamsGroupTargetAssignmentMetadataKey(GroupKey):
     """Type 20: the epoch of the group for which the target assignment was made."""
-
-    group_id: String
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
@@ -85,11 +79,8 @@ class StreamsGroupTargetAssignmentMetadataValue(Message, versions="0", flexible=
     assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
 
 
-class StreamsGroupTargetAssignmentMemberKey(Message, versions="0"):
+class StreamsGroupTargetAssignmentMemberKey(MemberKey):
     """Type 21: the target assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class TargetTasks(Struct):
@@ -103,11 +94,8 @@ class StreamsGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0
     warmup_tasks: list[TargetTasks]
 
 
-class StreamsGroupCurrentMemberAssignmentKey(Message, versions="0"):
+class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
     """Type 22: the current assignment of a member."""
-
-    group_id: String
-    member_id: String
 
 
 class CurrentTasks(Struct):
@@ -132,10 +120,8 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="
     warmup_tasks_pending_revocation: list[CurrentTasks]
 
 
-class StreamsGroupTopologyKey(Message, versions="0"):
+class StreamsGroupTopologyKey(GroupKey):
     """Type 23: the topology of the application."""
-
-    group_id: String
 
 
 class TopicConfig(Struct):
@@ -175,13 +161,11 @@ class StreamsGroupTopologyValue(Message, versions="0", flexible="0+"):
     subtopologies: list[Subtopology]
 
 
-STREAMS_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {
-        17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
-        19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
-        20: (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
-        21: (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
-        22: (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
-        23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
-    }
-)
+STREAMS_GROUP_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    20: (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+    21: (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+    22: (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+    23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+}

@@ -7,7 +7,6 @@ Kafka: TransactionLog, org.apache.kafka.coordinator.transaction.generated.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from odradek.protocol.schema import (
@@ -53,6 +52,6 @@ class TransactionLogValue(Message, versions="0-1", flexible="1+"):
     client_transaction_version: Annotated[Int16, since(1), tagged(2, since=1)] = 0
 
 
-RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = MappingProxyType(
-    {0: (TransactionLogKey, TransactionLogValue)}
-)
+RECORD_TYPES: Mapping[int, tuple[type[Message], type[Message]]] = {
+    0: (TransactionLogKey, TransactionLogValue)
+}

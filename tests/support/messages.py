@@ -20,13 +20,14 @@ LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
 
 @cache
 def all_messages() -> tuple[type[Message], ...]:
-    """Every message class of protocol.messages and protocol.records, by name."""
+    """Every message class of protocol.messages and protocol.records, by name; no base classes."""
     found = {
         made
         for package in (odradek.protocol.messages, odradek.protocol.records)
         for module in _modules(package)
         for made in vars(module).values()
         if isinstance(made, type) and issubclass(made, Message) and made is not Message
+        if not made.__subclasses__()
     }
     return tuple(sorted(found, key=lambda made: made.__name__))
 

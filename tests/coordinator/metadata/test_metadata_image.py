@@ -26,8 +26,6 @@ from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
-    ControllerEndpoint,
-    ControllerFeature,
     DelegationTokenRecord,
     EndTransactionRecord,
     EntityData,
@@ -75,9 +73,9 @@ CONTROLLER = RegisterControllerRecord(
     controller_id=1,
     incarnation_id=uuid(6),
     zk_migration_ready=False,
-    end_points=[ControllerEndpoint(name="C", host="h", port=8, security_protocol=0)],
+    end_points=[BrokerEndpoint(name="C", host="h", port=8, security_protocol=0)],
     features=[
-        ControllerFeature(name="kraft.version", min_supported_version=0, max_supported_version=1)
+        BrokerFeature(name="kraft.version", min_supported_version=0, max_supported_version=1)
     ],
 )
 TOPIC = TopicRecord(name="t", topic_id=uuid(9))
