@@ -12,8 +12,7 @@ Kafka: DumpLogSegments.main.
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from odradek.config.java_text import split_list
@@ -30,7 +29,6 @@ from .decoders import (
     TRANSACTIONS,
     BytesDecoder,
     RecordDecoder,
-    UnknownDecoderError,
     bytes_decoder,
     metadata_decoder,
     plain_decoder,
@@ -43,8 +41,6 @@ from .lines_json import dump_as_json, problem_line
 from .log_text import LogOptions, dump_log
 from .producer_state_text import dump_producers, dump_transactions
 
-__all__ = ["DumpOptions", "UnknownDecoderError", "run"]
-
 EXIT_OK = 0
 EXIT_FAILED = 1
 DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
@@ -53,74 +49,30 @@ DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 FAILURES = (UnreadableError, CorruptRecordError, OSError, EOFError, ValueError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpOptions:
-    """The options, named as on the command line."""
+_LOG_DECODERS = {
+    "offsets": OFFSETS,
+    "transactions": TRANSACTIONS,
+    "metadata": metadata_decoder,
+    "share state": SHARE_STATE,
+}
 
-    files: str
-    print_data_log: bool
-    deep_iteration: bool
-    index_sanity_check: bool
-    verify_index_only: bool
-    max_message_size: int
-    max_bytes: int
-    skip_record_metadata: bool
-    offsets_decoder: bool
-    transaction_log_decoder: bool
-    cluster_metadata_decoder: bool
-    share_group_state_decoder: bool
-    key_decoder_class: str | None
-    value_decoder_class: str | None
-    json: bool
 
-    @property
-    def shows_contents(self) -> bool:
-        """Whether to print keys and values. Naming a decoder implies it."""
-        return self.print_data_log or any(
-            (
-                self.offsets_decoder,
-                self.transaction_log_decoder,
-                self.cluster_metadata_decoder,
-                self.share_group_state_decoder,
-                self.key_decoder_class is not None,
-                self.value_decoder_class is not None,
-            )
-        )
+def record_decoder(
+    logs: Sequence[str], key_class: str | None, value_class: str | None, *, as_json: bool
+) -> RecordDecoder:
+    """Return the decoder of the first of `logs`; without one, a decoder of keys and values.
 
-    def decoder(self) -> RecordDecoder:
-        """The first decoder that the options name. Raises UnknownDecoderError."""
-        log_decoders = (
-            (self.offsets_decoder, OFFSETS),
-            (self.transaction_log_decoder, TRANSACTIONS),
-            (self.cluster_metadata_decoder, metadata_decoder),
-            (self.share_group_state_decoder, SHARE_STATE),
-        )
-        for is_chosen, decoder in log_decoders:
-            if is_chosen:
-                return decoder
-        return plain_decoder(
-            self._bytes_decoder(self.key_decoder_class),
-            self._bytes_decoder(self.value_decoder_class),
-        )
+    Raises UnknownDecoderError.
+    """
+    if logs:
+        return _LOG_DECODERS[logs[0]]
 
-    def _bytes_decoder(self, class_name: str | None) -> BytesDecoder:
-        if class_name is None and self.json:
+    def decoder(class_name: str | None) -> BytesDecoder:
+        if class_name is None and as_json:
             return text_or_base64
         return bytes_decoder(class_name or DEFAULT_DECODER)
 
-    def log_options(self) -> LogOptions:
-        """The options for logs. Raises UnknownDecoderError."""
-        return LogOptions(
-            deep=self.deep_iteration or self.shows_contents,
-            contents=self.shows_contents,
-            metadata=not self.skip_record_metadata,
-            max_bytes=self.max_bytes,
-            decode=self.decoder(),
-        )
-
-    def index_options(self) -> IndexOptions:
-        """The options for indexes."""
-        return IndexOptions(self.index_sanity_check, self.verify_index_only, self.max_message_size)
+    return plain_decoder(decoder(key_class), decoder(value_class))
 
 
 class Streams(NamedTuple):
@@ -130,29 +82,37 @@ class Streams(NamedTuple):
     write_error: Callable[[str], object]
 
 
-def run(options: DumpOptions) -> int:
-    """Print the files; returns the exit code. Raises UnknownDecoderError."""
+def run(files: str, log_options: LogOptions, index_options: IndexOptions, *, as_json: bool) -> int:
+    """Print the files, which are separated by commas; returns the exit code."""
     # Always UTF-8, as Java's output, whatever the locale says. "replace": a text that cannot be
     # encoded must not end the dump.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
     out = BufferedOutput(sys.stdout)
     try:
-        code = _dump(options, Streams(out.write, sys.stderr.write))
+        code = _dump(
+            files, log_options, index_options, Streams(out.write, sys.stderr.write), as_json=as_json
+        )
         out.flush()
     except BrokenPipeError:
         return handle_broken_pipe()
     return code
 
 
-def _dump(options: DumpOptions, streams: Streams) -> int:
+def _dump(
+    given_files: str,
+    log_options: LogOptions,
+    index_options: IndexOptions,
+    streams: Streams,
+    *,
+    as_json: bool,
+) -> int:
     files = Files()
-    log_options, index_options = options.log_options(), options.index_options()
     findings = Findings()
-    for given in split_list(options.files):
+    for given in split_list(given_files):
         file = JavaFile(given)
         try:
-            if options.json:
+            if as_json:
                 dump_as_json(files, file, log_options, index_options, streams.write)
             else:
                 streams.write(f"Dumping {file.text}\n")
@@ -160,7 +120,7 @@ def _dump(options: DumpOptions, streams: Streams) -> int:
         except BrokenPipeError:
             raise  # the reader of our output has ended; the file is not the cause
         except FAILURES as error:
-            if options.json:
+            if as_json:
                 streams.write(problem_line(file, str(error)))
             streams.write_error(f"odradek dump-log: {file.text}: {error}\n")
             return EXIT_FAILED

@@ -93,27 +93,30 @@ def dump_log(  # noqa: PLR0913 - one parameter per option of Kafka's tool
             "the metadata log of tiered storage cannot be decoded: odradek has no tiered storage",
             param_hint="--remote-log-metadata-decoder",
         )
-    from .command import DumpOptions, UnknownDecoderError, run
+    from .command import record_decoder, run
+    from .decoders import UnknownDecoderError
+    from .index_text import IndexOptions
+    from .log_text import LogOptions
 
-    options = DumpOptions(
-        files=files,
-        print_data_log=print_data_log,
-        deep_iteration=deep_iteration,
-        index_sanity_check=index_sanity_check,
-        verify_index_only=verify_index_only,
-        max_message_size=max_message_size,
-        max_bytes=max_bytes,
-        skip_record_metadata=skip_record_metadata,
-        offsets_decoder=offsets_decoder,
-        transaction_log_decoder=transaction_log_decoder,
-        cluster_metadata_decoder=cluster_metadata_decoder,
-        share_group_state_decoder=share_group_state_decoder,
-        key_decoder_class=key_decoder_class,
-        value_decoder_class=value_decoder_class,
-        json=json,
-    )
+    log_decoders = {
+        "offsets": offsets_decoder,
+        "transactions": transaction_log_decoder,
+        "metadata": cluster_metadata_decoder,
+        "share state": share_group_state_decoder,
+    }
+    logs = [name for name, is_chosen in log_decoders.items() if is_chosen]
+    names_decoder = bool(logs) or key_decoder_class is not None or value_decoder_class is not None
+    contents = print_data_log or names_decoder
     try:
-        code = run(options)
+        decode = record_decoder(logs, key_decoder_class, value_decoder_class, as_json=json)
     except UnknownDecoderError as error:
         raise typer.BadParameter(str(error)) from None
-    raise typer.Exit(code)
+    log_options = LogOptions(
+        deep=deep_iteration or contents,
+        contents=contents,
+        metadata=not skip_record_metadata,
+        max_bytes=max_bytes,
+        decode=decode,
+    )
+    index_options = IndexOptions(index_sanity_check, verify_index_only, max_message_size)
+    raise typer.Exit(run(files, log_options, index_options, as_json=json))
