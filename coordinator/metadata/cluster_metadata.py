@@ -45,7 +45,7 @@ from odradek.protocol.records.cluster_metadata import (
 )
 from odradek.protocol.schema import Message
 
-from .broker_registration import BrokerRegistration
+from .broker_registration import changed_registration
 from .configs import Configs
 from .features import METADATA_VERSION, Features
 from .kept_records import KeptRecords
@@ -60,7 +60,7 @@ class ClusterMetadata:
         self.topics = Topics()
         self.configs = Configs()
         self.features = Features()
-        self.brokers: dict[int, BrokerRegistration] = {}
+        self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.next_producer_id = 0
         self.kept = KeptRecords()
         self.last_offset = -1  # of the newest record replayed
@@ -134,10 +134,11 @@ class ClusterMetadata:
         self.configs.replay_topic_removal(topic.name)
 
     def _replay_broker(self, record: RegisterBrokerRecord) -> None:
-        self.brokers[record.broker_id] = BrokerRegistration.from_record(record)
+        self.brokers[record.broker_id] = record
 
     def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
-        self.brokers[record.broker_id] = self.brokers[record.broker_id].changed_by(record)
+        registration = self.brokers[record.broker_id]
+        self.brokers[record.broker_id] = changed_registration(registration, record)
 
     def _replay_fence(self, record: FenceBrokerRecord) -> None:
         change = BrokerRegistrationChangeRecord(

@@ -14,7 +14,7 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import BrokerRegistrationChangeRecord
 from odradek.storage.log import AppendOrigin, PartitionLog
 
-from .broker_registration import BrokerRegistration, Endpoint
+from .broker_registration import Endpoint, registration_record
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
 from .elections import ElectionType, TopicPartition, elect_leaders, take_over
@@ -70,17 +70,16 @@ class Controller:
     ) -> int:
         """Register the broker at its start, unfenced. Returns its broker epoch."""
         broker_epoch = self.log.log_end_offset
-        registration = BrokerRegistration(
-            broker_id=self.node_id,
+        registration = registration_record(
+            self.node_id,
+            broker_epoch,
             incarnation_id=incarnation_id,
-            broker_epoch=broker_epoch,
-            endpoints=tuple(endpoints),
-            log_dirs=tuple(directories),
-            cordoned_log_dirs=tuple(cordoned),
+            endpoints=endpoints,
+            directories=directories,
+            cordoned=cordoned,
             rack=rack,
-            fenced=False,
         )
-        record = self.metadata.features.versioned(registration.to_record())
+        record = self.metadata.features.versioned(registration)
         return self._journal.commit(Outcome(reply=broker_epoch, records=(record,)), now_ms)
 
     def fence_broker(self, now_ms: int) -> None:

@@ -19,6 +19,7 @@ from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 
+from .broker_registration import has_online
 from .cluster_metadata import ClusterMetadata
 from .log_directories import leader_lost, placed_in
 from .topics import NO_LEADER, NO_RECOVERY_CHANGE, LeaderRecoveryState, Partition, Topic
@@ -107,7 +108,7 @@ def _is_in_offline_directory(
 
 def _is_online(metadata: ClusterMetadata, node_id: int, directory_id: bytes | None) -> bool:
     registration = metadata.brokers.get(node_id)
-    return registration is None or registration.has_online(directory_id)
+    return registration is None or has_online(registration, directory_id)
 
 
 def elect_leaders(

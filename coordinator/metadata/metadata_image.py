@@ -15,10 +15,10 @@ from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
 
-from .broker_registration import BrokerRegistration
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, METADATA_VERSION, Features
 from .kept_records import KeptRecords
@@ -34,7 +34,7 @@ class MetadataImage:
     end_offset: int
     last_contained_ms: int
     features: Features
-    brokers: tuple[BrokerRegistration, ...]
+    brokers: tuple[RegisterBrokerRecord, ...]
     topics: tuple[tuple[str, bytes, tuple[Partition, ...]], ...]
     configs: tuple[ConfigRecord, ...]
     next_producer_id: int
@@ -64,7 +64,7 @@ class MetadataImage:
         """Iterate over records that give the same metadata as the log before `end_offset`."""
         yield from self._levels()
         for broker in self.brokers:
-            yield self.features.versioned(broker.to_record())
+            yield self.features.versioned(broker)
         for controller in self.kept.controllers.values():
             yield JournalRecord(controller)
         yield from self._topics()

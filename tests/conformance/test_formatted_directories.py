@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from odradek.coordinator.journal import stored_records
-from odradek.coordinator.metadata.broker_registration import BrokerRegistration
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.features import SERVED
 from odradek.coordinator.metadata.metadata_snapshot import control_records, read_snapshot
@@ -160,7 +159,7 @@ def test_the_log_of_a_first_life_begins_with_the_same_records(homes: tuple[Home,
 def test_a_first_life_registers_the_broker_alike(homes: tuple[Home, Home]) -> None:
     """Kafka registers it fenced and changes that by further records."""
 
-    def registered(home: Home) -> BrokerRegistration:
+    def registered(home: Home) -> RegisterBrokerRecord:
         metadata = ClusterMetadata("cluster")
         codec = MetadataRecordCodec.of_cluster()
         for record, context in stored_records(metadata_batches(home), codec, "log"):
@@ -170,13 +169,14 @@ def test_a_first_life_registers_the_broker_alike(homes: tuple[Home, Home]) -> No
         return broker
 
     (kafkas, theirs), (ours, mine) = ((registered(home), home) for home in homes)
-    assert set(ours.features) == {one for one in kafkas.features if one[0] in SERVED}
+    served = [feature for feature in kafkas.features if feature.name in SERVED]
+    assert sorted(ours.features, key=str) == sorted(served, key=str)
     for broker, home in ((kafkas, theirs), (ours, mine)):
-        assert broker.log_dirs == (directory_id(home),)
-        assert broker.cordoned_log_dirs == ()
+        assert broker.log_dirs == [directory_id(home)]
+        assert broker.cordoned_log_dirs == []
         assert broker.fenced
     assert ours.rack == kafkas.rack
-    assert [one.name for one in ours.endpoints] == [one.name for one in kafkas.endpoints]
+    assert [one.name for one in ours.end_points] == [one.name for one in kafkas.end_points]
 
 
 # -- what is compared

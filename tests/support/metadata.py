@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from odradek.coordinator.journal import Journal
-from odradek.coordinator.metadata.broker_registration import BrokerRegistration, Endpoint
+from odradek.coordinator.metadata.broker_registration import Endpoint, registration_record
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.topic_creation import (
     CreatedTopic,
@@ -48,15 +48,14 @@ class Metadata:
             self._register()
 
     def _register(self) -> None:
-        registration = BrokerRegistration(
-            broker_id=NODE,
+        registration = registration_record(
+            NODE,
+            self.log.log_end_offset,
             incarnation_id=bytes(15) + b"\x11",
-            broker_epoch=self.log.log_end_offset,
             endpoints=(Endpoint("PLAINTEXT", "localhost", 9092),),
-            log_dirs=tuple(self.rules.directories),
-            fenced=False,
+            directories=self.rules.directories,
         )
-        record = self.state.features.versioned(registration.to_record())
+        record = self.state.features.versioned(registration)
         self.commit(Outcome(reply=None, records=(record,)))
 
     def commit(self, outcome: Outcome[R]) -> R:

@@ -2,7 +2,12 @@
 
 import pytest
 
-from odradek.coordinator.metadata.broker_registration import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from odradek.coordinator.metadata.broker_registration import (
+    LOST_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    changed_registration,
+    has_online,
+)
 from odradek.coordinator.metadata.elections import ElectionType, elect_leaders, take_over
 from odradek.coordinator.metadata.features import ELR_VERSION, METADATA_VERSION
 from odradek.coordinator.metadata.log_directories import directories_cordoned, directories_offline
@@ -48,7 +53,7 @@ def lose(metadata: Metadata, failed: bytes, **directory_of: bytes) -> list[tuple
 
 
 def directories(metadata: Metadata) -> tuple[bytes, ...]:
-    return metadata.state.brokers[NODE].log_dirs
+    return tuple(metadata.state.brokers[NODE].log_dirs)
 
 
 def start(metadata: Metadata, **directory_of: bytes) -> list[tuple[str, int]]:
@@ -128,8 +133,9 @@ def test_a_start_with_the_directory_offline_leads_the_others_only(elr: bool) -> 
 
 def test_a_start_that_finds_the_directory_offline_writes_it_down() -> None:
     metadata = metadata_of_two()
-    metadata.state.brokers[NODE] = metadata.state.brokers[NODE].changed_by(
-        BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY])
+    metadata.state.brokers[NODE] = changed_registration(
+        metadata.state.brokers[NODE],
+        BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY]),
     )
     assert start(metadata, p0=DIRECTORY) == [("t", 1)]
     assert partitions(metadata)[1].leader_epoch == 1
@@ -145,8 +151,9 @@ def test_a_log_whose_directory_went_offline_after_it_was_found_is_not_led() -> N
 def test_a_directory_that_is_back_gets_its_leaders_back_in_a_new_epoch(elr: bool) -> None:
     metadata = metadata_of_two(elr=elr)
     lose(metadata, OTHER)
-    metadata.state.brokers[NODE] = metadata.state.brokers[NODE].changed_by(
-        BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY, OTHER])
+    metadata.state.brokers[NODE] = changed_registration(
+        metadata.state.brokers[NODE],
+        BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY, OTHER]),
     )
     assert start(metadata, p0=DIRECTORY, p1=OTHER) == []
     back = partitions(metadata)[1]
@@ -175,9 +182,9 @@ def test_a_directory_is_online_when_it_is_registered_or_not_named() -> None:
     metadata = metadata_of_two()
     registration = metadata.state.brokers[NODE]
     for online in (DIRECTORY, OTHER, None, UNASSIGNED_DIRECTORY, bytes(16)):
-        assert registration.has_online(online)
+        assert has_online(registration, online)
     for offline in (LOST_DIRECTORY, bytes(15) + b"\xd9"):
-        assert not registration.has_online(offline)
+        assert not has_online(registration, offline)
 
 
 def test_a_place_is_written_down_once_and_of_partitions_that_there_are() -> None:
@@ -195,7 +202,7 @@ def test_cordoned_directories_are_named_in_the_version_that_has_the_field() -> N
         metadata.commit(directories_cordoned(metadata.state, NODE, cordoned))
         [record] = metadata.last_records
         assert record.value_version == 3
-        assert metadata.state.brokers[NODE].cordoned_log_dirs == tuple(cordoned)
+        assert metadata.state.brokers[NODE].cordoned_log_dirs == cordoned
         assert directories(metadata) == (DIRECTORY, OTHER)
         metadata.commit(directories_cordoned(metadata.state, NODE, cordoned[::-1]))
         assert metadata.last_records == ()

@@ -5,6 +5,8 @@ from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.modern_groups.topic_hash import NO_HASH, group_hash, topic_hash
 from odradek.coordinator.modern_groups.topics_view import (
+from msgspec.structs import replace
+
     MAX_REMEMBERED_CHANGES,
     UNKNOWN,
     ClusterTopics,
@@ -13,7 +15,6 @@ from odradek.coordinator.outcome import Outcome
 from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,
     PartitionChangeRecord,
-    RegisterBrokerRecord,
 )
 from odradek.protocol.schema import Message
 from tests.support.metadata import NODE, Metadata
@@ -40,17 +41,9 @@ class Seen:
         self.metadata.commit(create_partitions(self.metadata.state, [wish], self.metadata.rules))
 
     def put_into_rack(self, rack: str | None, node_id: int = NODE) -> None:
-        registered = self.metadata.state.brokers[NODE].to_record()
-        assert isinstance(registered, RegisterBrokerRecord)
-        registration = BrokerRegistration.from_record(registered)
-        moved = BrokerRegistration(
-            broker_id=node_id,
-            incarnation_id=registration.incarnation_id,
-            broker_epoch=self.metadata.log.log_end_offset,
-            endpoints=registration.endpoints,
-            rack=rack,
-        )
-        self.write(moved.to_record())
+        registration = self.metadata.state.brokers[NODE]
+        epoch = self.metadata.log.log_end_offset
+        self.write(replace(registration, broker_id=node_id, broker_epoch=epoch, rack=rack))
 
 
 def test_a_topic_is_found_by_name_and_by_id() -> None:
