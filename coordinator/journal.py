@@ -28,17 +28,12 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from odradek.protocol.any_batch import read_any_header, read_any_records
-from odradek.protocol.batch_header import MAGIC_V2
+from odradek.protocol.batch_header import HEADER_BYTES, MAGIC_V2, BatchHeader, CorruptRecordError
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.declaration import cut_fields
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import (
-    HEADER_BYTES,
-    BatchHeader,
-    CompressionType,
-    CorruptRecordError,
-    build_batch,
-)
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.protocol.schema import DecodeError, EncodeError, Message
 from odradek.storage.log import AppendOrigin, PartitionLog

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from odradek.protocol.any_batch import read_any_header
-from odradek.protocol.record_batch import CorruptRecordError
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.log import PartitionLog
 

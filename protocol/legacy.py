@@ -18,23 +18,10 @@ from .message_set import (
     MAGIC_V0,
     MAGIC_V1,
     Entry,
-    InvalidRecordError,
     LegacyRecord,
     MessageSet,
 )
 from .record import Record
-
-__all__ = [
-    "MAGIC_V0",
-    "MAGIC_V1",
-    "Entry",
-    "InvalidRecordError",
-    "LegacyRecord",
-    "build_message_set",
-    "check_entry_crc",
-    "read_entries",
-    "read_message_set",
-]
 
 _OFFSET_SIZE_CRC = struct.Struct(">qiI")
 _MAGIC_ATTRIBUTES = struct.Struct(">BB")

@@ -42,19 +42,6 @@ from .compression import (
 )
 from .primitives import read_varint, read_varlong, write_varint
 
-__all__ = [
-    "CorruptRecordError",
-    "Record",
-    "RecordSkim",
-    "TooManyRecordsError",
-    "append_record",
-    "payload",
-    "read_payload",
-    "read_records",
-    "skim_payload",
-    "skim_records",
-]
-
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
 # Length, attributes, two deltas, key length, value length, header count: one byte each.

@@ -1,4 +1,4 @@
-"""Builds a v2 record batch from records. Also exports the names of batch_header.py.
+"""Builds a v2 record batch from records.
 
 batch_header.py draws the layout of the header, record.py that of the records.
 
@@ -8,73 +8,23 @@ Kafka: MemoryRecordsBuilder.
 from collections.abc import Iterable
 
 from .batch_header import (
-    CHECKED_POSITION,
-    COMPRESSION_MASK,
     CONTROL_BIT,
-    CRC_POSITION,
-    DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
-    MAGIC_POSITION,
     MAGIC_V2,
-    MAX_SEQUENCE,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    PREFIX_BYTES,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    CorruptRecordError,
-    batch_crc,
-    batch_prefix,
-    check_crc,
-    decrement_sequence,
-    increment_sequence,
     pack_header,
-    read_header,
     stamp_crc,
-    stamp_log_append_time,
 )
-from .compression import Buffer, CompressionType, compress
+from .compression import CompressionType, compress
 from .record import Record, append_record
-
-__all__ = [
-    "CHECKED_POSITION",
-    "COMPRESSION_MASK",
-    "CONTROL_BIT",
-    "CRC_POSITION",
-    "DELETE_HORIZON_BIT",
-    "HEADER_BYTES",
-    "LOG_APPEND_TIME_BIT",
-    "LOG_OVERHEAD",
-    "MAGIC_POSITION",
-    "MAGIC_V2",
-    "MAX_SEQUENCE",
-    "NO_PARTITION_LEADER_EPOCH",
-    "NO_PRODUCER_EPOCH",
-    "NO_PRODUCER_ID",
-    "NO_SEQUENCE",
-    "NO_TIMESTAMP",
-    "PREFIX_BYTES",
-    "TRANSACTIONAL_BIT",
-    "BatchHeader",
-    "Buffer",
-    "CompressionType",
-    "CorruptRecordError",
-    "batch_crc",
-    "batch_prefix",
-    "build_batch",
-    "check_crc",
-    "decrement_sequence",
-    "increment_sequence",
-    "pack_header",
-    "read_header",
-    "stamp_crc",
-    "stamp_log_append_time",
-]
 
 
 def build_batch(  # noqa: PLR0913 - one keyword per field of the header

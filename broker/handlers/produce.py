@@ -19,7 +19,16 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.security.authorizer import ResourceType, refusal
 from odradek.broker.security.operations import AclOperation
-from odradek.protocol.batch_header import TooManyRecordsError
+from odradek.protocol.batch_header import (
+    CHECKED_POSITION,
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    TRANSACTIONAL_BIT,
+    TooManyRecordsError,
+)
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -29,15 +38,6 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     ProduceTopicData,
     ProduceTopicResponse,
-)
-from odradek.protocol.record_batch import (
-    CHECKED_POSITION,
-    COMPRESSION_MASK,
-    HEADER_BYTES,
-    MAGIC_POSITION,
-    MAGIC_V2,
-    TRANSACTIONAL_BIT,
-    CompressionType,
 )
 from odradek.protocol.schema import SplicedRecords
 from odradek.storage.batch_validator import NotOneBatchError, read_one_batch

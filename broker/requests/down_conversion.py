@@ -20,9 +20,9 @@ from functools import partial
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.workers.record_walks import RecordWalks
 from odradek.protocol.any_batch import read_any_header
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import FetchPartitionData
-from odradek.protocol.record_batch import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.record_walk import convert_stored

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.journal import CorruptJournalError, replay_stored, stored_records
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.protocol.record_batch import CorruptRecordError
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file

@@ -18,8 +18,9 @@ from pathlib import Path
 from odradek.coordinator.journal import CorruptJournalError
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import RecordCodec
+from odradek.protocol.batch_header import CorruptRecordError, check_crc, read_header
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CorruptRecordError, build_batch, check_crc, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import (
     ControlRecordType,
     SnapshotFooterRecord,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.protocol.batch_header import CorruptRecordError, read_header
 from odradek.protocol.record import read_records
-from odradek.protocol.record_batch import CorruptRecordError, read_header
 from odradek.protocol.records.control import SnapshotHeaderRecord
 from odradek.protocol.schema import DecodeError
 from odradek.storage.deletions import Deletions

@@ -29,7 +29,8 @@ from odradek.protocol.batch_header import (
     read_header,
 )
 from odradek.protocol.compression import Buffer, CompressionType
-from odradek.protocol.legacy import LegacyRecord, read_entries, read_message_set
+from odradek.protocol.legacy import read_entries, read_message_set
+from odradek.protocol.message_set import LegacyRecord
 from odradek.protocol.record import payload, read_records
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.protocol.schema import DecodeError

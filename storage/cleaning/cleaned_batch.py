@@ -35,7 +35,7 @@ from odradek.protocol.batch_header import (
     stamp_crc,
 )
 from odradek.protocol.compression import CompressionType, compress
-from odradek.protocol.legacy import LegacyRecord
+from odradek.protocol.message_set import LegacyRecord
 from odradek.protocol.primitives import read_varlong, write_varint
 from odradek.protocol.record import MAX_INT64, MIN_INT64, Record, append_record
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
@@ -13,7 +14,7 @@ from odradek.protocol.messages.produce import (
     ProduceTopicResponse,
 )
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.protocol.record_batch import build_batch
 from tests.support.bystander import produce_request
 from tests.support.log_box import NOW_MS, LogBox
 

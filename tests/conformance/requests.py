@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable
 
+from odradek.protocol.batch_header import stamp_crc
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.produce import (
@@ -12,7 +13,7 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, stamp_crc
+from odradek.protocol.record_batch import build_batch
 from tests.conformance.conversation import Conversation
 
 BY_NAME = 12  # the last version of Produce and Fetch that names topics

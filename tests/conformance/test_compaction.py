@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.protocol.record_batch import build_batch
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.bystander import produce
 from tests.support.compaction import (

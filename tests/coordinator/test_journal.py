@@ -8,11 +8,12 @@ import pytest
 from odradek.coordinator.journal import CorruptJournalError, Journal
 from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.legacy import build_message_set, read_entries
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.protocol.schema import IGNORABLE, Int32, Message, String, Struct, since
 from odradek.storage.cleaning.cleaned_batch import empty_batch_of

@@ -7,6 +7,7 @@ from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.shards import partition_of
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import (
@@ -14,7 +15,6 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 from odradek.protocol.record import read_records
-from odradek.protocol.record_batch import read_header
 from odradek.protocol.records.consumer_offsets import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,

@@ -25,7 +25,8 @@ from odradek.protocol.batch_header import (
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError
-from odradek.protocol.legacy import LegacyRecord, build_message_set, read_message_set
+from odradek.protocol.legacy import build_message_set, read_message_set
+from odradek.protocol.message_set import LegacyRecord
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from tests.fuzz.record_targets import MAX_CONTENT_BYTES, UNPACKED

@@ -20,6 +20,7 @@ from odradek.protocol.batch_header import (
     MAGIC_POSITION,
     MAGIC_V2,
     BatchHeader,
+    CorruptRecordError,
     batch_prefix,
     check_crc,
     read_header,
@@ -34,7 +35,7 @@ from odradek.protocol.compression import (
 from odradek.protocol.errors import ApiError
 from odradek.protocol.legacy import build_message_set
 from odradek.protocol.message_set import MAGIC_V0, MAGIC_V1
-from odradek.protocol.record import CorruptRecordError, Record, read_records, skim_records
+from odradek.protocol.record import Record, read_records, skim_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.append_rules import AppendRules
 from odradek.storage.batch_scan import (

@@ -6,26 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.batch_header import TooManyRecordsError
-from odradek.protocol.compression import CompressionType
-from odradek.protocol.conversion import convert_down, convert_up
-from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.legacy import (
-    LegacyRecord,
-    build_message_set,
-    read_entries,
-    read_message_set,
-)
-from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import (
+from odradek.protocol.batch_header import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     CorruptRecordError,
-    build_batch,
+    TooManyRecordsError,
     check_crc,
     read_header,
     stamp_crc,
 )
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.conversion import convert_down, convert_up
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.legacy import build_message_set, read_entries, read_message_set
+from odradek.protocol.message_set import LegacyRecord
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import build_batch
 from tests.support import message_sets as by_hand
 from tests.support.hostile_bytes import MEMORY_BASE, feed, peak_memory
 from tests.support.kafka_legacy import (

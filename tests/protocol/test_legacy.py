@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.legacy import (
-    InvalidRecordError,
-    LegacyRecord,
     build_message_set,
     check_entry_crc,
     read_entries,
     read_message_set,
 )
+from odradek.protocol.message_set import InvalidRecordError, LegacyRecord
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support import message_sets as by_hand

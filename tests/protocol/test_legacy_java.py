@@ -7,19 +7,19 @@ import itertools
 
 import pytest
 
+from odradek.protocol.batch_header import (
+    HEADER_BYTES,
+    MAGIC_V2,
+    CorruptRecordError,
+    check_crc,
+    read_header,
+)
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError
 from odradek.protocol.legacy import build_message_set, read_message_set
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import (
-    HEADER_BYTES,
-    MAGIC_V2,
-    CorruptRecordError,
-    build_batch,
-    check_crc,
-    read_header,
-)
+from odradek.protocol.record_batch import build_batch
 from tests.support import message_sets as by_hand
 from tests.support.kafka_legacy import (
     APPEND_TIME,

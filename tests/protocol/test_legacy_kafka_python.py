@@ -7,7 +7,8 @@ import pytest
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
 from odradek.protocol.compression import CompressionType
-from odradek.protocol.legacy import LegacyRecord, build_message_set, read_entries, read_message_set
+from odradek.protocol.legacy import build_message_set, read_entries, read_message_set
+from odradek.protocol.message_set import LegacyRecord
 from odradek.protocol.record import Record
 from tests.support.kafka_legacy import BASE_TIME, LEGACY_CODECS, as_read
 

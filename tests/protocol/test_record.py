@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.record import Record, append_record, read_records, skim_records
-from odradek.protocol.record_batch import (
+from odradek.protocol.batch_header import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     BatchHeader,
-    CompressionType,
     CorruptRecordError,
-    build_batch,
     pack_header,
     read_header,
 )
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.record import Record, append_record, read_records, skim_records
+from odradek.protocol.record_batch import build_batch
 from tests.support.golden import APPEND_TIME, BASE_TIME, GOLDEN, golden_records
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

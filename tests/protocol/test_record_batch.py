@@ -4,18 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import (
+from odradek.protocol.batch_header import (
     HEADER_BYTES,
     MAGIC_V2,
     MAX_SEQUENCE,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     BatchHeader,
-    CompressionType,
     CorruptRecordError,
     batch_prefix,
-    build_batch,
     check_crc,
     decrement_sequence,
     increment_sequence,
@@ -23,6 +20,9 @@ from odradek.protocol.record_batch import (
     read_header,
     stamp_log_append_time,
 )
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import build_batch
 from tests.support.golden import (
     APPEND_TIME,
     BASE_OFFSET,

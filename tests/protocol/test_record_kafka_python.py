@@ -3,8 +3,10 @@
 import pytest
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from odradek.protocol.batch_header import check_crc, read_header
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType, build_batch, check_crc, read_header
+from odradek.protocol.record_batch import build_batch
 from tests.support.golden import BASE_TIME
 
 RECORDS = [

@@ -7,15 +7,11 @@ import pytest
 from crc32c import crc32c
 
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import batch_crc, read_header, stamp_crc
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import (
-    CompressionType,
-    batch_crc,
-    build_batch,
-    read_header,
-    stamp_crc,
-)
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.append_rules import AppendRules, target_compression
 from odradek.storage.batch_validator import CheckedBatch, check_client_batch
 from odradek.storage.record_walk import RecordsRefusedError

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
-from odradek.protocol.record_batch import read_header
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.storage.log import PartitionLog
 from odradek.storage.txn_index import AbortedTransaction

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.batch_header import read_header
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType, build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from tests.support.golden import BASE_TIME, golden_records, run_golden_program
 
 pytestmark = pytest.mark.java

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.record_batch import CompressionType
+from odradek.protocol.compression import CompressionType
 from odradek.storage.log import PartitionLog
 from tests.support.java_tools import JAVA_TOOLS
 from tests.support.log_box import NOW_MS, LogBox, put

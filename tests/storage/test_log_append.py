@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import AppendOrigin, PartitionLog
 from tests.support.log_box import (

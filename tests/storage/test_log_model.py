@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.protocol.batch_header import read_header
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.retention import delete_old_segments
 from tests.support.dirty_logs import end_transaction

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.batch_header import read_header
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.record_batch import CompressionType, read_header
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, read_slice, split, values_from

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.log import AppendOrigin
 from odradek.storage.log_reader import LogReader

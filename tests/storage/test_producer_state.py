@@ -8,9 +8,10 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.protocol.batch_header import MAX_SEQUENCE, BatchHeader, read_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import MAX_SEQUENCE, BatchHeader, build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.files import Files
 from odradek.storage.producer_entry import BatchSpan

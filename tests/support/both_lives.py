@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group_shards import GroupShards, group_shards
+from odradek.protocol.batch_header import HEADER_BYTES, pack_header, read_header
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import HEADER_BYTES, build_batch, pack_header, read_header
+from odradek.protocol.record_batch import build_batch
 from tests.support.group_snapshot import classic_group_snapshot, is_at_rest, state_snapshot
 from tests.support.groups import Groups
 from tests.support.memory_log import MemoryLog

@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import CompressionType, build_batch
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.append import AppendOrigin
 from odradek.storage.cleaning.cleaner import Cleaner

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import zstandard
 
+from odradek.protocol.batch_header import read_header, stamp_crc
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.legacy import build_message_set
 from odradek.protocol.primitives import write_varint
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, read_header, stamp_crc
+from odradek.protocol.record_batch import build_batch
 
 NOW_MS = 1_700_000_000_000
 LARGEST_BYTES = 1_000_000  # below the default max.message.bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.compression import CompressionType
-from odradek.protocol.legacy import LegacyRecord
+from odradek.protocol.message_set import LegacyRecord
 from odradek.protocol.record import Record
 from tests.support.kafka_jars import clients_39_jar, kafka_jars, why_no_jars
 

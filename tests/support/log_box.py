@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import read_header
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType, build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.deletions import Deletions
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog

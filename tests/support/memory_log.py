@@ -5,8 +5,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from odradek.protocol.any_batch import read_any_header
+from odradek.protocol.batch_header import HEADER_BYTES, pack_header, read_header
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.record_batch import HEADER_BYTES, pack_header, read_header
 from odradek.storage.log import AppendOrigin
 
 MAX_MESSAGE_BYTES = 1_048_588

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS, read_slice
 from tests.support.message_sets import (

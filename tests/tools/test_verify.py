@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.batch_header import stamp_crc
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, stamp_crc
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import ConfigRecord, PartitionRecord, TopicRecord
 from odradek.storage.checkpoints import (
     MetaProperties,

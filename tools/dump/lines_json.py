@@ -14,8 +14,12 @@ whether it agrees with the log.
 import json
 from collections.abc import Iterator
 
-from odradek.protocol.batch_header import DELETE_HORIZON_BIT, NO_TIMESTAMP, decrement_sequence
-from odradek.protocol.record_batch import MAGIC_V2
+from odradek.protocol.batch_header import (
+    DELETE_HORIZON_BIT,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+    decrement_sequence,
+)
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord

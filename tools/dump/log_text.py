@@ -9,8 +9,7 @@ Kafka: DumpLogSegments.dumpLog.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import DELETE_HORIZON_BIT
-from odradek.protocol.record_batch import MAGIC_V2
+from odradek.protocol.batch_header import DELETE_HORIZON_BIT, MAGIC_V2
 from odradek.storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord, scan_raw

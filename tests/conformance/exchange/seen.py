@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -28,7 +29,6 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.protocol.record import read_records
-from odradek.protocol.record_batch import read_header
 from tests.conformance.exchange.classic_groups import described
 from tests.conformance.requests import BY_NAME, fetch_request
 from tests.support.wire import WireClient

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from odradek.protocol.batch_header import check_crc, read_header
 from odradek.protocol.record import read_records
-from odradek.protocol.record_batch import check_crc, read_header
 from odradek.protocol.schema import Message
 from tests.conformance.legacy.talk import CLOSED, STILL_OPEN, Line
 from tests.conformance.transcript import WORDS

@@ -6,8 +6,8 @@ from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.journal import Journal
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.protocol.batch_header import HEADER_BYTES, read_header
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
-from odradek.protocol.record_batch import HEADER_BYTES, read_header
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from tests.support.consumer_members import all_subscribe_alike
 from tests.support.kafka_groups import DESCRIBE_VERSION, DESCRIBED_FILE, LOG_FILE, in_order

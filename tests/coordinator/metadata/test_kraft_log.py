@@ -30,9 +30,10 @@ from odradek.coordinator.metadata.servability import UnservableMetadataError
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, read_header
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,

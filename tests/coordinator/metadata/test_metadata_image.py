@@ -17,7 +17,7 @@ from odradek.coordinator.metadata.metadata_snapshot import (
 )
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.protocol.record_batch import read_header
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -12,9 +12,10 @@ from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.jobs.verify.findings import Finding, Kind, Severity
 from odradek.pipeline.jobs.verify.job import VerifyReport, VerifySettings, plan_verify, run_verify
 from odradek.pipeline.jobs.verify.plan import divide_into_tasks
+from odradek.protocol.batch_header import read_header, stamp_crc
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch, read_header, stamp_crc
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.checkpoints import write_clean_shutdown, write_offsets
 from odradek.storage.filenames import CLEANER_OFFSET_CHECKPOINT, LOCK
 from odradek.storage.files import Files

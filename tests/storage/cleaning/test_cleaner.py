@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from odradek.protocol.batch_header import read_header, stamp_crc
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.record import Record, read_records
-from odradek.protocol.record_batch import CompressionType, build_batch, read_header, stamp_crc
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.cleaning.cleaner import Cleaner
 from odradek.storage.cleaning.plan import LogToClean, assess, task_for

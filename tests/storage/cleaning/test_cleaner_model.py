@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import CompressionType
 from odradek.storage.cleaning.plan import assess
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader

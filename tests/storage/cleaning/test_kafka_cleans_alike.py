@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.legacy import build_message_set
 from odradek.protocol.record import Record
-from odradek.protocol.record_batch import CompressionType
 from odradek.storage.cleaning.plan import assess
 from odradek.storage.log_reader import LogReader
 from tests.support.crashing_files import QuickFiles

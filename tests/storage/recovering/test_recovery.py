@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.record_batch import CompressionType
+from odradek.protocol.compression import CompressionType
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
 
