@@ -92,20 +92,26 @@ class Placer:
         `replication_factor` is that of the request's partitions before this one, None for the
         first.
         """
-        if not broker_ids:
-            raise _bad_assignment("includes an empty replica list.")
-        strangers = [broker_id for broker_id in broker_ids if broker_id != self._node_id]
-        if strangers:
-            raise _bad_assignment(
-                f"includes broker {min(strangers)}, but no such broker is registered."
-            )
-        if len(broker_ids) > 1:
-            raise _bad_assignment(f"includes the broker {self._node_id} more than once.")
+        check_replicas((self._node_id,), broker_ids)
         if replication_factor not in (None, len(broker_ids)):
             raise _bad_assignment(
                 f"includes a partition with {len(broker_ids)} replica(s), but this is not "
                 f"consistent with previous partitions, which have {replication_factor} replica(s)."
             )
+
+
+def check_replicas(brokers: Collection[int], replicas: Sequence[int]) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each named once.
+
+    The error is about the lowest broker id that is wrong, as in Kafka.
+    """
+    if not replicas:
+        raise _bad_assignment("includes an empty replica list.")
+    for broker_id in sorted(replicas):
+        if broker_id not in brokers:
+            raise _bad_assignment(f"includes broker {broker_id}, but no such broker is registered.")
+        if replicas.count(broker_id) > 1:
+            raise _bad_assignment(f"includes the broker {broker_id} more than once.")
 
 
 def _bad_assignment(problem: str) -> ApiError:

@@ -8,7 +8,7 @@ log has been copied, the new directory is recorded in the metadata.
 Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplicasToDirs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -17,6 +17,7 @@ from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from .cluster_metadata import ClusterMetadata
 from .features import FIRST_VERSION_WITH_DIRECTORIES
 from .log_directories import placed_in
+from .placement import check_replicas
 from .topics import Partition, Topic
 
 
@@ -43,19 +44,6 @@ def check_reassignment(
             f"The replication factor is changed from {len(partition.replicas)} to {len(replicas)}"
         )
         raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-
-
-def check_replicas(brokers: Collection[int], replicas: Sequence[int]) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each named once."""
-    intro = "The manual partition assignment includes"
-    if not replicas:
-        raise _invalid(f"{intro} an empty replica list.")
-    for broker_id in replicas:
-        if broker_id not in brokers:
-            text = f"{intro} broker {broker_id}, but no such broker is registered."
-            raise _invalid(text)
-        if replicas.count(broker_id) > 1:
-            raise _invalid(f"{intro} the broker {broker_id} more than once.")
 
 
 def find_partition(metadata: ClusterMetadata, name: str, index: int) -> tuple[Topic, Partition]:
@@ -106,7 +94,3 @@ def _assignment(
         return None
     change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
     return metadata.features.versioned(placed_in(change, partition, node_id, directory_id))
-
-
-def _invalid(text: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

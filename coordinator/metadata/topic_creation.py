@@ -30,6 +30,17 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic to create. -1: the default. `assignments` pairs an index with its replicas."""
+
+    name: str
+    partition_count: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRules:
     """The defaults and checks of new topics, from the broker's configuration and directories.
 
@@ -45,16 +56,10 @@ class TopicRules:
     check_configs: Callable[[Mapping[str, str]], object]
     cordoned: Collection[bytes] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    """A topic to create. -1: the default. `assignments` pairs an index with its replicas."""
-
-    name: str
-    partition_count: int = DEFAULT
-    replication_factor: int = DEFAULT
-    assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    def partition_count(self, request: NewTopic) -> int:
+        """Return the number of partitions that the request asks for."""
+        asked = request.partition_count
+        return self.default_partitions if asked == DEFAULT else asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +160,7 @@ def create_partitions(
 def _check_total(requests: Sequence[NewTopic], rules: TopicRules) -> None:
     total = 0
     for request in requests:
-        count = (
-            rules.default_partitions
-            if request.partition_count == DEFAULT
-            else request.partition_count
-        )
-        total += len(request.assignments) or max(0, count)
+        total += len(request.assignments) or max(0, rules.partition_count(request))
     if total > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
@@ -226,10 +226,7 @@ def _checked_partitions(request: NewTopic, rules: TopicRules, placer: Placer) ->
         if request.replication_factor == DEFAULT
         else request.replication_factor
     )
-    count = (
-        rules.default_partitions if request.partition_count == DEFAULT else request.partition_count
-    )
-    return [placer.new_partition(index) for index in range(count)]
+    return [placer.new_partition(index) for index in range(rules.partition_count(request))]
 
 
 def _check_assignments(request: NewTopic, placer: Placer) -> None:
