@@ -24,6 +24,8 @@ from odradek.protocol.schema import (
     until,
 )
 
+from .node_endpoint import NodeEndpoint
+
 
 class FetchReplicaState(Struct):
     replica_id: Int32 = -1
@@ -108,16 +110,9 @@ class FetchTopicResponse(Struct):
     partitions: list[FetchPartitionData]
 
 
-class FetchNodeEndpoint(Struct):
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: String | None = None
-
-
 class FetchResponse(Message, key=ApiKey.FETCH, versions="0-18", flexible="12+", advertised="4-18"):
     throttle_time_ms: Annotated[Int32, since(1), IGNORABLE] = 0
     error_code: Annotated[Int16, since(7), IGNORABLE] = 0
     session_id: Annotated[Int32, since(7)] = 0
     responses: list[FetchTopicResponse]
-    node_endpoints: Annotated[list[FetchNodeEndpoint], since(16), tagged(0)] = []
+    node_endpoints: Annotated[list[NodeEndpoint], since(16), tagged(0)] = []

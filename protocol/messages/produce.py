@@ -23,6 +23,8 @@ from odradek.protocol.schema import (
     until,
 )
 
+from .node_endpoint import NodeEndpoint
+
 
 class ProducePartitionData(Struct):
     index: Int32
@@ -71,14 +73,7 @@ class ProduceTopicResponse(Struct):
     partition_responses: list[ProducePartitionResponse]
 
 
-class ProduceNodeEndpoint(Struct):
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: String | None = None
-
-
 class ProduceResponse(Message, key=ApiKey.PRODUCE, versions="0-13", flexible="9+"):
     responses: list[ProduceTopicResponse]
     throttle_time_ms: Annotated[Int32, since(1), IGNORABLE] = 0
-    node_endpoints: Annotated[list[ProduceNodeEndpoint], since(10), tagged(0)] = []
+    node_endpoints: Annotated[list[NodeEndpoint], since(10), tagged(0)] = []

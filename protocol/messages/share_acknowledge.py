@@ -17,6 +17,8 @@ from odradek.protocol.schema import (
     since,
 )
 
+from .node_endpoint import NodeEndpoint
+
 
 class ShareAcknowledgeAcknowledgementBatch(Struct):
     first_offset: Int64
@@ -59,13 +61,6 @@ class ShareAcknowledgeTopicResponse(Struct):
     partitions: list[ShareAcknowledgePartitionData]
 
 
-class ShareAcknowledgeNodeEndpoint(Struct):
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: String | None = None
-
-
 class ShareAcknowledgeResponse(
     Message, key=ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="0+"
 ):
@@ -74,4 +69,4 @@ class ShareAcknowledgeResponse(
     error_message: String | None = None
     acquisition_lock_timeout_ms: Annotated[Int32, since(2), IGNORABLE] = 0
     responses: list[ShareAcknowledgeTopicResponse] = []
-    node_endpoints: list[ShareAcknowledgeNodeEndpoint] = []
+    node_endpoints: list[NodeEndpoint] = []

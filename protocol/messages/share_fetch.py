@@ -19,6 +19,8 @@ from odradek.protocol.schema import (
     since,
 )
 
+from .node_endpoint import NodeEndpoint
+
 
 class ShareFetchAcknowledgementBatch(Struct):
     first_offset: Int64
@@ -83,17 +85,10 @@ class ShareFetchTopicResponse(Struct):
     partitions: list[ShareFetchPartitionData]
 
 
-class ShareFetchNodeEndpoint(Struct):
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: String | None = None
-
-
 class ShareFetchResponse(Message, key=ApiKey.SHARE_FETCH, versions="1-2", flexible="0+"):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None
     acquisition_lock_timeout_ms: Int32 = 0
     responses: list[ShareFetchTopicResponse] = []
-    node_endpoints: list[ShareFetchNodeEndpoint] = []
+    node_endpoints: list[NodeEndpoint] = []

@@ -11,7 +11,6 @@ from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.messages.create_topics import CreateTopicsRequest
 from odradek.protocol.messages.fetch import (
     FetchLeaderIdAndEpoch,
-    FetchNodeEndpoint,
     FetchPartitionData,
     FetchRequest,
     FetchResponse,
@@ -19,6 +18,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.node_endpoint import NodeEndpoint
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProducePartitionResponse,
@@ -201,7 +201,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
 def test_unknown_tagged_fields_beside_known_ones_are_skipped() -> None:
     request = CreateTopicsRequest(topics=[])
     response = FetchResponse(
-        responses=[], node_endpoints=[FetchNodeEndpoint(node_id=1, host="h", port=9)]
+        responses=[], node_endpoints=[NodeEndpoint(node_id=1, host="h", port=9)]
     )
     data = bytearray(response.encode(16))
     tags = data.index(b"\x01\x00", 10)  # one tagged field, number 0
@@ -223,7 +223,7 @@ def test_a_tagged_field_with_its_default_is_not_written() -> None:
 
 def test_a_tagged_field_of_another_size_than_its_value_is_refused() -> None:
     response = FetchResponse(
-        responses=[], node_endpoints=[FetchNodeEndpoint(node_id=1, host="h", port=9)]
+        responses=[], node_endpoints=[NodeEndpoint(node_id=1, host="h", port=9)]
     )
     data = bytearray(response.encode(16))
     tags = data.index(b"\x01\x00", 10)
