@@ -162,7 +162,7 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     except struct.error:
         left = len(data) - position
         raise CorruptRecordError(
-            f"a batch header has {HEADER_BYTES} bytes, but {left} are left at byte {position}"
+            f"a batch header has {HEADER_BYTES} bytes, {left} are left at byte {position}"
         ) from None
 
 

@@ -69,7 +69,7 @@ def convert_up(
     whether the topic uses LogAppendTime. `max_message_bytes` limits each message as sent; the log
     checks the size of the batch. `max_bytes` and `max_messages` are those of `read_message_set`.
     Raises ApiError with INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE, and
-    CorruptRecordError for damaged bytes (CORRUPT_MESSAGE); its kind TooManyRecordsError.
+    CorruptRecordError for damaged bytes (CORRUPT_MESSAGE); its subclass TooManyRecordsError.
     """
     try:
         codec = _checked_codec(data, max_message_bytes, max_messages)
@@ -160,7 +160,7 @@ def convert_down(
 
 
 def _record_count(batch: memoryview) -> int:
-    """Of a v2 batch, as its header says; an older message counts as one, a wrapper too."""
+    """Return the number of records of a v2 batch. An older message or wrapper counts as one."""
     return read_header(batch).record_count if batch[MAGIC_POSITION] == MAGIC_V2 else 1
 
 

@@ -140,7 +140,7 @@ class MessageSet:
             raise self._corrupt(number, position, "it is cut off")
 
     def _entry(self, number: int, position: int) -> Entry | None:
-        """The head of the message at `position`; None if the bytes end before the message does."""
+        """Return the head of the message at `position`, or None if the message is cut off."""
         data = self._data
         left = len(data) - position
         if left < LOG_OVERHEAD:
@@ -210,7 +210,7 @@ class MessageSet:
         return self._data[position : position + size], position + size
 
     def opened(self, wrapper: Entry, max_bytes: int) -> "MessageSet":
-        """The set inside the wrapper, decompressed; a compressed part counts as a message does."""
+        """The set inside the wrapper, decompressed. Each compressed part counts as a message."""
         codec = wrapper.compression
         _, value = self._content(wrapper)
         if value is None:

@@ -99,9 +99,9 @@ def payload(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     max_parts: int = NO_LIMIT,
 ) -> bytes:
-    """The decompressed bytes of a batch's records.
+    """Return the decompressed bytes of a batch's records.
 
-    Raises CorruptRecordError; its kind TooManyRecordsError above the limits of `decompress`.
+    Raises CorruptRecordError; its subclass TooManyRecordsError above the limits of `decompress`.
     """
     stored = memoryview(batch)[HEADER_BYTES : header.size_bytes]
     try:
@@ -184,9 +184,9 @@ def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
 def skim_payload(
     data: bytes, header: BatchHeader, max_headers: int = NO_LIMIT
 ) -> Iterator[RecordSkim]:
-    """As `skim_records`, of what `payload` has given.
+    """As `skim_records`, for the bytes that `payload` returned.
 
-    `max_headers` bounds those of all records together: TooManyRecordsError.
+    Raises TooManyRecordsError if all records together have more than `max_headers` headers.
     """
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
@@ -351,7 +351,7 @@ def _no_name() -> ValueError:
 
 
 def _overrun(position: int, end: int) -> ValueError:
-    return ValueError(f"its content ends at byte {position}, but its length says {end}")
+    return ValueError(f"its content ends at byte {position}, by its length it ends at {end}")
 
 
 def _too_long(size: int, position: int, end: int) -> ValueError:

@@ -262,7 +262,7 @@ class WriterSource(Source):
         """The condition that a value differs from the field's default."""
         default = field.default
         if default is msgspec.NODEFAULT:
-            raise TypeError(f"field {field.name} is missing in some versions, but has no default")
+            raise TypeError(f"field {field.name} is missing in some versions and has no default")
         if default is None:
             return f"{value} is not None"
         if not default:  # 0, False or empty; a struct is always true

@@ -97,7 +97,7 @@ def _content_frame(data: memoryview, begin: int, max_blocks: int) -> Frame:
     if content is not None:
         if content > max_content:
             raise NoFrameError(
-                f"the frame at byte {begin} claims {content} bytes, but its blocks hold fewer"
+                f"the frame at byte {begin} claims {content} bytes; its blocks hold fewer"
             )
         max_content = content
     return Frame(begin, end + (4 if flags & 4 else 0), max_content, window or max_content, blocks)

@@ -123,7 +123,7 @@ class TestBothWalksRefuse:
     def test_content_that_ends_before_its_length(self, walk: object) -> None:
         inside = inside_of(Record(b"k", b"v", 0))
         inside[0] += 2
-        self.check(walk, with_inside(bytes(inside) + b"\0", 1), "but its length says")
+        self.check(walk, with_inside(bytes(inside) + b"\0", 1), "by its length it ends at")
 
     def test_a_varint_without_an_end(self, walk: object) -> None:
         self.check(walk, with_inside(b"\xff" * 20, 1), "longer than 5 bytes")

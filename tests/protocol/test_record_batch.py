@@ -134,7 +134,7 @@ def test_packing_a_header_gives_the_bytes_it_was_read_from() -> None:
 def test_a_header_cut_at_any_byte_is_refused() -> None:
     data = golden("none")
     for size in range(HEADER_BYTES):
-        with pytest.raises(CorruptRecordError, match=f"61 bytes, but {size} are left"):
+        with pytest.raises(CorruptRecordError, match=f"61 bytes, {size} are left"):
             read_header(data[:size])
 
 

@@ -303,7 +303,7 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     (".timeindex", Path.unlink, "the index is missing"),
     (".timeindex", cut, "not a multiple of 12"),
     (".timeindex", lambda path: flip(path, 7), "do not match the log"),
-    (".txnindex", Path.unlink, "was aborted but is not in the index"),
+    (".txnindex", Path.unlink, "was aborted and is not in the index"),
     (".txnindex", lambda path: flip(path, 17, 6), "a transaction from"),
     (".snapshot", lambda path: flip(path, 9), "cannot be read"),
     ("leader-epoch-checkpoint", garble, "version 7 is unknown"),

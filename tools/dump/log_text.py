@@ -103,11 +103,10 @@ def dump_log(
 def _write_batch(batch: RawBatch, position: int, write: Write) -> None:
     write(f"offset: {batch.last_offset}" if batch.is_message else _batch_fields(batch))
     compression = batch.compression.name.lower()
-    is_valid = "true" if batch.is_valid() else "false"
     write(
         f" position: {position} {batch.timestamp_type}: {batch.max_timestamp}"
         f" size: {batch.size_bytes} magic: {batch.magic} compresscodec: {compression}"
-        f" crc: {batch.crc} isvalid: {is_valid}\n"
+        f" crc: {batch.crc} isvalid: {_java(batch.is_valid())}\n"
     )
 
 

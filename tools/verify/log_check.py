@@ -86,7 +86,7 @@ class LogCheck:
     def _check_checkpoint_offsets(self) -> None:
         start, end = self._log.facts.log_start_offset, self._log.next_offset
         if start > end:
-            what = f"the checkpoint says the log starts at {start}, but it ends at {end}"
+            what = f"by the checkpoint the log starts at {start}, and it ends at {end}"
             at_start = f"all records are dropped, the log continues at {start}"
             self._findings.problem(self._directory, what, at_start)
         if self._log.facts.recovery_point > end:

@@ -76,7 +76,7 @@ class TransactionCheck:
             if found is None or found.first_offset > first:
                 wrong.add(
                     f"the transaction of producer {producer_id} from {first} to {last} was aborted "
-                    "but is not in the index"
+                    "and is not in the index"
                 )
         if wrong.count:
             self._findings.problem(self._path, str(wrong), _REBUILT)
