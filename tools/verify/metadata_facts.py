@@ -8,9 +8,8 @@ ends (KIP-868).
 from dataclasses import dataclass, field
 
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.protocol.primitives import read_uvarint
+from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
-    RECORD_TYPES,
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,
@@ -22,6 +21,8 @@ from odradek.protocol.records.cluster_metadata import (
 )
 from odradek.protocol.schema import DecodeError, Message
 from odradek.storage.inspect.raw_batch import AnyRecord
+
+_CODEC = MetadataRecordCodec.of_cluster()
 
 
 @dataclass
@@ -51,7 +52,7 @@ class MetadataFacts:
     def add(self, record: AnyRecord) -> None:
         """Take the next record. One that cannot be decoded is ignored: RecordCheck reports it."""
         self.is_known = True
-        message = _message(record.value or b"")
+        message = _message(record.value)
         if isinstance(message, BeginTransactionRecord):
             self._transaction = []
         elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
@@ -91,12 +92,8 @@ class MetadataFacts:
             topic.cleanup_policy = record.value
 
 
-def _message(value: bytes) -> Message | None:
+def _message(value: bytes | None) -> Message | None:
     try:
-        _, position = read_uvarint(value, 0)
-        number, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
-        declared = RECORD_TYPES.get(number)
-        return None if declared is None else declared.decode(value, version, position)
-    except (DecodeError, IndexError, ValueError):
+        return _CODEC.decode(None, value).value
+    except DecodeError:
         return None
