@@ -1,4 +1,9 @@
-"""Parameters and results of PartitionLog.append."""
+"""Parameters and results of PartitionLog.append.
+
+The first 16 bytes of a batch are its base offset, length and leader epoch. The log assigns the
+offset and the epoch, so it writes these bytes itself. The CRC does not cover them, so all other
+bytes can be written as they were received.
+"""
 
 from enum import Enum, auto
 from typing import NamedTuple
@@ -8,13 +13,14 @@ from odradek.protocol.compression import Buffer
 
 
 class AppendOrigin(Enum):
-    """Who appends. This decides what is checked and who assigns the offsets."""
+    """Who appends. This decides how much is checked.
 
-    CLIENT = auto()  # one batch of a producer, fully checked
-    COORDINATOR = (
-        auto()
-    )  # batches of this broker, including control batches; the log assigns offsets
-    REPLICA = auto()  # batches that already have their offsets and leader epochs
+    A CLIENT appends one batch of a producer, which is fully checked. A COORDINATOR, a part of this
+    broker, appends one or more batches, also control batches.
+    """
+
+    CLIENT = auto()
+    COORDINATOR = auto()
 
 
 class AppendResult(NamedTuple):
@@ -28,7 +34,10 @@ class AppendResult(NamedTuple):
 
 
 class PendingBatch(NamedTuple):
-    """A batch to write: its assigned offset and epoch, and its bytes after the first 16."""
+    """A batch to write: its assigned offset and epoch, and its bytes after the first 16.
+
+    `header` is the batch's header, with the base offset and the epoch of the sender.
+    """
 
     base_offset: int
     leader_epoch: int

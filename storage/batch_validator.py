@@ -38,7 +38,6 @@ from odradek.protocol.batch_header import (
     PREFIX_BYTES,
     BatchHeader,
     TooManyRecordsError,
-    batch_crc,
     read_header,
 )
 from odradek.protocol.compression import Buffer, CompressionType
@@ -126,9 +125,9 @@ def read_one_batch(data: Buffer) -> BatchHeader:
 
 
 def split_batches(
-    data: Buffer, rules: AppendRules, *, check_crc: bool
+    data: Buffer, rules: AppendRules
 ) -> list[tuple[BatchHeader, tuple[Buffer, ...]]]:
-    """Split batches that this broker made or that were stored before: header, bytes from 16 on.
+    """Split batches that this broker made: the header of each, and its bytes after the first 16.
 
     Raises ApiError with INVALID_RECORD, CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.
     """
@@ -142,12 +141,8 @@ def split_batches(
         batch = view[position : position + header.size_bytes]
         if header.magic != MAGIC_V2 or len(batch) != header.size_bytes:
             raise _not_one_batch(batch)
-        if len(batch) > rules.max_message_bytes and not check_crc:
+        if len(batch) > rules.max_message_bytes:
             raise too_large(len(batch), rules)
-        if check_crc and batch_crc(batch) != header.crc:
-            raise ApiError(
-                ErrorCode.CORRUPT_MESSAGE, f"a batch does not match its CRC {header.crc}"
-            )
         batches.append((header, (batch[PREFIX_BYTES:],)))
         position += len(batch)
     return batches

@@ -223,7 +223,7 @@ class PartitionLog:
         transaction_verified: bool = False,
         walked: WalkedRecords | None = None,
     ) -> AppendResult:
-        """Append one batch of a client, or one or more batches of another origin.
+        """Append one batch of a client, or one or more batches of a coordinator.
 
         `walked`: see `check_client_batch`. Raises ApiError: what `check_client_batch` raises;
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE;
@@ -233,21 +233,13 @@ class PartitionLog:
         self.check_online()
         if origin is AppendOrigin.CLIENT:
             return self._append_from_client(batches, now_ms, transaction_verified, walked)
-        has_offsets = origin is AppendOrigin.REPLICA
         entries = []
-        next_offset = self.log_end_offset
-        for header, parts in split_batches(batches, self._rules, check_crc=has_offsets):
-            base_offset = header.base_offset if has_offsets else next_offset
-            if base_offset < next_offset:
-                raise ApiError(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"offset {base_offset} is appended to {self.name} where {next_offset} is next",
-                )
-            if header.producer_id >= 0 and not has_offsets:
+        base_offset = self.log_end_offset
+        for header, parts in split_batches(batches, self._rules):
+            if header.producer_id >= 0:
                 self.producers.check(header, base_offset, check_sequence=False)
-            epoch = header.partition_leader_epoch if has_offsets else self.leader_epoch
-            entries.append(PendingBatch(base_offset, epoch, header, parts))
-            next_offset = entries[-1].next_offset
+            entries.append(PendingBatch(base_offset, self.leader_epoch, header, parts))
+            base_offset = entries[-1].next_offset
         return self._write(entries, now_ms, -1)
 
     def _append_from_client(

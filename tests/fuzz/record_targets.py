@@ -176,13 +176,12 @@ def _content(batch: bytes, rules: AppendRules) -> list[Record]:
 
 
 def _check_split(data: bytes, rules: AppendRules) -> None:
-    """What is no produced batch may still be batches that a broker stored."""
-    for check in (False, True):
-        try:
-            batches = split_batches(data, rules, check_crc=check)
-        except ApiError:
-            continue
-        assert sum(header.size_bytes for header, _ in batches) == len(data)
+    """What is no produced batch may still be batches of a coordinator."""
+    try:
+        batches = split_batches(data, rules)
+    except ApiError:
+        return
+    assert sum(header.size_bytes for header, _ in batches) == len(data)
 
 
 def _made_whole(data: bytes) -> bytes:
