@@ -124,9 +124,7 @@ def read_one_batch(data: Buffer) -> BatchHeader:
     return header
 
 
-def split_batches(
-    data: Buffer, rules: AppendRules
-) -> list[tuple[BatchHeader, tuple[Buffer, ...]]]:
+def split_batches(data: Buffer, rules: AppendRules) -> list[tuple[BatchHeader, tuple[Buffer, ...]]]:
     """Split batches that this broker made: the header of each, and its bytes after the first 16.
 
     Raises ApiError with INVALID_RECORD, CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.

@@ -61,7 +61,7 @@ from .recovering.producer_recovery import (
 from .recovering.recovery import load_log
 from .segment import RollLimits, Segment
 from .segment_removal import SegmentRemoval, SegmentRemover
-from .segment_shape import shape_of
+from .segment_settings import SegmentSettings
 from .slices import RecordsSlice, Slicer
 from .unsynced_files import UnsyncedFiles
 
@@ -166,7 +166,7 @@ class PartitionLog:
         return self.log_end_offset - self.recovery_point
 
     def update_config(self, config: TopicConfig) -> None:
-        """Apply new topic settings. Existing segments keep their SegmentShape."""
+        """Apply new topic settings. Existing segments keep their SegmentSettings."""
         self.config = config
         self._rules = AppendRules.of(config, validate_records=self._validate_records)
         self._limits = RollLimits(config.segment_size_bytes, config.max_segment_ms)
@@ -382,7 +382,7 @@ class PartitionLog:
             self._files,
             self.directory,
             base_offset,
-            shape_of(self.config, self.directory, base_offset),
+            SegmentSettings.of(self.config, self.directory, base_offset),
             now_ms=now_ms,
             preallocate_bytes=self._limits.segment_bytes if self.config.preallocate else 0,
         )
@@ -705,8 +705,10 @@ class PartitionLog:
     def _restart_at(self, offset: int, now_ms: int) -> None:
         self._unsynced.note_truncation()
         self._delete(list(self.segments), now_ms)
-        shape = shape_of(self.config, self.directory, offset)
-        self.segments.add(Segment.create(self._files, self.directory, offset, shape, now_ms=now_ms))
+        settings = SegmentSettings.of(self.config, self.directory, offset)
+        self.segments.add(
+            Segment.create(self._files, self.directory, offset, settings, now_ms=now_ms)
+        )
         self.log_start_offset = self.log_end_offset = offset
         self.high_watermark = self.recovery_point = offset
         self.epochs.clear()

@@ -26,6 +26,7 @@ from .filenames import FileKind, FileState, segment_file
 from .files import Files, OpenFile
 from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError
 from .offset_index import OffsetIndex, OffsetPosition
+from .segment_settings import SegmentSettings
 from .time_index import TimeIndex, TimestampOffset
 from .txn_index import AbortedTransaction, TxnIndex
 
@@ -48,14 +49,6 @@ class WholeBatches(NamedTuple):
     next_offset: int
 
 
-class SegmentShape(NamedTuple):
-    """The settings that are fixed when a segment is created."""
-
-    index_interval_bytes: int
-    index_bytes: int
-    jitter_ms: int = 0
-
-
 class RollLimits(NamedTuple):
     """The size and age at which the active segment is rolled."""
 
@@ -74,7 +67,7 @@ class Segment:
         "_is_appendable",
         "_newest",
         "_offset_index",
-        "_shape",
+        "_settings",
         "_time_index",
         "_txn_index",
         "base_offset",
@@ -90,7 +83,7 @@ class Segment:
         files: Files,
         directory: Path,
         base_offset: int,
-        shape: SegmentShape,
+        settings: SegmentSettings,
         *,
         size_bytes: int,
         created_ms: int,
@@ -102,7 +95,7 @@ class Segment:
         self.size_bytes = size_bytes
         self.created_ms = created_ms
         self.state = state
-        self._shape = shape
+        self._settings = settings
         self._file: OpenFile | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -119,7 +112,7 @@ class Segment:
         files: Files,
         directory: Path,
         base_offset: int,
-        shape: SegmentShape,
+        settings: SegmentSettings,
         *,
         now_ms: int,
         preallocate_bytes: int = 0,
@@ -127,7 +120,7 @@ class Segment:
     ) -> "Segment":
         """Create a segment's files, replacing existing ones with their names."""
         segment = cls(
-            files, directory, base_offset, shape, size_bytes=0, created_ms=now_ms, state=state
+            files, directory, base_offset, settings, size_bytes=0, created_ms=now_ms, state=state
         )
         for kind in FILE_KINDS:
             files.remove(segment.path(kind))
@@ -178,7 +171,7 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
             path = self.path(FileKind.OFFSET_INDEX)
-            index = OffsetIndex(self.files, path, self.base_offset, self._shape.index_bytes)
+            index = OffsetIndex(self.files, path, self.base_offset, self._settings.index_bytes)
             self._offset_index = index
             try:
                 self._check(index)
@@ -191,7 +184,7 @@ class Segment:
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             path = self.path(FileKind.TIME_INDEX)
-            index = TimeIndex(self.files, path, self.base_offset, self._shape.index_bytes)
+            index = TimeIndex(self.files, path, self.base_offset, self._settings.index_bytes)
             self._time_index = index
             try:
                 self._check(index)
@@ -290,7 +283,7 @@ class Segment:
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         age_ms = self.age_ms(now_ms, max_timestamp)
-        if self.size_bytes and age_ms > limits.segment_ms - self._shape.jitter_ms:
+        if self.size_bytes and age_ms > limits.segment_ms - self._settings.jitter_ms:
             return True
         if not self._is_appendable:
             self._open_indexes_for_append()
@@ -327,7 +320,7 @@ class Segment:
         newest = self.newest
         if max_timestamp > newest.timestamp_ms:
             self._newest = newest = TimestampOffset(max_timestamp, last_offset)
-        if self._bytes_since_index_entry > self._shape.index_interval_bytes:
+        if self._bytes_since_index_entry > self._settings.index_interval_bytes:
             self._append_to_indexes(last_offset, newest)
             self._bytes_since_index_entry = 0
         if not self.size_bytes:
@@ -395,7 +388,7 @@ class Segment:
         self._open_empty_indexes()
 
     def _open_empty_indexes(self) -> None:
-        files, base, size = self.files, self.base_offset, self._shape.index_bytes
+        files, base, size = self.files, self.base_offset, self._settings.index_bytes
         offsets, times = self.path(FileKind.OFFSET_INDEX), self.path(FileKind.TIME_INDEX)
         self._offset_index = OffsetIndex.create(files, offsets, base, size)
         self._time_index = TimeIndex.create(files, times, base, size)

@@ -15,7 +15,8 @@ from odradek.protocol.compression import Buffer
 from odradek.storage.filenames import FileKind, FileState
 from odradek.storage.files import MAX_BUFFERS, Files
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
-from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.segment import Segment
+from odradek.storage.segment_settings import SegmentSettings
 from odradek.storage.txn_index import AbortedTransaction, rewrite_aborted
 
 from .task import CleanedSegment
@@ -41,7 +42,7 @@ class CleanedSegmentWriter:
         files: Files,
         directory: Path,
         base_offset: int,
-        shape: SegmentShape,
+        settings: SegmentSettings,
         *,
         buffer_bytes: int,
         on_io: Callable[[int], None],
@@ -54,7 +55,7 @@ class CleanedSegmentWriter:
         self._notes: list[tuple[int, int, int]] = []
         self._pending_bytes = 0
         self._segment = Segment.create(
-            files, directory, base_offset, shape, now_ms=NO_TIMESTAMP, state=FileState.CLEANED
+            files, directory, base_offset, settings, now_ms=NO_TIMESTAMP, state=FileState.CLEANED
         )
 
     def add(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:

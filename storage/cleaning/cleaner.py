@@ -93,7 +93,7 @@ class Cleaner:
     def split(self, task: CleaningTask, base_offset: int) -> CleanedGroup:
         """Split the segment named by a SegmentOverflowError. Raises like `clean`."""
         segment = next(each for each in task.segments if each.base_offset == base_offset)
-        return split_segment(self._source, task.directory, segment, task.shape)
+        return split_segment(self._source, task.directory, segment, task.settings)
 
     def _groups(self, task: CleaningTask, end_offset: int) -> list[list[SegmentToClean]]:
         def index_sizes(segment: SegmentToClean) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class Cleaner:
             [each for each in task.segments if each.base_offset < end_offset],
             task.first_uncleanable_offset,
             segment_bytes=task.segment_bytes,
-            index_bytes=task.shape.index_bytes,
+            index_bytes=task.settings.index_bytes,
             index_sizes=index_sizes,
         )
 
@@ -126,7 +126,7 @@ class Cleaner:
             self._files,
             task.directory,
             group[0].base_offset,
-            task.shape,
+            task.settings,
             buffer_bytes=self._source.buffer_bytes,
             on_io=self._source.on_io,
         )

@@ -128,7 +128,7 @@ class OffsetMapBuilder:
             self._source.files,
             self._task.directory,
             base_offset,
-            self._task.shape,
+            self._task.settings,
             size_bytes=size_bytes,
             created_ms=self._task.now_ms,
         )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
-from odradek.storage.segment_shape import shape_of
+from odradek.storage.segment_settings import SegmentSettings
 
 from .task import CleaningTask, LastRecord, SegmentToClean
 
@@ -81,7 +81,7 @@ def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTa
         name=log.name,
         directory=log.directory,
         segments=tuple(SegmentToClean(each.base_offset, each.size_bytes) for each in segments),
-        shape=shape_of(config, log.directory, 0),
+        settings=SegmentSettings.of(config, log.directory, 0),
         segment_bytes=config.segment_size_bytes,
         delete_retention_ms=config.delete_retention_ms,
         first_dirty_offset=to_clean.first_dirty_offset,

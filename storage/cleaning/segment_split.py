@@ -13,7 +13,8 @@ from odradek.protocol.any_batch import read_any_header
 from odradek.storage.batch_scan import CorruptBatchError, scan_headers
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
-from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.segment import Segment
+from odradek.storage.segment_settings import SegmentSettings
 from odradek.storage.txn_index import AbortedTransaction, read_aborted
 
 from .cleaned_segment import CleanedSegmentWriter
@@ -37,7 +38,7 @@ def overflows(segment: Segment) -> bool:
 
 
 def split_segment(
-    source: CleanerInput, directory: Path, segment: SegmentToClean, shape: SegmentShape
+    source: CleanerInput, directory: Path, segment: SegmentToClean, settings: SegmentSettings
 ) -> CleanedGroup:
     """Write the parts as `.cleaned` files. Raises CorruptBatchError, OSError."""
     path = directory / segment_file(segment.base_offset, FileKind.LOG)
@@ -49,7 +50,7 @@ def split_segment(
                 source.files,
                 directory,
                 base_offset,
-                shape,
+                settings,
                 buffer_bytes=source.buffer_bytes,
                 on_io=source.on_io,
             )

@@ -25,7 +25,7 @@ from odradek.config.topic_config import TopicConfig
 from odradek.storage.filenames import FileState, SegmentFileName, parse_segment_file, segment_file
 from odradek.storage.files import Files
 from odradek.storage.segment import FILE_KINDS, Segment
-from odradek.storage.segment_shape import shape_of
+from odradek.storage.segment_settings import SegmentSettings
 
 from .task import CleanedSegment
 
@@ -102,7 +102,7 @@ def stage_cleaned(
             files,
             directory,
             base_offset,
-            shape_of(config, directory, base_offset),
+            SegmentSettings.of(config, directory, base_offset),
             size_bytes=size_bytes,
             created_ms=now_ms,
             state=FileState.CLEANED,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.storage.segment import SegmentShape
+from odradek.storage.segment_settings import SegmentSettings
 from odradek.storage.txn_index import AbortedTransaction
 
 
@@ -38,7 +38,7 @@ class CleaningTask:
     name: str
     directory: Path
     segments: tuple[SegmentToClean, ...]  # all below first_uncleanable_offset, from the first on
-    shape: SegmentShape
+    settings: SegmentSettings
     segment_bytes: int
     delete_retention_ms: int
     first_dirty_offset: int

@@ -22,9 +22,9 @@ is flushed, so the next start reads from there again.
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.filenames import FileKind, SegmentFileName
 from odradek.storage.leader_epochs import LeaderEpochs
-from odradek.storage.segment import Segment, SegmentShape
+from odradek.storage.segment import Segment
 from odradek.storage.segment_list import SegmentList
-from odradek.storage.segment_shape import shape_of
+from odradek.storage.segment_settings import SegmentSettings
 
 from .epoch_loading import load_epochs
 from .interrupted_swaps import finish_interrupted_swaps
@@ -99,18 +99,18 @@ def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -
         epochs.clear()
         source.new_producers().truncate_fully_and_start_at(source.log_start_offset)
     base_offset = source.log_start_offset
-    shape = shape_of(source.config, source.directory, base_offset)
-    segments.add(_new_segment(source, base_offset, shape))
+    settings = SegmentSettings.of(source.config, source.directory, base_offset)
+    segments.add(_new_segment(source, base_offset, settings))
     return base_offset
 
 
-def _new_segment(source: LogSource, base_offset: int, shape: SegmentShape) -> Segment:
+def _new_segment(source: LogSource, base_offset: int, settings: SegmentSettings) -> Segment:
     preallocate = source.config.segment_size_bytes if source.config.preallocate else 0
     return Segment.create(
         source.files,
         source.directory,
         base_offset,
-        shape,
+        settings,
         now_ms=source.now_ms,
         preallocate_bytes=preallocate,
     )

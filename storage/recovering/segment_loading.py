@@ -15,7 +15,7 @@ from odradek.storage.filenames import FileKind, FileState, SegmentFileName, segm
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
 from odradek.storage.segment import Segment
 from odradek.storage.segment_list import SegmentList
-from odradek.storage.segment_shape import shape_of
+from odradek.storage.segment_settings import SegmentSettings
 
 from .log_source import LogSource
 
@@ -50,12 +50,12 @@ def split_overflowing(source: LogSource, segments: SegmentList) -> None:
         # The next base offset rules out nearly all segments without reading them.
         if following.base_offset - segment.base_offset > MAX_RELATIVE_OFFSET and overflows(segment):
             source.report(f"{segment}: splitting it, its offsets are too far apart")
-            shape = shape_of(source.config, source.directory, segment.base_offset)
+            settings = SegmentSettings.of(source.config, source.directory, segment.base_offset)
             group = split_segment(
                 CleanerInput.plain(source.files),
                 source.directory,
                 SegmentToClean(segment.base_offset, segment.size_bytes),
-                shape,
+                settings,
             )
             new = [open_segment(source, n.base_offset, FileState.CLEANED) for n in group.segments]
             swap = SegmentSwap(source.files, new)
@@ -74,7 +74,7 @@ def open_segment(source: LogSource, base_offset: int, state: FileState = FileSta
         source.files,
         source.directory,
         base_offset,
-        shape_of(source.config, source.directory, base_offset),
+        SegmentSettings.of(source.config, source.directory, base_offset),
         size_bytes=source.files.size(path),
         created_ms=source.now_ms,
         state=state,

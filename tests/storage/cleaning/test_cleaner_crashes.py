@@ -12,7 +12,7 @@ from odradek.storage.cleaning.cleaner import Cleaner, SegmentOverflowError
 from odradek.storage.cleaning.task import CleaningTask, SegmentToClean
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
-from odradek.storage.segment import SegmentShape
+from odradek.storage.segment_settings import SegmentSettings
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, compacted
 from tests.support.lengths import by_length
@@ -207,7 +207,7 @@ def test_the_cleaner_names_such_a_segment_and_splits_it(scratch: Path) -> None:
         name="orders-0",
         directory=box.directory,
         segments=(SegmentToClean(0, box.path(0, ".log").stat().st_size),),
-        shape=SegmentShape(4096, 1 << 20),
+        settings=SegmentSettings(4096, 1 << 20),
         segment_bytes=1 << 30,
         delete_retention_ms=0,
         first_dirty_offset=0,
