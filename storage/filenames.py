@@ -122,7 +122,7 @@ _SEGMENT_FILE = re.compile(
 )
 UNFINISHED_SNAPSHOT_SUFFIXES = (".checkpoint.part", ".checkpoint.deleted")
 _LIVE_DIRECTORY = re.compile(r"(.+)-(\d+)", re.ASCII | re.DOTALL)
-_RETIRED_DIRECTORY = re.compile(r"(\S+)-(\d+)\.[^\s.]+(-delete|-future|-stray)", re.ASCII)
+_RENAMED_DIRECTORY = re.compile(r"(\S+)-(\d+)\.[^\s.]+(-delete|-future|-stray)", re.ASCII)
 _METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
 
@@ -161,7 +161,7 @@ def partition_directory(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def retired_directory(topic: str, partition: int, state: DirectoryState, unique_id: str) -> str:
+def renamed_directory(topic: str, partition: int, state: DirectoryState, unique_id: str) -> str:
     """`TOPIC-PARTITION.UNIQUEID-delete`, with the topic cut off if the name would be too long.
 
     `unique_id` is 32 hexadecimal digits, because a topic may be deleted and created many times. The
@@ -176,7 +176,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
     """Raises ValueError for any other name; Kafka refuses to start if a directory has one."""
     for state in (DirectoryState.DELETE, DirectoryState.FUTURE, DirectoryState.STRAY):
         if name.endswith(state):
-            match = _RETIRED_DIRECTORY.fullmatch(name)
+            match = _RENAMED_DIRECTORY.fullmatch(name)
             break
     else:
         state, match = DirectoryState.LIVE, _LIVE_DIRECTORY.fullmatch(name)

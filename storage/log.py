@@ -108,7 +108,7 @@ class PartitionLog:
         self._files = source.files
         self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)
         self._removal: SegmentRemoval | None = None
-        self._unsynced = UnsyncedFiles(source.files, is_named_on_disk=loaded.is_named_on_disk)
+        self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
         self._offline_reason: str | None = None
         self._slicer = Slicer(loaded.segments)

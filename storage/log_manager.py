@@ -27,7 +27,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 
 from .checkpoints import TopicPartition
 from .deletions import Deletions
-from .directories import upkeep
 from .directories.data_directory import (
     DataDirectory,
     DirectoryError,
@@ -37,18 +36,24 @@ from .directories.data_directory import (
 )
 from .directories.disk_errors import is_full_disk, is_transient
 from .directories.found_log import FoundLog, divide, stored_bytes
-from .directories.log_creation import LogCreation, MadeLog, NewLog
+from .directories.log_creation import CreatedLog, LogCreation, NewLog
 from .directories.log_opening import LogOpening
-from .directories.log_retirement import LogRetirement, Retirement
+from .directories.log_removal import LogRemoval, LogRemover
 from .directories.log_search import search
 from .directories.log_table import LogTable
 from .directories.offset_checkpoints import OffsetCheckpoints
-from .filenames import DirectoryState, parse_partition_directory
+from .filenames import (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    DirectoryState,
+    parse_partition_directory,
+)
 from .files import Files
 from .log import PartitionLog
 from .recovering.producer_recovery import RecentBatches
-from .recovering.progress import should_report
 from .recovering.task import RecoveryTask
+from .recovering.unflushed import should_report
 from .topic_names import CLUSTER_METADATA_TOPIC
 
 _logger = logging.getLogger(__name__)
@@ -83,7 +88,7 @@ class LogManager:
         self._table = LogTable()
         self._opening = LogOpening(config, files, self.deletions, report)
         self._checkpoints = OffsetCheckpoints(files, self._table)
-        self._retirement = LogRetirement(
+        self._remover = LogRemover(
             files,
             self._table,
             self.deletions,
@@ -92,7 +97,7 @@ class LogManager:
             abandoned=self._abandoned,
         )
         self.futures = self._table.futures  # logs that are being moved, see moving/
-        self.strays = self._retirement.strays
+        self.strays = self._remover.strays
 
     @classmethod
     def open(
@@ -176,7 +181,7 @@ class LogManager:
         if home is None:
             raise DirectoryError(f"the metadata directory is offline: {self.offline[wanted]}")
         # Kafka stores no recovery point of this log and reads all of it at every start.
-        log = self._opening.open_whole(home, (CLUSTER_METADATA_TOPIC, 0), config, now_ms)
+        log = self._opening.open_metadata_log(home, config, now_ms)
         self.adopt(log, home)
         log.assign_topic_id(topic_id)
         return log
@@ -352,8 +357,8 @@ class LogManager:
                 placed.append((new, home))
         return LogCreation(self._opening, placed, now_ms, self._finish_creation)
 
-    def _finish_creation(self, made: MadeLog) -> None:
-        key, home, log = made.new.key, made.home, made.log
+    def _finish_creation(self, created: CreatedLog) -> None:
+        key, home, log = created.new.key, created.home, created.log
         if isinstance(log, PartitionLog) and home.is_online:
             self.adopt(log, home)
             return
@@ -382,26 +387,26 @@ class LogManager:
 
         Partitions without a log are ignored. Raises ApiError KAFKA_STORAGE_ERROR.
         """
-        self._retire(partitions, DirectoryState.DELETE, now_ms)
+        self._remove(partitions, DirectoryState.DELETE, now_ms)
 
     def move_aside(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Rename directories of logs that are not in the metadata to `-stray`, and keep them."""
-        self._retire(partitions, DirectoryState.STRAY, now_ms)
+        self._remove(partitions, DirectoryState.STRAY, now_ms)
 
-    def _retire(
+    def _remove(
         self, partitions: Iterable[TopicPartition], state: DirectoryState, now_ms: int
     ) -> None:
-        retirement = self._retirement.begin(partitions, state, self._due_ms(now_ms))
-        retirement.run()
-        retirement.finish()
+        removal = self._remover.begin(partitions, state, self._due_ms(now_ms))
+        removal.run()
+        removal.finish()
 
-    def begin_deletion(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> Retirement:
+    def begin_deletion(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> LogRemoval:
         """As `delete`, in steps. The logs are unregistered when this returns."""
-        return self._retirement.begin(partitions, DirectoryState.DELETE, self._due_ms(now_ms))
+        return self._remover.begin(partitions, DirectoryState.DELETE, self._due_ms(now_ms))
 
     def drop_future(self, key: TopicPartition, now_ms: int) -> None:
         """Cancel the move of a log, if there is one, and delete the copy."""
-        self._retirement.drop_future(key, self._due_ms(now_ms))
+        self._remover.drop_future(key, self._due_ms(now_ms))
 
     def delete_directory(
         self, home: DataDirectory, path: Path, key: TopicPartition, now_ms: int
@@ -410,7 +415,7 @@ class LogManager:
 
         An OSError takes `home` offline and is not raised.
         """
-        return self._retirement.delete_directory(home, path, key, self._due_ms(now_ms))
+        return self._remover.delete_directory(home, path, key, self._due_ms(now_ms))
 
     def _due_ms(self, now_ms: int) -> int:
         """When to remove files that are deleted now."""
@@ -426,8 +431,12 @@ class LogManager:
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
     def logs_to_flush(self, now_ms: int) -> list[PartitionLog]:
-        """Logs that flush.ms wants synced now."""
-        return upkeep.logs_to_flush(self.logs(), now_ms)
+        """List the online logs that were last synced at least flush.ms ago."""
+        return [
+            log
+            for log in self.logs()
+            if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
+        ]
 
     def expire_producers(self, now_ms: int) -> None:
         """Remove inactive producers (producer.id.expiration.check.interval.ms)."""
@@ -435,30 +444,39 @@ class LogManager:
             log.producers.remove_expired(now_ms)
 
     def release_closed_segments(self, max_open: int) -> None:
-        """Close files of closed segments if more than `max_open` are open."""
-        upkeep.release_closed_segments(list(self._table.open.values()), max_open)
+        """Close the files of all inactive segments if more than `max_open` of them have open files.
+
+        The next read of a segment opens its files again.
+        """
+        logs = list(self._table.open.values())
+        inactive = (segment for log in logs for segment in list(log.segments)[:-1])
+        opened = [segment for segment in inactive if segment.has_open_file]
+        if len(opened) > max_open:
+            for segment in opened:
+                segment.release_files()
 
     def write_recovery_points(self) -> None:
         """Write recovery-point-offset-checkpoint (log.flush.offset.checkpoint.interval.ms)."""
-        for directory in list(self.directories):
-            self._checkpoint(directory, self._checkpoints.write_recovery_points)
+        self._write_checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     def write_log_starts(self) -> None:
         """Write log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms)."""
-        for directory in list(self.directories):
-            self._checkpoint(directory, self._checkpoints.write_log_starts)
+        self._write_checkpoint(LOG_START_OFFSET_CHECKPOINT)
 
     def write_high_watermarks(self) -> None:
         """Write replication-offset-checkpoint (replica.high.watermark.checkpoint.interval.ms)."""
+        self._write_checkpoint(REPLICATION_OFFSET_CHECKPOINT)
+
+    def _write_checkpoint(self, name: str) -> None:
         for directory in list(self.directories):
-            self._checkpoint(directory, self._checkpoints.write_high_watermarks)
+            try:
+                self._checkpoints.write(directory, name)
+            except OSError as error:
+                self.on_directory_error(directory, error)
 
     def _write_checkpoints(self, directory: DataDirectory) -> None:
-        self._checkpoint(directory, self._checkpoints.write_all)
-
-    def _checkpoint(self, directory: DataDirectory, write: Callable[[DataDirectory], None]) -> None:
         try:
-            write(directory)
+            self._checkpoints.write_all(directory)
         except OSError as error:
             self.on_directory_error(directory, error)
 
@@ -523,7 +541,7 @@ class LogManager:
     def _close_logs(self, directory: DataDirectory, now_ms: int) -> bool:
         """Close every log in it, even if some fail; return whether all were closed cleanly."""
         # Logs that are not open still have to be recovered.
-        all_closed = not (directory.has_unclosed_log or self._table.not_open_in(directory))
+        all_closed = not (directory.has_lost_log or self._table.not_open_in(directory))
         for log in self._table.open_in(directory):
             all_closed = all_closed and log.is_online  # the state of an offline log is unknown
             try:

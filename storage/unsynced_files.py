@@ -26,12 +26,12 @@ class UnsyncedFiles:
         "_writes",
     )
 
-    def __init__(self, files: Files, *, is_named_on_disk: bool) -> None:
-        """`is_named_on_disk`: the directory's entry in its parent is synced."""
+    def __init__(self, files: Files, *, is_directory_synced: bool) -> None:
+        """`is_directory_synced`: whether the directory's entry in its parent is synced."""
         self._files = files
         self._small_files: dict[Path, int] = {}
         self._writes = 0
-        self._is_directory_synced = is_named_on_disk
+        self._is_directory_synced = is_directory_synced
         self._renames = 0
         self._truncations = 0  # a flush planned before a truncation is discarded
 

@@ -31,7 +31,7 @@ NEVER_MS = 365 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicTask:
-    """A function to call at an interval; `run` may be plain or a coroutine function."""
+    """A function to call at an interval; if `run` returns an awaitable, it is awaited."""
 
     name: str
     every_ms: int
@@ -78,26 +78,17 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
         failed = await disk.run(remove_paths, broker.files, due)
         manager.deletions.note(due, failed, now_ms())
 
-    async def write_recovery_points() -> None:
-        await disk.run(manager.write_recovery_points)
-
-    async def write_log_starts() -> None:
-        await disk.run(manager.write_log_starts)
-
-    async def write_high_watermarks() -> None:
-        await disk.run(manager.write_high_watermarks)
-
     tasks = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
          lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
          broker.log_syncs.flush_due_by_time),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,
-         write_recovery_points),
+         lambda: disk.run(manager.write_recovery_points)),
         ("writing log start offsets", config.log_flush_start_offset_checkpoint_interval_ms,
-         initial_ms, write_log_starts),
+         initial_ms, lambda: disk.run(manager.write_log_starts)),
         ("writing high watermarks", config.replica_high_watermark_checkpoint_interval_ms, 0,
-         write_high_watermarks),
+         lambda: disk.run(manager.write_high_watermarks)),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
          lambda: manager.expire_producers(now_ms())),
         ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,

@@ -5,8 +5,7 @@ log_search            finds the logs in it at start; found_log describes a log t
 log_table             all logs, the directory of each, and why some are not served
 log_opening           opens a log
 log_creation          creates the logs of new partitions
-log_retirement        removes logs of deleted partitions
+log_removal           removes logs of deleted partitions
 offset_checkpoints    the files with one offset per log of a directory
-upkeep                periodic work on all logs
 disk_errors           transient disk errors, and those that take a directory offline
 """

@@ -49,7 +49,9 @@ class DataDirectory:
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.offline_reason: str | None = None
-        self.has_unclosed_log = False  # one that is on disk, but no longer in the table of logs
+        # Whether a log could not be renamed for its removal. It is on disk, but no longer in the
+        # log table, so it is not closed at a stop, and the stop is not clean.
+        self.has_lost_log = False
         self._files = files
         self._lock = lock
         self.had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)

@@ -28,8 +28,8 @@ class NewLog(NamedTuple):
         return self.topic, self.partition
 
 
-class MadeLog(NamedTuple):
-    """A log that was created in `home`, or the error."""
+class CreatedLog(NamedTuple):
+    """A log that was created in the log directory `home`, or the error."""
 
     new: NewLog
     home: DataDirectory
@@ -44,27 +44,27 @@ class LogCreation:
         opening: LogOpening,
         wanted: Sequence[tuple[NewLog, DataDirectory]],
         now_ms: int,
-        settle: Callable[[MadeLog], None],
+        record_result: Callable[[CreatedLog], None],
     ) -> None:
-        """`finish` calls `settle` with each log."""
+        """`finish` calls `record_result` with each log."""
         self._opening = opening
         self._wanted = wanted
         self._now_ms = now_ms
-        self._settle = settle
-        self._made: list[MadeLog] = []
+        self._record_result = record_result
+        self._created: list[CreatedLog] = []
 
     def run(self) -> None:
         """Create all logs. An error of one does not stop the others."""
         for new, home in self._wanted:
             log: PartitionLog | OSError | CorruptRecordError | ApiError
             try:
-                log = self._make(new, home)
+                log = self._create(new, home)
             except (OSError, CorruptRecordError, ApiError) as error:
                 log = error
-            self._made.append(MadeLog(new, home, log))
+            self._created.append(CreatedLog(new, home, log))
 
-    def _make(self, new: NewLog, home: DataDirectory) -> PartitionLog:
-        log = self._opening.make(home, new.key, new.config, self._now_ms)
+    def _create(self, new: NewLog, home: DataDirectory) -> PartitionLog:
+        log = self._opening.open_new(home, new.key, new.config, self._now_ms)
         try:
             log.assign_topic_id(new.topic_id)
             log.become_leader(max(new.leader_epoch, log.leader_epoch))
@@ -76,5 +76,5 @@ class LogCreation:
 
     def finish(self) -> None:
         """Serve the created logs. Requests for the others get the error."""
-        for made in self._made:
-            self._settle(made)
+        for created in self._created:
+            self._record_result(created)

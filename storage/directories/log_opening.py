@@ -13,16 +13,22 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_topic_id
 from odradek.storage.deletions import Deletions
-from odradek.storage.filenames import PARTITION_METADATA, partition_directory
+from odradek.storage.filenames import (
+    LOG_START_OFFSET_CHECKPOINT,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    partition_directory,
+)
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.recovering.log_source import LogSource
 from odradek.storage.recovering.producer_recovery import RecentBatches
 from odradek.storage.recovering.task import RecoveryTask
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .data_directory import DataDirectory
 from .found_log import FoundLog
-from .offset_checkpoints import read_log_starts, read_recovery_points
+from .offset_checkpoints import read_checkpoint
 
 _logger = logging.getLogger(__name__)
 
@@ -43,7 +49,7 @@ class LogOpening:
         self._deletions = deletions
         self._report = report
 
-    def make(
+    def open_new(
         self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
     ) -> PartitionLog:
         """Create a new log."""
@@ -51,10 +57,11 @@ class LogOpening:
         source = self._source(directory, path, config, now_ms)
         return self._open(replace(source, had_clean_shutdown=True), key)
 
-    def open_whole(
-        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, now_ms: int
+    def open_metadata_log(
+        self, directory: DataDirectory, config: TopicConfig, now_ms: int
     ) -> PartitionLog:
-        """Open a log that is in no checkpoint; create it if it does not exist."""
+        """Open the metadata log, which is in no checkpoint; create it if it does not exist."""
+        key = CLUSTER_METADATA_TOPIC, 0
         path = directory.path / partition_directory(*key)
         return self._open(self._source(directory, path, config, now_ms), key)
 
@@ -83,10 +90,14 @@ class LogOpening:
         now_ms: int,
     ) -> PartitionLog:
         """Open the log in a `-future` directory; recover it if necessary."""
+        recovery_points, log_starts = (
+            read_checkpoint(self._files, directory, name)
+            for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT)
+        )
         source = replace(
             self._source(directory, path, config, now_ms),
-            recovery_point=read_recovery_points(self._files, directory).get(key, 0),
-            log_start_offset=read_log_starts(self._files, directory).get(key, 0),
+            recovery_point=recovery_points.get(key, 0),
+            log_start_offset=log_starts.get(key, 0),
         )
         return self._open(source, key)
 

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
     DirectoryState,
     PartitionDirectoryName,
     is_foreign_directory,
@@ -22,7 +25,7 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .data_directory import DataDirectory
 from .found_log import FoundLog, unflushed_bytes
-from .offset_checkpoints import read_high_watermarks, read_log_starts, read_recovery_points
+from .offset_checkpoints import read_checkpoint
 
 _logger = logging.getLogger(__name__)
 
@@ -80,9 +83,9 @@ def _parse(path: Path) -> PartitionDirectoryName | None:
 def _found_logs(
     files: Files, directory: DataDirectory, keys: list[TopicPartition]
 ) -> list[FoundLog]:
-    recovery_points = read_recovery_points(files, directory)
-    log_starts = read_log_starts(files, directory)
-    watermarks = read_high_watermarks(files, directory)
+    recovery_points = read_checkpoint(files, directory, RECOVERY_POINT_CHECKPOINT)
+    log_starts = read_checkpoint(files, directory, LOG_START_OFFSET_CHECKPOINT)
+    watermarks = read_checkpoint(files, directory, REPLICATION_OFFSET_CHECKPOINT)
     found = []
     for key in keys:
         unread = 0

@@ -32,24 +32,10 @@ _logger = logging.getLogger(__name__)
 Offsets = dict[TopicPartition, int]
 
 
-def read_recovery_points(files: Files, directory: DataDirectory) -> Offsets:
-    """Read the offsets; a damaged file counts as empty. Raises OSError."""
-    return _read(files, directory.path / RECOVERY_POINT_CHECKPOINT)
-
-
-def read_log_starts(files: Files, directory: DataDirectory) -> Offsets:
-    """Read the offsets; a damaged file counts as empty. Raises OSError."""
-    return _read(files, directory.path / LOG_START_OFFSET_CHECKPOINT)
-
-
-def read_high_watermarks(files: Files, directory: DataDirectory) -> Offsets:
-    """Read the offsets; a damaged file counts as empty. Raises OSError."""
-    return _read(files, directory.path / REPLICATION_OFFSET_CHECKPOINT)
-
-
-def _read(files: Files, path: Path) -> Offsets:
+def read_checkpoint(files: Files, directory: DataDirectory, name: str) -> Offsets:
+    """Read one of the files. A damaged one counts as empty. Raises OSError."""
     try:
-        return read_offsets(files, path)
+        return read_offsets(files, directory.path / name)
     except CheckpointError as error:
         _logger.warning("ignoring a checkpoint: %s", error)
         return {}
@@ -65,33 +51,24 @@ class OffsetCheckpoints:
     def __init__(self, files: Files, table: LogTable) -> None:
         self._files = files
         self._table = table
+        self._contents = {
+            RECOVERY_POINT_CHECKPOINT: self._recovery_points,
+            LOG_START_OFFSET_CHECKPOINT: self._log_starts,
+            REPLICATION_OFFSET_CHECKPOINT: self._high_watermarks,
+        }
         self._written: dict[Path, Offsets] = {}  # the content on disk
         self._locks: dict[Path, Lock] = {}
 
     def write_all(self, directory: DataDirectory) -> None:
         """Write all three files."""
-        self.write_recovery_points(directory)
-        self.write_log_starts(directory)
-        self.write_high_watermarks(directory)
+        for name in self._contents:
+            self.write(directory, name)
 
-    def write_recovery_points(self, directory: DataDirectory) -> None:
-        """Write the recovery-point-offset-checkpoint."""
-        self._write(directory, RECOVERY_POINT_CHECKPOINT, self._recovery_points)
-
-    def write_log_starts(self, directory: DataDirectory) -> None:
-        """Write the log-start-offset-checkpoint."""
-        self._write(directory, LOG_START_OFFSET_CHECKPOINT, self._log_starts)
-
-    def write_high_watermarks(self, directory: DataDirectory) -> None:
-        """Write the replication-offset-checkpoint."""
-        self._write(directory, REPLICATION_OFFSET_CHECKPOINT, self._high_watermarks)
-
-    def _write(
-        self, directory: DataDirectory, name: str, offsets_of: Callable[[DataDirectory], Offsets]
-    ) -> None:
+    def write(self, directory: DataDirectory, name: str) -> None:
+        """Write the file of that name."""
         path = directory.path / name
         with self._locks.setdefault(path, Lock()):
-            offsets = offsets_of(directory)
+            offsets = self._contents[name](directory)
             if self._written.get(path) != offsets:
                 write_offsets(self._files, path, offsets)
                 self._written[path] = offsets

@@ -30,7 +30,7 @@ from odradek.storage.filenames import (
     DirectoryState,
     parse_partition_directory,
     partition_directory,
-    retired_directory,
+    renamed_directory,
 )
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
@@ -91,19 +91,19 @@ class LogMoves:
         must_sync = log.config.flush_messages < never or log.config.flush_ms < never
         small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)
-        retired = manager.delete_directory(source, log.directory, future.key, now_ms)
-        if retired == log.directory:
+        renamed = manager.delete_directory(source, log.directory, future.key, now_ms)
+        if renamed == log.directory:
             text = f"{log.directory} could not be renamed"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         try:
             self._files.rename(future.path, live)
         except OSError:
             try:
-                self._files.rename(retired, log.directory)
+                self._files.rename(renamed, log.directory)
             except OSError as error:
                 # Neither directory has the log's name. The copy is kept: the next start makes it
                 # the log, because the metadata names its directory.
-                manager.take_offline(source, f"{retired} could not be renamed back: {error}")
+                manager.take_offline(source, f"{renamed} could not be renamed back: {error}")
             raise
         del manager.futures[future.key]
         log.use_copies_in(live, [live / path.name for path in small_files])
@@ -197,7 +197,7 @@ class LogMoves:
         _logger.info("%s: its future log is now the log, in %s", log.name, live)
 
     def _make_stray(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
-        target = home.path / retired_directory(*key, DirectoryState.STRAY, random_uuid().hex())
+        target = home.path / renamed_directory(*key, DirectoryState.STRAY, random_uuid().hex())
         _logger.warning("%s belongs to no topic: it is renamed to %s", path, target)
         self._files.rename(path, target)
         self.manager.strays.append(target)
@@ -206,7 +206,7 @@ class LogMoves:
 def future_name(topic: str, partition: int) -> str:
     """A new name for a `-future` directory. Raises INVALID_TOPIC_EXCEPTION if it is too long."""
     unique_id = random_uuid().hex()
-    name = retired_directory(topic, partition, DirectoryState.FUTURE, unique_id)
+    name = renamed_directory(topic, partition, DirectoryState.FUTURE, unique_id)
     if len(name) > MAX_NAME_LENGTH:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
     return name

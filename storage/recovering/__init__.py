@@ -8,7 +8,6 @@ epoch_loading        loads the leader epochs
 unflushed            checks the batches that were not flushed, and finds the log's end
 producer_recovery    rebuilds the producer state from the snapshot and the batches since
 txn_index_repair     finds and rebuilds damaged transaction indexes
-progress             how often to report
 task                 the same in another process: broker/maintenance/log_recovery.py recovers large
                      logs there
 """

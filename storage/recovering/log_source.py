@@ -46,4 +46,4 @@ class LoadedLog:
     log_end_offset: int
     epochs: LeaderEpochs
     producers: ProducerStates
-    is_named_on_disk: bool  # whether its directory entry is durable
+    is_directory_synced: bool  # whether the name of its directory is

@@ -81,7 +81,7 @@ def load_log(source: LogSource) -> LoadedLog:
         log_end_offset=end_offset,
         epochs=epochs,
         producers=producers,
-        is_named_on_disk=is_found and source.had_clean_shutdown,
+        is_directory_synced=is_found and source.had_clean_shutdown,
     )
 
 

@@ -62,7 +62,7 @@ def split_overflowing(source: LogSource, segments: SegmentList) -> None:
             swap.stage()
             swap.sync()
             swap.complete([segment])
-            retire(source, segments, segment)
+            _delete(source, segments, segment)
             for part in new:
                 segments.add(part)
 
@@ -86,13 +86,13 @@ def drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Se
     for segment in dropped:
         source.report(f"{segment}: dropped, it comes after a corrupt batch")
         segment.rename(FileState.DELETED)
-        retire(source, segments, segment)
+        _delete(source, segments, segment)
     if dropped:
         # Synced now: after a power cut they must not come back after newly written segments.
         source.files.fsync_directory(source.directory)
 
 
-def retire(source: LogSource, segments: SegmentList, segment: Segment) -> None:
+def _delete(source: LogSource, segments: SegmentList, segment: Segment) -> None:
     """Remove a segment whose files were renamed, and schedule their deletion."""
     segments.remove(segment)
     due_ms = source.now_ms + source.config.file_delete_delay_ms

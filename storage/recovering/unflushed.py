@@ -21,10 +21,11 @@ from odradek.storage.txn_index import rewrite_aborted
 from .epoch_loading import epochs_from_batches, note_epoch
 from .log_source import LogSource
 from .producer_recovery import rebuild_producer_state, replay_producer
-from .progress import should_report
 from .segment_loading import drop_segments
 
 _logger = logging.getLogger(__name__)
+
+PROGRESS_LINES = 20  # of the reports on a recovery, however long it is
 
 
 def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> None:
@@ -49,6 +50,11 @@ def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEp
             source.report(f"{segment}: {cut_bytes} corrupt bytes at the end were cut")
             drop_segments(source, segments, unflushed[done + 1 :])
             return
+
+
+def should_report(done: int, count: int) -> bool:
+    """Whether to report this step: each step if there are few, otherwise every 20th part."""
+    return done == 0 or done * PROGRESS_LINES // count != (done - 1) * PROGRESS_LINES // count
 
 
 def _first_unflushed(source: LogSource) -> int:

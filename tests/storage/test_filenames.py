@@ -18,7 +18,7 @@ from odradek.storage.filenames import (
     parse_partition_directory,
     parse_segment_file,
     partition_directory,
-    retired_directory,
+    renamed_directory,
     segment_file,
 )
 
@@ -76,7 +76,7 @@ def test_partition_directories_are_parsed_as_they_were_made(topic: str, partitio
     assert parse_partition_directory(name) == PartitionDirectoryName(topic, partition)
 
 
-def test_a_topic_may_look_like_a_retired_directory() -> None:
+def test_a_topic_may_look_like_a_renamed_directory() -> None:
     parsed = parse_partition_directory("x-0.y-delete-3")
     assert parsed == PartitionDirectoryName("x-0.y-delete", 3)
 
@@ -84,18 +84,18 @@ def test_a_topic_may_look_like_a_retired_directory() -> None:
 @pytest.mark.parametrize(
     "state", [DirectoryState.DELETE, DirectoryState.STRAY, DirectoryState.FUTURE]
 )
-def test_a_retired_directory_has_a_unique_id(state: DirectoryState) -> None:
-    name = retired_directory("a.b-c", 5, state, UNIQUE_ID)
+def test_a_renamed_directory_has_a_unique_id(state: DirectoryState) -> None:
+    name = renamed_directory("a.b-c", 5, state, UNIQUE_ID)
     assert name == f"a.b-c-5.{UNIQUE_ID}{state}"
     assert parse_partition_directory(name) == PartitionDirectoryName("a.b-c", 5, state)
 
 
 @settings(deadline=None)
 @given(st.integers(200, 249), st.integers(0, 10**6))
-def test_a_retired_directory_of_a_long_topic_fits_the_file_system(
+def test_a_renamed_directory_of_a_long_topic_fits_the_file_system(
     length: int, partition: int
 ) -> None:
-    name = retired_directory("t" * length, partition, DirectoryState.DELETE, UNIQUE_ID)
+    name = renamed_directory("t" * length, partition, DirectoryState.DELETE, UNIQUE_ID)
     assert len(name) <= MAX_NAME_LENGTH
     parsed = parse_partition_directory(name)
     assert (parsed.partition, parsed.state) == (partition, DirectoryState.DELETE)

@@ -3,12 +3,10 @@
     TOPIC-PARTITION.UNIQUEID-delete    deleted after file.delete.delay.ms, or at the next start
     TOPIC-PARTITION.UNIQUEID-stray     kept: the metadata has no such partition
 
-After the quick rename a log of the same name can be created.
-Kafka: LogManager.asyncDelete.
+After the rename a log of the same name can be created. Kafka: LogManager.asyncDelete.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,17 +14,18 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.deletions import Deletions
-from odradek.storage.filenames import DirectoryState, retired_directory
+from odradek.storage.filenames import DirectoryState, renamed_directory
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.moving.future_log import FutureLog
 
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
 
 
-class RetiringLog(NamedTuple):
-    """A log's directory and its new name."""
+class _Rename(NamedTuple):
+    """The rename of a log's directory, which is in `home`. `log` is set if the log is open."""
 
     home: DataDirectory
     source: Path
@@ -35,52 +34,50 @@ class RetiringLog(NamedTuple):
     log: PartitionLog | None = None
 
 
-class Retirement:
-    """Renames the directories of logs that were taken out of the table.
+class LogRemoval:
+    """The removal of logs that are no longer in the log table.
 
     Call `run` on any thread, then `finish` on the broker's. Before that no log of the same name may
     be created.
     """
 
     def __init__(
-        self,
-        files: Files,
-        leaving: Sequence[RetiringLog],
-        write_checkpoints: Callable[[DataDirectory], None],
-        settle: Callable[[RetiringLog, OSError | None], None],
+        self, files: Files, renames: Sequence[_Rename], remover: "LogRemover", due_ms: int
     ) -> None:
         self._files = files
-        self._leaving = leaving
-        self._write_checkpoints = write_checkpoints
-        self._settle = settle
+        self._renames = renames
+        self._remover = remover
+        self._due_ms = due_ms
         self._errors: dict[Path, OSError] = {}
 
     def run(self) -> None:
-        """Rename the directories, and remove the logs from the checkpoints: a new log of the same
-        name must not start with their offsets.
+        """Rename the directories, and remove the logs from the checkpoints.
+
+        Otherwise a new log of the same name would start with the offsets of the old one.
         """
-        touched = []
-        for one in self._leaving:
+        changed: dict[DataDirectory, None] = {}
+        for rename in self._renames:
             try:
-                self._files.rename(one.source, one.target)
+                self._files.rename(rename.source, rename.target)
             except OSError as error:
-                self._errors[one.source] = error
+                self._errors[rename.source] = error
             else:
-                touched.append(one.home)
-        for home in dict.fromkeys(touched):
-            self._write_checkpoints(home)
+                changed[rename.home] = None
+        for directory in changed:
+            self._remover.write_checkpoints(directory)
 
     def finish(self) -> None:
         """Schedule the deletions. Raises KAFKA_STORAGE_ERROR if a directory was not renamed."""
-        for one in self._leaving:
-            self._settle(one, self._errors.get(one.source))
+        for rename in self._renames:
+            error = self._errors.get(rename.source)
+            self._remover.record_result(rename, error, self._due_ms)
         for source, error in self._errors.items():
             text = f"{source.name} could not be renamed for removal: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 
-class LogRetirement:
-    """Takes logs out of the table. A renamed directory is added to `deletions` or `strays`.
+class LogRemover:
+    """Takes logs out of the log table. A renamed directory is added to `deletions` or `strays`.
 
     `failed` is called with every disk error, `abandoned` with every log that waited for a recovery
     that is no longer needed.
@@ -97,46 +94,51 @@ class LogRetirement:
         abandoned: Callable[[FoundLog], None],
     ) -> None:
         self.strays: list[Path] = []
+        self.write_checkpoints = write_checkpoints
         self._files = files
         self._table = table
         self._deletions = deletions
-        self._write_checkpoints = write_checkpoints
         self._failed = failed
         self._abandoned = abandoned
 
     def begin(
         self, keys: Iterable[TopicPartition], state: DirectoryState, due_ms: int
-    ) -> Retirement:
-        """Take logs out of the table, for the state DELETE or STRAY. Missing logs are ignored."""
-        leaving = []
+    ) -> LogRemoval:
+        """Take logs out of the table. Their directories get the suffix of `state`, DELETE or STRAY.
+
+        The copy of a log that is being moved is deleted in both cases. Missing logs are ignored.
+        """
+        renames = []
         for key in keys:
             self._table.forget_reasons(key)
-            future = self._table.futures.pop(key, None)
+            future = self._cancel_move(key)
             if future is not None:
-                future.is_cancelled = True
-                target = self._target(future.home, key, DirectoryState.DELETE)
-                leaving.append(RetiringLog(future.home, future.path, target, DirectoryState.DELETE))
+                target = _new_path(future.home, key, DirectoryState.DELETE)
+                renames.append(_Rename(future.home, future.path, target, DirectoryState.DELETE))
             taken = self._take(key)
             if taken is not None:
-                home, path, log = taken
-                leaving.append(RetiringLog(home, path, self._target(home, key, state), state, log))
-        settle = partial(self._settle, due_ms)
-        return Retirement(self._files, leaving, self._write_checkpoints, settle)
+                home, source, log = taken
+                renames.append(_Rename(home, source, _new_path(home, key, state), state, log))
+        return LogRemoval(self._files, renames, self, due_ms)
 
-    def _settle(self, due_ms: int, one: RetiringLog, error: OSError | None) -> None:
+    def record_result(self, rename: _Rename, error: OSError | None, due_ms: int) -> None:
+        """Record that a directory was renamed, or the error."""
         if error is not None:
-            one.home.has_unclosed_log = True
-            self._failed(one.home, error)
+            rename.home.has_lost_log = True
+            self._failed(rename.home, error)
             return
-        if one.log is not None:
-            one.log.move_to(one.target)
-        if one.state is DirectoryState.DELETE:
-            self._deletions.add([one.target], due_ms)
+        if rename.log is not None:
+            rename.log.move_to(rename.target)
+        if rename.state is DirectoryState.DELETE:
+            self._deletions.add([rename.target], due_ms)
         else:
-            self.strays.append(one.target)
+            self.strays.append(rename.target)
 
     def _take(self, key: TopicPartition) -> tuple[DataDirectory, Path, PartitionLog | None] | None:
-        """Return the log's directories, and the log if it is open. None: not found or offline."""
+        """Take a log out of the table: its log directory, its path, and the log if it is open.
+
+        Returns None if there is no such log, or if it is not open and its directory is offline.
+        """
         found = self._table.not_open.pop(key, None)
         if found is not None:
             self._abandoned(found)
@@ -150,22 +152,27 @@ class LogRetirement:
             return found.directory, found.path, None
         return None
 
+    def _cancel_move(self, key: TopicPartition) -> FutureLog | None:
+        """Cancel the move of a log to another directory, if there is one; return the copy."""
+        future = self._table.futures.pop(key, None)
+        if future is not None:
+            future.is_cancelled = True
+        return future
+
     def drop_future(self, key: TopicPartition, due_ms: int) -> None:
         """Cancel the move of a log and delete the copy. Does nothing if there is no move."""
-        future = self._table.futures.pop(key, None)
-        if future is None:
-            return
-        future.is_cancelled = True
-        self.delete_directory(future.home, future.path, key, due_ms)
+        future = self._cancel_move(key)
+        if future is not None:
+            self.delete_directory(future.home, future.path, key, due_ms)
 
     def delete_directory(
         self, home: DataDirectory, path: Path, key: TopicPartition, due_ms: int
     ) -> Path:
         """Rename a log's directory to `-delete` and schedule its deletion. Returns its new path.
 
-        An OSError goes to `failed` and is not raised; the path is the old one then.
+        An OSError is passed to `failed` and not raised. Then the old path is returned.
         """
-        target = self._target(home, key, DirectoryState.DELETE)
+        target = _new_path(home, key, DirectoryState.DELETE)
         try:
             self._files.rename(path, target)
         except OSError as error:
@@ -174,5 +181,6 @@ class LogRetirement:
         self._deletions.add([target], due_ms)
         return target
 
-    def _target(self, home: DataDirectory, key: TopicPartition, state: DirectoryState) -> Path:
-        return home.path / retired_directory(*key, state, random_uuid().hex())
+
+def _new_path(home: DataDirectory, key: TopicPartition, state: DirectoryState) -> Path:
+    return home.path / renamed_directory(*key, state, random_uuid().hex())
