@@ -22,6 +22,7 @@ Kafka: LogFileUtils, LocalLog.parseTopicPartitionName, LogManager, org.apache.ka
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -138,6 +139,16 @@ def parse_segment_file(name: str) -> SegmentFileName | None:
         return None
     offset, kind, state = match.groups()
     return SegmentFileName(int(offset), FileKind(kind), FileState(state))
+
+
+def live_offsets(names: Iterable[str], kind: FileKind) -> list[int]:
+    """The offsets in those of the names that are of live segment files of this kind."""
+    parsed = map(parse_segment_file, names)
+    return [
+        name.offset
+        for name in parsed
+        if name and name.kind is kind and name.state is FileState.LIVE
+    ]
 
 
 def metadata_snapshot_file(end_offset: int, epoch: int) -> str:

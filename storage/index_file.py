@@ -165,12 +165,9 @@ class IndexFile:
         loaded = self._load()
         try:
             loaded.keys.append(key)
-        except OverflowError:
-            raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
-        try:
             loaded.values.append(value)
         except OverflowError:
-            loaded.keys.pop()
+            del loaded.keys[len(loaded.values) :]
             raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
 
     def _slot(self, slot: int) -> tuple[int, int]:

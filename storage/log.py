@@ -346,7 +346,7 @@ class PartitionLog:
                     self.producers.update(header, base_offset)
             segment.note_append(header.size_bytes, last_offset, header.max_timestamp)
             self.log_end_offset = last_offset + 1
-        self.producers.update_map_end_offset(self.log_end_offset)
+        self.producers.map_end_offset = self.log_end_offset
 
     def _end_transaction(self, segment: Segment, entry: PendingBatch) -> None:
         header = entry.header._replace(base_offset=entry.base_offset)
@@ -372,7 +372,7 @@ class PartitionLog:
         if old.base_offset == base_offset:
             return old
         self._seal(old)
-        self.producers.update_map_end_offset(base_offset)
+        self.producers.map_end_offset = base_offset
         snapshot = self.producers.take_snapshot(sync=False)
         if snapshot is not None:
             self._unsynced.add(snapshot)

@@ -75,13 +75,13 @@ class LogManager:
         self.cluster_id = opened.online[0].cluster_id
         self.deletions = Deletions()
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
-        self.on_roll: Callable[[PartitionLog], None] | None = None
-        self.on_flush_due: Callable[[PartitionLog], None] | None = None
-        self.on_offline: Callable[[DataDirectory], object] | None = None  # called on any thread
-        self.on_full: Callable[[DataDirectory], object] | None = None  # called on any thread
-        self.on_abandoned: Callable[[FoundLog], None] | None = (
-            None  # its recovery must be stopped at once
-        )
+        # Callbacks, which the broker sets. Those with a directory are called on any thread. The
+        # recovery of an abandoned log must be stopped at once.
+        self.on_roll: Callable[[PartitionLog], None] = _ignore
+        self.on_flush_due: Callable[[PartitionLog], None] = _ignore
+        self.on_offline: Callable[[DataDirectory], object] = _ignore
+        self.on_full: Callable[[DataDirectory], object] = _ignore
+        self.on_abandoned: Callable[[FoundLog], None] = _ignore
         self._config = config
         self._files = files
         self._report = report
@@ -94,7 +94,7 @@ class LogManager:
             self.deletions,
             write_checkpoints=self._write_checkpoints,
             failed=self.on_directory_error,
-            abandoned=self._abandoned,
+            abandoned=lambda found: self.on_abandoned(found),
         )
         self.futures = self._table.futures  # logs that are being moved, see moving/
         self.strays = self._remover.strays
@@ -210,7 +210,7 @@ class LogManager:
                     self._report(f"recovering {log.name}, {done} of {len(unclean)} logs done")
                 done += 1
             if log.directory.is_online:
-                self._open_found(log, config_of(log.topic), now_ms)
+                self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
             raise DirectoryError(f"no log directory is left: {self.offline}")
 
@@ -229,13 +229,6 @@ class LogManager:
             self.strays += contents.strays
         return found
 
-    def _open_found(self, found: FoundLog, config: TopicConfig, now_ms: int) -> None:
-        """Open a log. An error makes it unreadable; a disk error takes its directory offline."""
-        try:
-            self.open_found(found, config, now_ms=now_ms)
-        except (OSError, CorruptRecordError) as error:
-            self.give_up(found, error)
-
     def open_found(
         self,
         found: FoundLog,
@@ -243,21 +236,25 @@ class LogManager:
         *,
         now_ms: int,
         recovered: RecentBatches | None = None,
-    ) -> PartitionLog:
+    ) -> PartitionLog | None:
         """Open a log that was found. `recovered`: the result of another process that recovered it.
 
-        Raises OSError, CorruptRecordError.
+        Returns None after an error, see `give_up`.
         """
-        log = self._opening.open_found(found, config, now_ms, recovered)
+        try:
+            log = self._opening.open_found(found, config, now_ms, recovered)
+        except (OSError, CorruptRecordError) as error:
+            self.give_up(found, error)
+            return None
         self.adopt(log, found.directory)
         return log
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Register an open log, which is in that directory, as the log of its partition."""
         log.on_disk_error = self._on_disk_error
-        log.on_roll.add(self._rolled)
+        log.on_roll.add(self._rolled)  # the same method each time: a moved log is adopted again
         if log.topic != CLUSTER_METADATA_TOPIC:  # it is synced before each response anyway
-            log.on_flush_due = self._flush_due
+            log.on_flush_due = lambda due: self.on_flush_due(due)
         self._table.put(log, directory)
 
     def load_future(
@@ -301,10 +298,6 @@ class LogManager:
     def topic_id_in(self, path: Path) -> bytes | None:
         """The topic id in the log directory's partition.metadata; None without that file."""
         return self._opening.topic_id_in(path)
-
-    def _abandoned(self, found: FoundLog) -> None:
-        if self.on_abandoned is not None:
-            self.on_abandoned(found)
 
     # --- creating and deleting logs
 
@@ -481,12 +474,7 @@ class LogManager:
             self.on_directory_error(directory, error)
 
     def _rolled(self, log: PartitionLog) -> None:
-        if self.on_roll is not None:
-            self.on_roll(log)
-
-    def _flush_due(self, log: PartitionLog) -> None:
-        if self.on_flush_due is not None:
-            self.on_flush_due(log)
+        self.on_roll(log)
 
     # --- disk errors
 
@@ -499,7 +487,7 @@ class LogManager:
         """Take a directory offline after an error there, unless the error is transient."""
         if not is_transient(error):
             self.take_offline(directory, str(error))
-        elif is_full_disk(error) and self.on_full is not None:
+        elif is_full_disk(error):
             self.on_full(directory)
 
     def sync_failed(self, directory: DataDirectory, error: OSError) -> None:
@@ -518,10 +506,9 @@ class LogManager:
         self.directories.remove(directory)
         self.offline[directory.path] = reason
         for found in self._table.lose(directory, f"{directory.path}: {reason}"):
-            self._abandoned(found)
+            self.on_abandoned(found)
         directory.unlock()
-        if self.on_offline is not None:
-            self.on_offline(directory)
+        self.on_offline(directory)
 
     # --- closing
 
@@ -550,6 +537,10 @@ class LogManager:
                 _logger.error("%s was not closed cleanly: %s", log.name, error)
                 all_closed = False
         return all_closed
+
+
+def _ignore(_: object) -> None:
+    """The callbacks that nobody has set."""
 
 
 def _check_no_duplicates(found: list[FoundLog]) -> None:

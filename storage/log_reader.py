@@ -20,7 +20,7 @@ from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
 
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
-from .filenames import FileKind, FileState, parse_segment_file
+from .filenames import FileKind, live_offsets, segment_file
 from .files import Files, OpenFile
 from .inspect.raw_batch import RawBatch, scan_raw
 
@@ -65,11 +65,9 @@ class LogReader:
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
         segments = []
-        for name in self._files.list_directory(self.directory):
-            parsed = parse_segment_file(name)
-            if parsed and parsed.kind is FileKind.LOG and parsed.state is FileState.LIVE:
-                path = self.directory / name
-                segments.append(SegmentFile(path, parsed.offset, self._files.size(path)))
+        for base_offset in live_offsets(self._files.list_directory(self.directory), FileKind.LOG):
+            path = self.directory / segment_file(base_offset, FileKind.LOG)
+            segments.append(SegmentFile(path, base_offset, self._files.size(path)))
         return segments
 
     def end_offset(self) -> int:
@@ -111,7 +109,7 @@ class LogReader:
     ) -> Iterator[StoredBatch]:
         """The batches of one segment that do not end before `start_offset`.
 
-        None if the segment was deleted after it was listed.
+        Yields nothing if the segment was deleted after it was listed.
         """
         try:
             file = self._files.open(segment.path, read_only=True)
@@ -129,7 +127,7 @@ class LogReader:
     def headers(self, segment: SegmentFile) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each whole batch of one segment. Raises CorruptBatchError.
 
-        None if the segment was deleted after it was listed.
+        Yields nothing if the segment was deleted after it was listed.
         """
         try:
             file = self._files.open(segment.path, read_only=True)

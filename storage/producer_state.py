@@ -28,7 +28,7 @@ from odradek.protocol.compression import Buffer
 from odradek.protocol.record import read_records
 from odradek.protocol.records.control import ControlRecordType, control_type, coordinator_epoch_of
 
-from .filenames import FileKind, FileState, parse_segment_file, segment_file
+from .filenames import FileKind, FileState, live_offsets, segment_file
 from .files import Files
 from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry
 from .producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
@@ -66,7 +66,7 @@ class ProducerStates:
         self.directory = directory
         self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
-        self.map_end_offset = 0
+        self.map_end_offset = 0  # up to which the state covers the log; set after every append
         # Reads from the log the recent batches that a snapshot does not have. Called once, at the
         # first batch that may be a duplicate of one of them.
         self.recall: Callable[[], None] | None = None
@@ -141,10 +141,6 @@ class ProducerStates:
         self._open_transactions.pop(first_offset, None)
         is_aborted = kind is ControlRecordType.ABORT
         return CompletedTransaction(producer_id, first_offset, header.base_offset, is_aborted)
-
-    def update_map_end_offset(self, offset: int) -> None:
-        """Set the offset up to which the state covers the log; called after every append."""
-        self.map_end_offset = offset
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -281,9 +277,5 @@ class ProducerStates:
 
     def _list_snapshots(self) -> list[int]:
         """The offsets of the snapshots in the directory, ascending."""
-        names = map(parse_segment_file, self._files.list_directory(self.directory))
-        return [
-            name.offset
-            for name in names
-            if name and name.kind is FileKind.PRODUCER_SNAPSHOT and name.state is FileState.LIVE
-        ]
+        names = self._files.list_directory(self.directory)
+        return live_offsets(names, FileKind.PRODUCER_SNAPSHOT)

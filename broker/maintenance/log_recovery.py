@@ -121,21 +121,13 @@ class LogRecovery:
 
     def _open(self, found: FoundLog, recovered: Recovered) -> None:
         config = self._topic_config(found.topic)
-        try:
-            log = self._manager.open_found(
-                found, config, now_ms=self._now_ms(), recovered=recovered.recent
-            )
-        except (OSError, CorruptRecordError) as error:
-            self._manager.give_up(found, error)
-        else:
+        log = self._manager.open_found(
+            found, config, now_ms=self._now_ms(), recovered=recovered.recent
+        )
+        if log is not None:
             self._on_ready(log)
-            left = len(self._manager.waiting())
-            logger.info(
-                "%s is recovered and served, its end offset is %d; %d logs left",
-                log.name,
-                log.log_end_offset,
-                left,
-            )
+            text = "%s is recovered and served, its end offset is %d; %d logs left"
+            logger.info(text, log.name, log.log_end_offset, len(self._manager.waiting()))
 
     def _is_waiting(self, log: FoundLog) -> bool:
         return log in self._manager.waiting()

@@ -7,18 +7,19 @@ lookups by time use it for records without timestamps.
 Kafka: UnifiedLog.createNewCleanedSegment, and the end of Cleaner.cleanSegments.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from odradek.protocol.batch_header import NO_TIMESTAMP
 from odradek.protocol.compression import Buffer
 from odradek.storage.filenames import FileKind, FileState
-from odradek.storage.files import MAX_BUFFERS, Files
+from odradek.storage.files import MAX_BUFFERS
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
 from odradek.storage.segment import Segment
 from odradek.storage.segment_settings import SegmentSettings
 from odradek.storage.txn_index import AbortedTransaction, rewrite_aborted
 
+from .input import CleanerInput
 from .task import CleanedSegment
 
 
@@ -39,23 +40,26 @@ class CleanedSegmentWriter:
 
     def __init__(
         self,
-        files: Files,
+        source: CleanerInput,
         directory: Path,
         base_offset: int,
         settings: SegmentSettings,
-        *,
-        buffer_bytes: int,
-        on_io: Callable[[int], None],
     ) -> None:
+        """`source`: the reader, whose files, buffer size and `on_io` are used for writing too."""
         self.base_offset = base_offset
-        self._files = files
-        self._buffer_bytes = buffer_bytes
-        self._on_io = on_io
+        self._files = source.files
+        self._buffer_bytes = source.buffer_bytes
+        self._on_io = source.on_io
         self._pieces: list[Buffer] = []
         self._notes: list[tuple[int, int, int]] = []
         self._pending_bytes = 0
         self._segment = Segment.create(
-            files, directory, base_offset, settings, now_ms=NO_TIMESTAMP, state=FileState.CLEANED
+            self._files,
+            directory,
+            base_offset,
+            settings,
+            now_ms=NO_TIMESTAMP,
+            state=FileState.CLEANED,
         )
 
     def add(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:

@@ -14,9 +14,8 @@ the cleaning of its partition.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 
 from .batch_filter import BatchFilter
@@ -111,7 +110,7 @@ class Cleaner:
         )
 
     def _size_of(self, task: CleaningTask, segment: SegmentToClean, kind: FileKind) -> int:
-        path = task.directory / segment_file(segment.base_offset, kind)
+        path = task.path(segment, kind)
         return self._files.size(path) if self._files.exists(path) else 0
 
     def _clean_group(
@@ -123,17 +122,12 @@ class Cleaner:
         stats: CleanerStats,
     ) -> CleanedGroup:
         writer = CleanedSegmentWriter(
-            self._files,
-            task.directory,
-            group[0].base_offset,
-            task.settings,
-            buffer_bytes=self._source.buffer_bytes,
-            on_io=self._source.on_io,
+            self._source, task.directory, group[0].base_offset, task.settings
         )
         try:
             for segment in group:
                 self._clean_into(writer, task, segment, batch_filter, old_horizon_ms)
-            modified_ms = self._files.modified_ms(_log_file(task.directory, group[-1]))
+            modified_ms = self._files.modified_ms(task.path(group[-1]))
             cleaned = writer.finish(batch_filter.take_retained_aborted(), modified_ms)
         except BaseException:
             writer.discard()
@@ -149,7 +143,7 @@ class Cleaner:
         batch_filter: BatchFilter,
         old_horizon_ms: int,
     ) -> None:
-        path = _log_file(task.directory, segment)
+        path = task.path(segment)
         file = self._files.open(path, read_only=True)
         keep_old_tombstones = self._files.modified_ms(path) > old_horizon_ms
         bound = _end_of(task, segment)
@@ -166,12 +160,7 @@ class Cleaner:
         clean = [each for each in task.segments if each.base_offset < task.first_dirty_offset]
         if not clean:
             return 0
-        path = _log_file(task.directory, clean[-1])
-        return self._files.modified_ms(path) - task.delete_retention_ms
-
-
-def _log_file(directory: Path, segment: SegmentToClean) -> Path:
-    return directory / segment_file(segment.base_offset, FileKind.LOG)
+        return self._files.modified_ms(task.path(clean[-1])) - task.delete_retention_ms
 
 
 def _end_of(task: CleaningTask, segment: SegmentToClean) -> int:

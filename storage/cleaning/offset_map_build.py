@@ -8,14 +8,12 @@ Kafka: Cleaner.buildOffsetMap.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from odradek.protocol.any_batch import UNKNOWN_COUNT
 from odradek.protocol.batch_header import MAGIC_V2, CorruptRecordError, check_crc, read_header
 from odradek.protocol.record import payload
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError, scan_headers
-from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.segment import Segment
 
 from .batch_filter import marker_of, old_records
@@ -63,7 +61,7 @@ class OffsetMapBuilder:
 
     def _index(self, segment: SegmentToClean, bound: int) -> bool:
         """False: the map is full."""
-        file = self._source.files.open(self._path(segment), read_only=True)
+        file = self._source.files.open(self._task.path(segment), read_only=True)
         start = self._start_in(segment)
         for stored in self._source.batches(file, start, segment.size_bytes, bound):
             self._stats.map_bytes_read += len(stored.data)
@@ -107,7 +105,7 @@ class OffsetMapBuilder:
     def _record_count(self, segment: SegmentToClean) -> int:
         """The number of records in the headers; _UNKNOWN if an old format does not have it."""
         files = self._source.files
-        file = files.open(self._path(segment), read_only=True)
+        file = files.open(self._task.path(segment), read_only=True)
         try:
             total = 0
             for _, header in scan_headers(files, file, 0, segment.size_bytes):
@@ -133,9 +131,6 @@ class OffsetMapBuilder:
             created_ms=self._task.now_ms,
         )
         return found.offset_index.lookup(first_dirty).position
-
-    def _path(self, segment: SegmentToClean) -> Path:
-        return self._task.directory / segment_file(segment.base_offset, FileKind.LOG)
 
 
 def _dirty_segments(segments: Sequence[SegmentToClean], start: int) -> list[SegmentToClean]:

@@ -45,16 +45,7 @@ def split_segment(
     parts: list[CleanedSegmentWriter] = []
 
     def begin(base_offset: int) -> None:
-        parts.append(
-            CleanedSegmentWriter(
-                source.files,
-                directory,
-                base_offset,
-                settings,
-                buffer_bytes=source.buffer_bytes,
-                on_io=source.on_io,
-            )
-        )
+        parts.append(CleanedSegmentWriter(source, directory, base_offset, settings))
 
     try:
         begin(segment.base_offset)

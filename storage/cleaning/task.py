@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.segment_settings import SegmentSettings
 from odradek.storage.txn_index import AbortedTransaction
 
@@ -46,6 +47,10 @@ class CleaningTask:
     last_records: Mapping[int, LastRecord]  # by producer id
     aborted: tuple[AbortedTransaction, ...]  # that may have records in the segments
     now_ms: int
+
+    def path(self, segment: SegmentToClean, kind: FileKind = FileKind.LOG) -> Path:
+        """The path of a file of a segment."""
+        return self.directory / segment_file(segment.base_offset, kind)
 
 
 class CleanedSegment(NamedTuple):

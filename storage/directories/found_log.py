@@ -13,8 +13,7 @@ from pathlib import Path
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import (
     FileKind,
-    FileState,
-    parse_segment_file,
+    live_offsets,
     partition_directory,
     segment_file,
 )
@@ -53,12 +52,7 @@ class FoundLog:
 
 def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
     """The size of the segments that may hold records that were not synced."""
-    names = map(parse_segment_file, files.list_directory(directory))
-    bases = sorted(
-        name.offset
-        for name in names
-        if name and name.kind is FileKind.LOG and name.state is FileState.LIVE
-    )
+    bases = live_offsets(files.list_directory(directory), FileKind.LOG)
     first = max((base for base in bases if base <= recovery_point), default=0)
     return sum(
         files.size(directory / segment_file(base, FileKind.LOG)) for base in bases if base >= first
@@ -68,11 +62,9 @@ def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
 def stored_bytes(files: Files, directory: Path) -> int:
     """The size of all segments, except files that are removed or renamed meanwhile."""
     total = 0
-    for name in files.list_directory(directory):
-        parsed = parse_segment_file(name)
-        if parsed and parsed.kind is FileKind.LOG and parsed.state is FileState.LIVE:
-            with suppress(FileNotFoundError):
-                total += files.size(directory / name)
+    for base_offset in live_offsets(files.list_directory(directory), FileKind.LOG):
+        with suppress(FileNotFoundError):
+            total += files.size(directory / segment_file(base_offset, FileKind.LOG))
     return total
 
 

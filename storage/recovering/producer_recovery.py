@@ -51,11 +51,11 @@ def rebuild_producer_state(
         last_two = segments.base_offsets[-2:]
         for segment in segments.between(producers.map_end_offset, end_offset):
             start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
-            producers.update_map_end_offset(start)
+            producers.map_end_offset = start
             if segment.base_offset in last_two:
                 producers.take_snapshot(sync=False)
             _replay_segment(producers, segment, start, end_offset)
-    producers.update_map_end_offset(end_offset)
+    producers.map_end_offset = end_offset
     producers.take_snapshot(sync=False)
 
 
@@ -98,7 +98,7 @@ def replay_producer(
                 raise CorruptBatchError(segment.file, position, str(error)) from error
         else:
             producers.update(header, header.base_offset)
-    producers.update_map_end_offset(header.next_offset)
+    producers.map_end_offset = header.next_offset
     return aborted
 
 

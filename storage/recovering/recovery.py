@@ -99,21 +99,16 @@ def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -
         epochs.clear()
         source.new_producers().truncate_fully_and_start_at(source.log_start_offset)
     base_offset = source.log_start_offset
-    settings = SegmentSettings.of(source.config, source.directory, base_offset)
-    segments.add(_new_segment(source, base_offset, settings))
-    return base_offset
-
-
-def _new_segment(source: LogSource, base_offset: int, settings: SegmentSettings) -> Segment:
-    preallocate = source.config.segment_size_bytes if source.config.preallocate else 0
-    return Segment.create(
+    segment = Segment.create(
         source.files,
         source.directory,
         base_offset,
-        settings,
+        SegmentSettings.of(source.config, source.directory, base_offset),
         now_ms=source.now_ms,
-        preallocate_bytes=preallocate,
+        preallocate_bytes=source.config.segment_size_bytes if source.config.preallocate else 0,
     )
+    segments.add(segment)
+    return base_offset
 
 
 def _end_of_last_segment(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:

@@ -58,7 +58,7 @@ def append(states: ProducerStates, header: BatchHeader) -> int:
     base_offset = states.map_end_offset
     states.check(header, base_offset)
     states.update(header, base_offset)
-    states.update_map_end_offset(base_offset + header.record_count)
+    states.map_end_offset = base_offset + header.record_count
     return base_offset
 
 
@@ -81,7 +81,7 @@ def end_transaction(
     )
     header = read_header(data)
     completed = states.end_transaction(header, data)
-    states.update_map_end_offset(header.next_offset)
+    states.map_end_offset = header.next_offset
     return completed
 
 
@@ -340,7 +340,7 @@ def test_a_snapshot_is_named_by_the_end_of_what_it_holds(states: ProducerStates)
     append(states, batch(0, 3))
     assert states.take_snapshot() == states.directory / "00000000000000000003.snapshot"
     assert states.take_snapshot() is None, "nothing was appended since"
-    states.update_map_end_offset(9)
+    states.map_end_offset = 9
     states.take_snapshot(sync=False)
     assert states.snapshot_offsets == [3, 9]
 
@@ -364,7 +364,7 @@ def test_open_transactions_of_a_snapshot_are_in_order_of_their_offsets(
 ) -> None:
     states.update(batch(0, pid=1, txn=True), 50)
     states.update(batch(0, pid=2, txn=True), 20)
-    states.update_map_end_offset(60)
+    states.map_end_offset = 60
     states.take_snapshot()
     assert reloaded(states, 60).first_unstable_offset == 20
 
@@ -478,7 +478,7 @@ def test_snapshots_without_a_segment_are_removed_but_for_the_last(
 
 def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
     for offset in (1, 2, 3, 4):
-        states.update_map_end_offset(offset)
+        states.map_end_offset = offset
         states.take_snapshot()
     states.delete_snapshot(1)
     states.delete_snapshot(3)

@@ -28,9 +28,6 @@ from .cleaner_status import FinishedRound
 
 logger = logging.getLogger("odradek.cleaner")
 
-_FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
-_TRANSIENT = _FULL_DISK | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-
 
 class CleanerState:
     """See the module. `uncleanable`: the reasons. `last_error`, `last_round`: of any log."""
@@ -77,7 +74,7 @@ class CleanerState:
             return
         self.retry_later(log, str(error))
         is_current = self._manager.find(*log.key) is log
-        if is_current and (error.errno not in _TRANSIENT or error.errno in _FULL_DISK):
+        if is_current and error.errno != errno.ENOMEM:
             self._manager.on_directory_error(self._manager.directory_of(log), error)
 
     def note_finished(self, round_: FinishedRound, unreadable: tuple[str, ...]) -> None:

@@ -144,6 +144,8 @@ def test_the_entry_of_a_log_that_is_not_open_yet_waits_for_it(
     assert saved(checkpoints) == 0
     assert {found.key for found in again.waiting()} == {("t", 0), ("t", 2)}
     for found in again.waiting():
-        checkpoints.check(again.open_found(found, config, now_ms=NOW_MS))
+        log = again.open_found(found, config, now_ms=NOW_MS)
+        assert log is not None
+        checkpoints.check(log)
     assert (checkpoints.get(("t", 0)), checkpoints.get(("t", 2))) == (8, None)
     assert "t-2: the cleaner's checkpoint 11 is after the end, 10" in caplog.text

@@ -48,7 +48,9 @@ def start(node: Node) -> LogManager:
 def recover_and_open(node: Node, manager: LogManager, log: FoundLog) -> PartitionLog:
     """As a recovering process and the broker do it."""
     recent = recover(manager.task_of(log, node.topic_config, NOW_MS), Files(), node.reports.append)
-    return manager.open_found(log, node.topic_config, now_ms=NOW_MS, recovered=recent)
+    opened = manager.open_found(log, node.topic_config, now_ms=NOW_MS, recovered=recent)
+    assert opened is not None
+    return opened
 
 
 def checkpoint(node: Node, name: str) -> list[str]:
