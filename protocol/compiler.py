@@ -19,10 +19,10 @@ from typing import Any
 
 from .declaration import carries_records
 from .quick_reader_source import QuickReaderSource
-from .quick_writer_source import QuickWriterSource
 from .reader_source import ReaderSource
 from .schema import DecodeError, EncodeError, Message, Splices
 from .source import Source
+from .writer_source import WriterSource
 
 READ_ERRORS = (IndexError, struct.error, ValueError)
 WRITE_ERRORS = (EncodeError, struct.error, TypeError, ValueError, AttributeError)
@@ -101,7 +101,7 @@ class Codec:
 
     def writer_source(self) -> str:
         """The source of the writer, for debugging."""
-        return QuickWriterSource(self._message, self.version).text
+        return WriterSource(self._message, self.version).text
 
     def _compile_quick_reader(self, *arguments: Any) -> tuple[Message, int]:
         self._quick_read = QuickReaderSource(self._message, self.version).compiled("read")
@@ -115,7 +115,7 @@ class Codec:
         return made
 
     def _compile_writer(self, *arguments: Any) -> None:
-        self._writer = QuickWriterSource(self._message, self.version)
+        self._writer = WriterSource(self._message, self.version)
         self._write = self._writer.compiled("write")
         self._write(*arguments)
 

@@ -20,7 +20,7 @@ Everything runs on one thread, except steps whose docstring says otherwise (`Flu
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -175,11 +175,9 @@ class PartitionLog:
     def become_leader(self, leader_epoch: int) -> None:
         """Write this epoch into records appended from now on. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        try:
+        with self._reporting("write its leader epochs"):
             # Not synced, because recovery rebuilds a lost file from the batches.
             self.epochs.assign(leader_epoch, self.log_end_offset, sync=False)
-        except OSError as error:
-            raise self.failed("write its leader epochs", error) from error
         self.leader_epoch = leader_epoch
         self._unsynced.add(self.epochs.path)
 
@@ -196,10 +194,8 @@ class PartitionLog:
             )
         if self.topic_id is None:
             path = self.directory / PARTITION_METADATA
-            try:
+            with self._reporting("write its topic id"):
                 write_topic_id(self._files, path, topic_id, sync=False)
-            except OSError as error:
-                raise self.failed("write its topic id", error) from error
             self.topic_id = topic_id
             self._unsynced.add(path)
 
@@ -208,10 +204,8 @@ class PartitionLog:
     def prepare_append(self) -> None:
         """Read what the first append needs; may be called twice. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        try:
+        with self._reporting("append"):
             self.segments.active.prepare_append()
-        except OSError as error:
-            raise self.failed("append", error) from error
         self.is_prepared = True
 
     def append(
@@ -361,10 +355,8 @@ class PartitionLog:
     def roll(self, now_ms: int) -> None:
         """Create a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        try:
+        with self._reporting("roll"):
             self._roll(self.log_end_offset, now_ms)
-        except OSError as error:
-            raise self.failed("roll", error) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Create a new active segment. `on_roll` callbacks have the old one synced."""
@@ -413,16 +405,14 @@ class PartitionLog:
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
         """Plan the sync of everything before an offset (default: the log's end).
 
-        None if there is nothing to sync. After a roll, flush up to `segments.active.base_offset`.
-        Raises KAFKA_STORAGE_ERROR.
+        Returns None if there is nothing to sync. After a roll, flush up to
+        `segments.active.base_offset`. Raises KAFKA_STORAGE_ERROR.
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
-        try:
+        with self._reporting("write its indexes"):
             return self._unsynced.plan(
                 self.segments, self.directory, self.recovery_point, end_offset
             )
-        except OSError as error:
-            raise self.failed("write its indexes", error) from error
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """Move the recovery point after `plan.run()`, and let readers see synced records.
@@ -550,7 +540,7 @@ class PartitionLog:
     def increment_log_start_offset(self, offset: int) -> bool:
         """Hide the records before `offset`; the next retention check deletes whole segments.
 
-        False if `offset` is not after the log start. Raises OFFSET_OUT_OF_RANGE,
+        Returns False if `offset` is not after the log start. Raises OFFSET_OUT_OF_RANGE,
         KAFKA_STORAGE_ERROR.
         """
         self.check_online()
@@ -573,9 +563,8 @@ class PartitionLog:
         """Delete the oldest segments: renamed at once, removed after file.delete.delay.ms."""
         removal = self.begin_removal(count, now_ms)
         try:
-            removal.run()
-        except OSError as error:
-            raise self.failed("delete segments", error) from error
+            with self._reporting("delete segments"):
+                removal.run()
         finally:
             removal.finish()
 
@@ -620,10 +609,8 @@ class PartitionLog:
         KAFKA_STORAGE_ERROR: nothing has changed.
         """
         self.check_online()
-        try:
+        with self._reporting("swap in cleaned segments"):
             return stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
-        except OSError as error:
-            raise self.failed("swap in cleaned segments", error) from error
 
     def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> bool:
         """Finish the replacement of the segments with these base offsets.
@@ -648,19 +635,15 @@ class PartitionLog:
             self.take_offline(f"a swap stopped half way: {error}")
             raise self.failed("swap in cleaned segments", error) from error
         self._slicer.forget()
-        try:
+        with self._reporting("delete snapshots of replaced segments"):
             self._remover.replace(old, swap.new, self._due_ms(now_ms))
-        except OSError as error:
-            raise self.failed("delete snapshots of replaced segments", error) from error
         return True
 
     def discard_cleaned(self) -> None:
         """Remove files of an abandoned cleaning round. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        try:
+        with self._reporting("remove cleaned segments"):
             remove_leftovers(self._files, self.directory, self.log_end_offset)
-        except OSError as error:
-            raise self.failed("remove cleaned segments", error) from error
 
     # --- truncating the end
 
@@ -668,17 +651,14 @@ class PartitionLog:
         """Truncate the log before the batch that holds `offset`. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         if offset < self.log_end_offset:
-            try:
+            with self._reporting("truncate"):
                 self._truncate_to(offset, now_ms)
-            except OSError as error:
-                raise self.failed("truncate", error) from error
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:
         if offset < self.segments[0].base_offset:
             self._restart_at(offset, now_ms)
             return
         self._unsynced.note_truncation()
-        self._slicer.forget()
         old = [segment for segment in self.segments if segment.base_offset > offset]
         self._delete(old, now_ms)
         # This also has the directory synced before any new record counts as synced. Otherwise a
@@ -697,10 +677,8 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Delete all records; the next one gets `offset`. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        try:
+        with self._reporting("truncate"):
             self._restart_at(offset, now_ms)
-        except OSError as error:
-            raise self.failed("truncate", error) from error
 
     def _restart_at(self, offset: int, now_ms: int) -> None:
         self._unsynced.note_truncation()
@@ -721,13 +699,11 @@ class PartitionLog:
         """Sync everything for a clean stop. Raises KAFKA_STORAGE_ERROR."""
         if self._offline_reason is not None:
             return
-        try:
+        with self._reporting("close"):
             if self.segments.active.is_appendable:
                 self._seal(self.segments.active)
             self.epochs.flush()
             snapshot = self.producers.take_snapshot(sync=False)
-        except OSError as error:
-            raise self.failed("close", error) from error
         if snapshot is not None:
             self._unsynced.add(snapshot)
         self.flush(now_ms)
@@ -772,6 +748,14 @@ class PartitionLog:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {self._offline_reason}"
             )
+
+    @contextmanager
+    def _reporting(self, action: str) -> Iterator[None]:
+        """Turn an OSError into the error of `failed`. Not for append and read: it costs time."""
+        try:
+            yield
+        except OSError as error:
+            raise self.failed(action, error) from error
 
     def failed(self, action: str, error: OSError) -> ApiError:
         """Report a disk error to the log file and to `on_disk_error`; return the error to raise."""

@@ -24,8 +24,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.directories import found_log
+from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.files import Files
-from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.contexts import request_context
@@ -289,14 +289,14 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     broker = open_broker(tmp_path, **{"offsets.topic.num.partitions": "1"})
     await broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     await broker.close()
-    opened = LogManager.open_found
+    opened = LogOpening.open_found
 
     def no_space(*args: Any, **kwargs: Any) -> Any:
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(LogManager, "open_found", no_space)
+    monkeypatch.setattr(LogOpening, "open_found", no_space)
     broker = open_broker(tmp_path)
-    monkeypatch.setattr(LogManager, "open_found", opened)
+    monkeypatch.setattr(LogOpening, "open_found", opened)
     assert not broker.groups.shards.is_served("g")
     await asyncio.sleep(0)  # the broker hears of the full disk
     await broker.disk_space.check_directories()
