@@ -215,13 +215,9 @@ def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None
         )
     return MetaProperties(
         _required(path, data, pairs, "cluster.id"),
-        _node_id(path, data, pairs),
+        _integer(path, _line_of(data, "node.id"), _required(path, data, pairs, "node.id")),
         _directory_id(path, data, pairs),
     )
-
-
-def _node_id(path: Path, data: bytes, pairs: Mapping[str, str]) -> int:
-    return _integer(path, _line_of(data, "node.id"), _required(path, data, pairs, "node.id"))
 
 
 def _directory_id(path: Path, data: bytes, pairs: Mapping[str, str]) -> bytes | None:

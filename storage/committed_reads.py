@@ -90,9 +90,9 @@ def _index_of(segments: SegmentList, records: RecordsSlice, offset: int) -> int:
 
 def _bytes_before(segments: SegmentList, index: int, offset: int, position: int) -> int:
     """The number of bytes from `position` to the batch that holds `offset`."""
-    holder = segments.floor_index(offset)
-    if holder != index:
-        return segments[index].size_bytes if holder > index else 0
+    index_of_offset = segments.floor_index(offset)
+    if index_of_offset != index:
+        return segments[index].size_bytes if index_of_offset > index else 0
     segment: Segment = segments[index]
     found = segment.find(offset)
     return (segment.size_bytes if found is None else found.position) - position

@@ -133,7 +133,7 @@ def segment_file(offset: int, kind: FileKind, state: FileState = FileState.LIVE)
 
 
 def parse_segment_file(name: str) -> SegmentFileName | None:
-    """None for any other name."""
+    """Parse the name of a segment's file. Returns None for any other name."""
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None:
         return None
@@ -157,7 +157,7 @@ def metadata_snapshot_file(end_offset: int, epoch: int) -> str:
 
 
 def parse_metadata_snapshot_file(name: str) -> MetadataSnapshotName | None:
-    """None for any other name, including an unfinished snapshot (`.part`)."""
+    """Parse the name of a snapshot. Returns None for other names and unfinished snapshots."""
     match = _METADATA_SNAPSHOT.fullmatch(name)
     return None if match is None else MetadataSnapshotName(int(match[1]), int(match[2]))
 
@@ -184,7 +184,10 @@ def renamed_directory(topic: str, partition: int, state: DirectoryState, unique_
 
 
 def parse_partition_directory(name: str) -> PartitionDirectoryName:
-    """Raises ValueError for any other name; Kafka refuses to start if a directory has one."""
+    """Parse the name of a log's directory.
+
+    Raises ValueError for any other name. Kafka refuses to start if a directory has one.
+    """
     for state in (DirectoryState.DELETE, DirectoryState.FUTURE, DirectoryState.STRAY):
         if name.endswith(state):
             match = _RENAMED_DIRECTORY.fullmatch(name)
@@ -200,5 +203,5 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
 
 
 def is_foreign_directory(name: str) -> bool:
-    """Whether a directory in a log directory is no log, but expected there: it is ignored."""
+    """Whether a directory is no log and is ignored, because it is expected in a log directory."""
     return name in _FOREIGN_DIRECTORIES or name.startswith(".")

@@ -37,6 +37,7 @@ MAX_BUFFERS = 1024  # IOV_MAX
 TEMPORARY_SUFFIX = ".tmp"
 FILE_MODE = 0o644
 READ_AHEAD_BYTES = 1 << 20
+WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)  # Linux: struct flock
 RWF_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux only
 
 
@@ -210,7 +211,7 @@ class Files:
     def is_cached(self, file: OpenFile, size: int, position: int) -> bool:
         """Whether the first and the last page of that range are in the page cache.
 
-        True as well if the system cannot tell.
+        Returns True as well if the system cannot tell.
         """
         if RWF_NOWAIT is None:
             return True
@@ -417,13 +418,12 @@ class Files:
     def is_locked(self, path: Path) -> bool:
         """Whether the lock is held, tested without taking it. A missing file is not locked.
 
-        False on systems other than Linux, which can test a lock only by taking it.
+        Returns False on systems other than Linux, which can test a lock only by taking it.
         """
         if sys.platform != "linux" or not self.exists(path):
             return False
         file = self.open(path, read_only=True)
-        whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, whole_file)
+        answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, WHOLE_FILE)
         return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
@@ -464,8 +464,7 @@ def _lock_whole_file(file: OpenFile) -> None:
             # A plain POSIX lock belongs to the process: two brokers in one process could both take
             # it, and closing any descriptor of the file would release it. A lock of the open file
             # description avoids both, and it still conflicts with Java's lock.
-            whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            fcntl.fcntl(file.fd, fcntl.F_OFD_SETLK, whole_file)
+            fcntl.fcntl(file.fd, fcntl.F_OFD_SETLK, WHOLE_FILE)
         else:
             fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):

@@ -504,7 +504,7 @@ class PartitionLog:
         return OffsetAtTime(-1, self.log_end_offset, latest.epoch if latest else NO_EPOCH)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> OffsetAtTime | None:
-        """The first record that is not older; None if all are. Errors as `read`."""
+        """The first record that is not older, or None. Raises as `read`."""
         return self._query(
             lambda: find_timestamp(self.segments, timestamp_ms, self.log_start_offset)
         )
@@ -514,7 +514,7 @@ class PartitionLog:
         return self._query(lambda: newest_record(self.segments))
 
     def offsets_written_before(self, timestamp_ms: int, now_ms: int) -> list[int]:
-        """Base offsets of segments by modification time, see offset_lookup. Errors as `read`."""
+        """Base offsets of segments by modification time, see offset_lookup. Raises as `read`."""
         return self._query(
             lambda: offsets_written_before(
                 self.segments, timestamp_ms, self.log_start_offset, self.high_watermark, now_ms

@@ -148,7 +148,7 @@ class LogManager:
         A directory that is configured for the metadata log only is included if it has partitions.
         """
         wanted = {path.absolute() for path in self._config.data_directories}
-        return [one for one in self.directories if one.path in wanted or self._has_logs(one)]
+        return [each for each in self.directories if each.path in wanted or self._has_logs(each)]
 
     def _has_logs(self, directory: DataDirectory) -> bool:
         return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
@@ -296,7 +296,7 @@ class LogManager:
         return self._opening.task_of(found, config, now_ms)
 
     def topic_id_in(self, path: Path) -> bytes | None:
-        """The topic id in the log directory's partition.metadata; None without that file."""
+        """The topic id in partition.metadata in a log's directory, or None."""
         return self._opening.topic_id_in(path)
 
     # --- creating and deleting logs
@@ -365,7 +365,9 @@ class LogManager:
         self, key: TopicPartition, directory_id: bytes | None, *, may_be_offline: bool
     ) -> DataDirectory:
         data_directories = self.data_directories
-        wanted = next((one for one in data_directories if one.directory_id == directory_id), None)
+        wanted = next(
+            (each for each in data_directories if each.directory_id == directory_id), None
+        )
         if wanted is not None:
             return wanted
         if self.offline and may_be_offline:

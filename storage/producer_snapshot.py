@@ -33,7 +33,7 @@ def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
-    """Raises CorruptSnapshotError."""
+    """The producers in the bytes of the file. Raises CorruptSnapshotError."""
     if len(data) < _HEAD.size + _COUNT.size:
         raise CorruptSnapshotError(f"{len(data)} bytes are too few")
     version, stored = _HEAD.unpack_from(data)

@@ -118,9 +118,9 @@ class ProducerStates:
     def end_transaction(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
         """Complete a transaction by a control batch that was appended, or is replayed.
 
-        `header` is the one that was written, with its base offset. None if the marker ended no
-        transaction: the producer had written nothing to this log, or the cleaner has emptied the
-        batch. Raises CorruptRecordError, DecodeError.
+        `header` is the one that was written, with its base offset. Returns None if the marker ended
+        no transaction: the producer had written nothing to this log, or the cleaner has emptied
+        the batch. Raises CorruptRecordError, DecodeError.
         """
         marker = next(read_records(batch, header=header), None)
         if marker is None:
@@ -144,7 +144,7 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction; None without one."""
+        """The first offset of the oldest open transaction, or None."""
         return next(iter(self._open_transactions), None)
 
     # --- all producers
@@ -229,7 +229,7 @@ class ProducerStates:
         return self._snapshots[-1] if self._snapshots else None
 
     def take_snapshot(self, *, sync: bool = True) -> Path | None:
-        """Write a snapshot at `map_end_offset`; None if there is one already."""
+        """Write a snapshot at `map_end_offset`; return its path, or None if it exists already."""
         if self.map_end_offset <= self._last_snapshot_offset:
             return None
         path = self._snapshot_path(self.map_end_offset)
@@ -261,7 +261,7 @@ class ProducerStates:
     def release_snapshot(self, offset: int) -> SnapshotRename | None:
         """Drop a snapshot from the list; return the rename that marks its file as deleted.
 
-        None if there is no such snapshot.
+        Returns None if there is no such snapshot.
         """
         if offset not in self._snapshots:
             return None

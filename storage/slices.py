@@ -79,7 +79,7 @@ class Slicer:
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
         """The batch that holds `offset`, or the first one after it.
 
-        None if truncation or cleaning left none.
+        Returns None if truncation or cleaning left no such batch.
         """
         first = max(self._segments.floor_index(offset), 0)
         for index in range(first, len(self._segments)):

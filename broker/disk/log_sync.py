@@ -67,7 +67,7 @@ class LogSync:
             await asyncio.shield(sync)
 
     def start(self) -> Sync | None:
-        """Return the fsync that covers everything now in the log; None: it is on the disk already.
+        """Return the fsync that covers everything now in the log; None if it is synced already.
 
         Callers share the future: shield it, or use `asyncio.wait`. Fails with KAFKA_STORAGE_ERROR.
         """

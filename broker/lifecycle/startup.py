@@ -166,7 +166,7 @@ def settle_moves(
             return None
         return KnownPartition(topic.id, topic.partitions[index].directory_of(config.node_id))
 
-    moves.settle(known, config_of, now_ms)
+    moves.handle_found_futures(known, config_of, now_ms)
 
 
 def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: bytes | None) -> bool:

@@ -111,7 +111,7 @@ class LogMover:
 
     def _directory_at(self, path: str) -> DataDirectory:
         config = self._in_force.current
-        if path not in (str(one.absolute()) for one in config.data_directories):
+        if path not in (str(each.absolute()) for each in config.data_directories):
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log directories")
         online = {str(directory.path): directory for directory in self._manager.directories}
         if path not in online:
@@ -192,8 +192,8 @@ class LogMover:
             await self._await_rate(future)
             self._check(future)
             rate = self._pace.bytes_per_second
-            most_bytes = COPY_BYTES if rate < 0 else max(int(rate), MIN_COPY_BYTES)
-            plan = await self._cold_reads.look_up(partial(future.next_copy, most_bytes))
+            max_bytes = COPY_BYTES if rate < 0 else max(int(rate), MIN_COPY_BYTES)
+            plan = await self._cold_reads.look_up(partial(future.next_copy, max_bytes))
             self._check(future)
             if plan is None:
                 return

@@ -29,7 +29,7 @@ class Pace:
         self._moved_bytes += size_bytes
 
     def early_seconds(self) -> float:
-        """How long to wait before moving more; zero or less: no wait."""
+        """How long to wait before moving more; not at all if it is zero or less."""
         return self._due() - self._now()
 
     def restart(self) -> None:

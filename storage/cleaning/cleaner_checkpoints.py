@@ -53,7 +53,7 @@ class CleanerCheckpoints:
                 self.check(log)
 
     def _home_of(self, key: TopicPartition) -> DataDirectory | None:
-        """The directory of the log, open or not; None: there is no such log."""
+        """The directory of the log, open or not; None if there is no such log."""
         log = self._manager.find(*key)
         if log is not None:
             return self._manager.directory_of(log)
@@ -69,7 +69,7 @@ class CleanerCheckpoints:
             del self._offsets[log.key]
 
     def get(self, key: TopicPartition) -> int | None:
-        """The first dirty offset; None: the log was never cleaned."""
+        """The first dirty offset, or None if the log was never cleaned."""
         return self._offsets.get(key)
 
     def put(self, key: TopicPartition, offset: int) -> None:

@@ -48,9 +48,9 @@ class OffsetMap:
         self._slots = buffer_bytes // ENTRY_BYTES
         self.clear(0)
 
-    def clear(self, most_keys: int) -> None:
-        """Start a round with at most `most_keys` keys; a small log needs little memory."""
-        wanted = min(self._slots, max(2 * most_keys, _FEWEST_SLOTS))
+    def clear(self, max_keys: int) -> None:
+        """Start a round with at most `max_keys` keys; a small log needs little memory."""
+        wanted = min(self._slots, max(2 * max_keys, _FEWEST_SLOTS))
         slots = _largest_prime(wanted)
         self._first = self._second = self._offsets = array("q")  # frees the old arrays first
         self._first = array("q", [0]) * slots
@@ -62,7 +62,7 @@ class OffsetMap:
         self.latest_offset = NOT_FOUND
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Set the offset of `key`. False: the map is full, and nothing was changed."""
+        """Set the offset of `key`. Returns False, and changes nothing, if the map is full."""
         if self.size >= self._limit:
             return False
         firsts, seconds, offsets = self._first, self._second, self._offsets

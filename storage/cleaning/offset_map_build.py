@@ -60,7 +60,7 @@ class OffsetMapBuilder:
         return max(self._offsets.latest_offset + 1, start)
 
     def _index(self, segment: SegmentToClean, bound: int) -> bool:
-        """False: the map is full."""
+        """Add the keys of a segment. Returns False if the map is full."""
         file = self._source.files.open(self._task.path(segment), read_only=True)
         start = self._start_in(segment)
         for stored in self._source.batches(file, start, segment.size_bytes, bound):

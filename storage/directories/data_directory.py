@@ -195,11 +195,11 @@ def _agreed_cluster_id(
         file = path / META_PROPERTIES
         if meta.node_id != node_id:
             raise DirectoryError(
-                f"{file}: node.id is {meta.node_id}, but the configuration says {node_id}"
+                f"{file}: node.id is {meta.node_id}, the configuration says {node_id}"
             )
         if cluster_id is not None and meta.cluster_id != cluster_id:
             raise DirectoryError(
-                f"{file}: cluster.id is {meta.cluster_id}, but {origin} says {cluster_id}"
+                f"{file}: cluster.id is {meta.cluster_id}, {origin} says {cluster_id}"
             )
         cluster_id, origin = meta.cluster_id, str(file)
         if meta.directory_id is not None:

@@ -52,17 +52,17 @@ class CopyPlan:
     @property
     def size_bytes(self) -> int:
         """The number of bytes that the plan copies."""
-        return sum(one.size for one in self.ranges)
+        return sum(each.size for each in self.ranges)
 
     def run(self, *, sync: bool = True) -> None:
         """Carry out the plan. Raises OSError; then it may be run again."""
-        for one in self.ranges:
-            target = self.files.open(one.target, create=True)
-            if one.position == 0:
+        for each in self.ranges:
+            target = self.files.open(each.target, create=True)
+            if each.position == 0:
                 self.files.truncate(target, 0)
-            self.files.copy_range(one.source, target, one.size, one.position)
-            if one.length > one.position + one.size:
-                self.files.preallocate(target, one.length)
+            self.files.copy_range(each.source, target, each.size, each.position)
+            if each.length > each.position + each.size:
+                self.files.preallocate(target, each.length)
             if sync:
                 self.files.fsync(target)
         for path in self.removals:

@@ -130,9 +130,9 @@ class FutureLog:
             and self._has_same_end(self.log.directory / name, self.path / name)
         )
 
-    def _has_same_end(self, one: Path, other: Path) -> bool:
+    def _has_same_end(self, source: Path, target: Path) -> bool:
         tails = []
-        for path in (one, other):
+        for path in (source, target):
             file = self._files.open(path, read_only=True)
             size = file.append_position
             start = max(size - TAIL_BYTES, 0)
@@ -141,20 +141,20 @@ class FutureLog:
 
     # --- copying
 
-    def next_copy(self, most_bytes: int = COPY_BYTES) -> CopyPlan | None:
-        """Plan the next step; None when so little is left that `finish` may copy it.
+    def next_copy(self, max_bytes: int = COPY_BYTES) -> CopyPlan | None:
+        """Plan the next step; returns None when `finish` may copy the rest.
 
-        `most_bytes`: the most to copy of a .log file; indexes are copied whole. Raises OSError.
+        `max_bytes` limits what is copied of a .log file; indexes are copied whole. Raises OSError.
         """
-        most_bytes = min(most_bytes, COPY_BYTES)
+        max_bytes = min(max_bytes, COPY_BYTES)
         for segment in self.log.segments:
             if segment in self._done:
                 continue
             copied = self._copied.get(segment, 0)
             left = segment.size_bytes - copied
             is_closed = segment is not self.log.segments.active
-            if left > (most_bytes if is_closed else FINAL_BYTES):
-                return self._plan(segment, copied + min(left, most_bytes))
+            if left > (max_bytes if is_closed else FINAL_BYTES):
+                return self._plan(segment, copied + min(left, max_bytes))
             if is_closed:
                 return self._plan(segment, segment.size_bytes, is_whole=True)
         return None
@@ -168,7 +168,7 @@ class FutureLog:
         return self._plan(active, active.size_bytes, is_renamed=True)
 
     def note(self, plan: CopyPlan) -> None:
-        """Note that the plan has been run."""
+        """Record that the plan has been carried out."""
         self._copied[plan.segment] = plan.copied_bytes
         if plan.is_renamed:
             self._renamed.add(plan.segment)
@@ -228,9 +228,9 @@ class FutureLog:
             ranges=ranges,
             removals=removals,
             renames=[
-                (one.target, one.target.with_suffix(""))
-                for one in ranges
-                if (is_whole or is_renamed) and one.target.suffix == FileState.CLEANED
+                (each.target, each.target.with_suffix(""))
+                for each in ranges
+                if (is_whole or is_renamed) and each.target.suffix == FileState.CLEANED
             ],
             epochs=self.log.epochs.entries if is_whole or is_renamed else (),
             is_whole=is_whole,
@@ -238,7 +238,7 @@ class FutureLog:
         )
 
     def _index_range(self, segment: Segment, kind: FileKind) -> CopiedRange | None:
-        """The whole index; None if the segment has none of that kind."""
+        """The whole index, or None if the segment has no file of that kind."""
         if kind is not FileKind.TXN_INDEX:
             target = self._target(segment, kind, cleaned=True)
             index = segment.offset_index if kind is FileKind.OFFSET_INDEX else segment.time_index

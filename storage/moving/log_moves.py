@@ -117,13 +117,13 @@ class LogMoves:
 
     # --- after a restart
 
-    def settle(
+    def handle_found_futures(
         self,
         known: Callable[[str, int], KnownPartition | None],
         config_of: Callable[[str], TopicConfig],
         now_ms: int,
     ) -> None:
-        """Handle every `-future` directory found at start: see the module."""
+        """Handle every `-future` directory found at start, see the module."""
         found, self.manager.found_futures = self.manager.found_futures, []
         for home, path in found:
             parsed = parse_partition_directory(path.name)
@@ -139,11 +139,11 @@ class LogMoves:
                     _logger.warning("%s: a second future log is deleted", path)
                     self.manager.delete_directory(home, path, key, now_ms)
                 else:
-                    self._settle(home, path, key, partition, config_of(parsed.topic), now_ms)
+                    self._handle(home, path, key, partition, config_of(parsed.topic), now_ms)
             except OSError as error:
                 self.manager.on_directory_error(home, error)
 
-    def _settle(
+    def _handle(
         self,
         home: DataDirectory,
         path: Path,

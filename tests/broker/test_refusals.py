@@ -171,7 +171,7 @@ async def test_what_must_not_be_served_is_refused_and_not_touched(case: str, dat
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"node_id": "4"}, r"meta\.properties: node\.id is 3, but the configuration says 4"),
+        ({"node_id": "4"}, r"meta\.properties: node\.id is 3, the configuration says 4"),
         ({"remote_log_storage_system_enable": "true"}, "tiered storage is not supported"),
         ({"log_dirs": "{data}-2,{data}"}, "the metadata log is in .*data/__cluster_metadata-0"),
         ({"metadata_log_dir": "{data}-2"}, "but the configured metadata directory is .*data-2"),

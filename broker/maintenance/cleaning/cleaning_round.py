@@ -107,7 +107,7 @@ class CleaningRound:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _is_synced(self, swap: SegmentSwap) -> bool:
-        """Sync the new names. False: the directory could not be opened, too many files are open."""
+        """Sync the new names. Returns False if too many files are open to open the directory."""
         home = self._manager.directory_of(self.log)
         try:
             await self._disk.run(swap.sync)

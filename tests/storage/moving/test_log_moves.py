@@ -49,7 +49,7 @@ class Life:
 
     def load(self) -> "Life":
         self.manager.load_logs(lambda _: self.topic_config, now_ms=NOW_MS)
-        self.moves.settle(self._known, lambda _: self.topic_config, NOW_MS)
+        self.moves.handle_found_futures(self._known, lambda _: self.topic_config, NOW_MS)
         return self
 
     def _known(self, topic: str, partition: int) -> KnownPartition | None:
