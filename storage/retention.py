@@ -27,8 +27,6 @@ _logger = logging.getLogger(__name__)
 
 # Whether this segment may be deleted, given the segment after it (None: it is the active one).
 _Condition = Callable[[Segment, Segment | None], bool]
-# Makes the condition of one rule, for these segments of the log, at a time in ms.
-_Rule = Callable[[PartitionLog, Sequence[Segment], int], _Condition]
 
 
 class OldSegments(NamedTuple):
@@ -52,16 +50,19 @@ def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
 def find_old_segments(log: PartitionLog, now_ms: int) -> list[OldSegments]:
     """Find the segments to delete, the oldest first. Raises ApiError KAFKA_STORAGE_ERROR."""
     segments = list(log.segments)
-    rules: list[tuple[str, _Rule]] = [("before the log start offset", _before_log_start)]
-    if log.config.delete:
-        rules += [("over retention.bytes", _over_size), ("over retention.ms", _over_age)]
     found = []
+
+    def find(reason: str, condition: _Condition) -> None:
+        count = _count_while(log, segments, condition)
+        del segments[:count]
+        if count:
+            found.append(OldSegments(count, reason))
+
     try:
-        for reason, condition in rules:
-            count = _count_while(log, segments, condition(log, segments, now_ms))
-            segments = segments[count:]
-            if count:
-                found.append(OldSegments(count, reason))
+        find("before the log start offset", _before_log_start(log))
+        if log.config.delete:
+            find("over retention.bytes", _over_size(log, segments))
+            find("over retention.ms", _over_age(log, now_ms))
     except OSError as error:
         raise log.failed("find old segments", error) from error
     return found
@@ -74,14 +75,14 @@ def log_deletion(log: PartitionLog, found: Sequence[OldSegments]) -> int:
     return sum(old.segments for old in found)
 
 
-def _before_log_start(log: PartitionLog, _segments: Sequence[Segment], _now_ms: int) -> _Condition:
+def _before_log_start(log: PartitionLog) -> _Condition:
     def is_before(_: Segment, following: Segment | None) -> bool:
         return following is not None and following.base_offset <= log.log_start_offset
 
     return is_before
 
 
-def _over_size(log: PartitionLog, segments: Sequence[Segment], _now_ms: int) -> _Condition:
+def _over_size(log: PartitionLog, segments: Sequence[Segment]) -> _Condition:
     excess_bytes = sum(segment.size_bytes for segment in segments) - log.config.retention_bytes
 
     def is_excess(segment: Segment, _: Segment | None) -> bool:
@@ -92,7 +93,7 @@ def _over_size(log: PartitionLog, segments: Sequence[Segment], _now_ms: int) -> 
     return is_excess
 
 
-def _over_age(log: PartitionLog, _segments: Sequence[Segment], now_ms: int) -> _Condition:
+def _over_age(log: PartitionLog, now_ms: int) -> _Condition:
     retention_ms = log.config.retention_ms
 
     def is_old(segment: Segment, _: Segment | None) -> bool:

@@ -172,12 +172,8 @@ class Segment:
         if self._offset_index is None:
             path = self.path(FileKind.OFFSET_INDEX)
             index = OffsetIndex(self.files, path, self.base_offset, self._settings.index_bytes)
-            self._offset_index = index
-            try:
-                self._check(index)
-            except BaseException:
-                self._offset_index = None  # checked again at the next use
-                raise
+            self._check(index)  # which sets both indexes if it rebuilds them
+            self._offset_index = self._offset_index or index
         return self._offset_index
 
     @property
@@ -185,12 +181,8 @@ class Segment:
         if self._time_index is None:
             path = self.path(FileKind.TIME_INDEX)
             index = TimeIndex(self.files, path, self.base_offset, self._settings.index_bytes)
-            self._time_index = index
-            try:
-                self._check(index)
-            except BaseException:
-                self._time_index = None  # checked again at the next use
-                raise
+            self._check(index)  # which sets both indexes if it rebuilds them
+            self._time_index = self._time_index or index
         return self._time_index
 
     @property

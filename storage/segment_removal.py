@@ -20,17 +20,6 @@ class SegmentRemoval:
     `finish` is called on the log's thread. The log's directory must not be renamed meanwhile.
     """
 
-    __slots__ = (
-        "_deletions",
-        "_due_ms",
-        "_old",
-        "_producers",
-        "_renamed",
-        "_segments",
-        "_snapshots",
-        "is_finished",
-    )
-
     def __init__(
         self,
         old: Sequence[Segment],

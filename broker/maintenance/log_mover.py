@@ -106,7 +106,9 @@ class LogMover:
         if future is None and self._manager.directory_of(log) is not home:
             future = self._moves.begin(log, home)
             logger.info("%s: starts its move to %s", log.name, home.path)
-            return self._begin(future)
+            prepared: asyncio.Future[ApiError | None] = asyncio.get_running_loop().create_future()
+            self._in_background(self._move(future, prepared))
+            return prepared
         return None
 
     def _directory_at(self, path: str) -> DataDirectory:
@@ -134,11 +136,6 @@ class LogMover:
         return log
 
     # -- one move ---------------------------------------------------------------------------------
-
-    def _begin(self, future: FutureLog) -> asyncio.Future[ApiError | None]:
-        prepared: asyncio.Future[ApiError | None] = asyncio.get_running_loop().create_future()
-        self._in_background(self._move(future, prepared))
-        return prepared
 
     async def _move(self, future: FutureLog, prepared: asyncio.Future[ApiError | None]) -> None:
         refusal = await self._prepare(future)

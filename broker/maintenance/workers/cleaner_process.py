@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
 
 from odradek.broker.maintenance.throttle import Throttle
 from odradek.storage.batch_scan import CorruptBatchError
@@ -92,7 +91,7 @@ def main() -> None:
         return
     tasks: SimpleQueue[CleaningTask] = SimpleQueue()
     on_message = message_handler(tasks, reporter.throttle)
-    Thread(target=listen, args=(sys.stdin.buffer, on_message), daemon=True).start()
+    listen(on_message)
     send(Ready())
     try:
         while True:

@@ -15,7 +15,9 @@ import os
 import pickle
 import signal
 import struct
+import sys
 from collections.abc import Callable
+from threading import Thread
 from typing import Any, BinaryIO
 
 LENGTH = struct.Struct(">I")
@@ -57,10 +59,17 @@ def pipe_to_broker() -> Callable[[object], None]:
     return send
 
 
-def listen(stream: BinaryIO, on_message: Callable[[Any], object]) -> None:
-    """Pass the broker's messages to `on_message`. Exits the process when the broker is gone."""
+def listen(on_message: Callable[[Any], object]) -> None:
+    """Pass the broker's messages to `on_message`, in a thread of its own.
+
+    The process exits when the broker is gone.
+    """
+    Thread(target=_read_messages, args=(on_message,), daemon=True).start()
+
+
+def _read_messages(on_message: Callable[[Any], object]) -> None:
     try:
         while True:
-            on_message(read_message(stream))
+            on_message(read_message(sys.stdin.buffer))
     finally:
         os._exit(0)

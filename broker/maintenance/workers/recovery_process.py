@@ -7,10 +7,8 @@ what its tasks say. It may be killed at any time: an unfinished log is recovered
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Thread
 
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
@@ -38,7 +36,7 @@ def main() -> None:
     root.propagate = False
     root.addHandler(_BrokerLogHandler(send))
     tasks: SimpleQueue[RecoveryTask] = SimpleQueue()
-    Thread(target=listen, args=(sys.stdin.buffer, tasks.put), daemon=True).start()
+    listen(tasks.put)
     while True:
         send(work_on(tasks.get(), send))
 

@@ -10,7 +10,6 @@ import os
 import sys
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
 
 from odradek.protocol.batch_header import TooManyRecordsError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -30,7 +29,7 @@ def main() -> None:
     def on_message(task: WalkTask) -> None:
         tasks.put((task, sys.stdin.buffer.read(task.batch_bytes)))
 
-    Thread(target=listen, args=(sys.stdin.buffer, on_message), daemon=True).start()
+    listen(on_message)
     while True:
         send(work_on(*tasks.get()))
 
