@@ -22,9 +22,8 @@ class FlushPlan:
     truncations: int  # the log's counts of truncations and renames when the plan was made
     renames: int
     open_files: list[OpenFile] = field(default_factory=list)
-    small_files: dict[Path, int] = field(
-        default_factory=dict
-    )  # and the number of the last write of each
+    # By path: the number of its last write, see UnsyncedFiles.
+    small_files: dict[Path, int] = field(default_factory=dict)
     directory: Path | None = None  # to sync, if names in it changed since the last flush
     parent: Path | None = None  # to sync, if the directory itself is new or renamed
 

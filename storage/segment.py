@@ -439,7 +439,7 @@ class Segment:
     # --- reading
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The batch that holds `offset`, or the first one after it; None after the last."""
+        """The batch that holds `offset`, or the first one after it, or None if there is none."""
         for position, header in self.headers_from(offset):
             if header.base_offset + header.last_offset_delta >= offset:
                 return FoundBatch(position, header)

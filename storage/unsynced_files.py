@@ -66,14 +66,14 @@ class UnsyncedFiles:
         """
         if end_offset <= recovery_point and not self._small_files:
             return None
-        touched = segments.between(recovery_point, end_offset)
-        new_segments = any(segment.base_offset >= recovery_point for segment in touched)
+        unflushed = segments.between(recovery_point, end_offset)
+        new_segments = any(segment.base_offset >= recovery_point for segment in unflushed)
         return FlushPlan(
             files=self._files,
             up_to_offset=end_offset,
             truncations=self._truncations,
             renames=self._renames,
-            open_files=[file for segment in touched for file in segment.sync_targets()],
+            open_files=[file for segment in unflushed for file in segment.sync_targets()],
             small_files=dict(self._small_files),
             directory=directory if new_segments or self._small_files else None,
             parent=None if self._is_directory_synced else directory.parent,

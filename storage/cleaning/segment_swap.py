@@ -41,9 +41,8 @@ def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[i
         if parsed is None or parsed.offset > up_to:
             continue
         if parsed.state is FileState.SWAP:
-            left.insert(
-                0, parsed
-            )  # removed first: without .cleaned files a restart would swap them in
+            # Removed first: without .cleaned files a restart would swap them in.
+            left.insert(0, parsed)
         elif parsed.state is FileState.CLEANED and parsed.offset not in keep:
             left.append(parsed)
     for parsed in left:

@@ -137,15 +137,15 @@ def _identify(
     cluster_id: str | None,
     inspect: Inspection,
 ) -> None:
-    found: dict[Path, MetaProperties | None] = {}
+    metas: dict[Path, MetaProperties | None] = {}
     for path in locks:
         try:
-            found[path] = _read_meta(files, path)
+            metas[path] = _read_meta(files, path)
         except OSError as error:
             opened.offline[path] = str(error)
-    cluster_id = _agreed_cluster_id(found, node_id, cluster_id)
-    inspect(found)
-    for path, meta in found.items():
+    cluster_id = _agreed_cluster_id(metas, node_id, cluster_id)
+    inspect(metas)
+    for path, meta in metas.items():
         directory_id = meta.directory_id if meta else None
         try:
             if directory_id is None:
@@ -185,11 +185,11 @@ def _is_log_directory(name: str) -> bool:
 
 
 def _agreed_cluster_id(
-    found: dict[Path, MetaProperties | None], node_id: int, cluster_id: str | None
+    metas: dict[Path, MetaProperties | None], node_id: int, cluster_id: str | None
 ) -> str:
     origin = "the configuration"
     directory_ids: dict[bytes, Path] = {}
-    for path, meta in found.items():
+    for path, meta in metas.items():
         if meta is None:
             continue
         file = path / META_PROPERTIES

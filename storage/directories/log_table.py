@@ -39,7 +39,7 @@ class LogTable:
     # --- one log
 
     def get(self, topic: str, partition: int) -> PartitionLog:
-        """See LogManager.get."""
+        """The open log of a partition. Raises ApiError, see LogManager.get."""
         log = self.open.get((topic, partition))
         if log is None or topic == CLUSTER_METADATA_TOPIC:  # private to the controller
             raise self._error_for(topic, partition)
@@ -90,8 +90,11 @@ class LogTable:
         )
 
     def space_again(self, directory: DataDirectory) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """See LogManager.space_again."""
-        found, unmade = [], []
+        """Take the logs that lacked space: those to recover, and the partitions to create.
+
+        Logs that were found in another directory are not included.
+        """
+        found, missing = [], []
         for key in list(self.lack_space):
             log = self.not_open.get(key)
             if log is not None and log.directory is not directory:
@@ -100,10 +103,10 @@ class LogTable:
             if self.unreadable.pop(key, None) is None:
                 continue  # it was deleted
             if log is None:
-                unmade.append(key)
+                missing.append(key)
             else:
                 found.append(log)
-        return found, unmade
+        return found, missing
 
     # --- one directory
 

@@ -17,7 +17,10 @@ _logger = logging.getLogger(__name__)
 
 
 def load_epochs(source: LogSource, segments: SegmentList) -> LeaderEpochs:
-    """After an unclean stop the epochs of unflushed batches are still missing. Raises OSError."""
+    """Load the epochs. Raises OSError.
+
+    After an unclean stop those of the unflushed batches are still missing.
+    """
     path = source.directory / LEADER_EPOCH_CHECKPOINT
     try:
         epochs = LeaderEpochs(source.files, path)

@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 def finish_interrupted_swaps(source: LogSource) -> set[SegmentFileName]:
-    """Returns the segment files that exist afterwards. Raises OSError."""
+    """Undo or complete the swaps. Returns the segment files that are left. Raises OSError."""
     names = _segment_files(source)
     cleaned = [name.offset for name in names if name.state is FileState.CLEANED]
     first_cleaned = min(cleaned, default=None)

@@ -113,7 +113,7 @@ def lower_priority() -> None:
 def message_handler(
     tasks: SimpleQueue[CleaningTask], throttle: Throttle
 ) -> Callable[[ToCleaner], None]:
-    """Returns a function that applies a Rate at once and queues a CleaningTask."""
+    """Return a function that applies a Rate at once and queues a CleaningTask."""
 
     def on_message(message: ToCleaner) -> None:
         if isinstance(message, Rate):
