@@ -1,12 +1,11 @@
 """The cluster's topics as groups see them."""
 
-from odradek.coordinator.metadata.broker_registration import BrokerRegistration
+from msgspec.structs import replace
+
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.modern_groups.topic_hash import NO_HASH, group_hash, topic_hash
 from odradek.coordinator.modern_groups.topics_view import (
-from msgspec.structs import replace
-
     MAX_REMEMBERED_CHANGES,
     UNKNOWN,
     ClusterTopics,
