@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.cleaner_rig import idle_cleaner
+from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import put
 from tests.support.partition_logs import UnsyncedFiles
 
@@ -186,15 +186,16 @@ async def test_the_offsets_topic_is_created_whole_and_once(rig: Rig) -> None:
     assert rig.controller.log.log_end_offset == end
 
 
-async def test_the_creation_of_the_offsets_topic_does_not_delay_its_first_client(
+async def test_the_creation_of_the_offsets_topic_delays_its_first_client_by_one_fsync(
     tmp_path: Path,
 ) -> None:
-    rig = Rig(tmp_path / "data", Files())  # with real fsyncs
-    started = time.perf_counter()
-    await rig.admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
-    took = time.perf_counter() - started
+    files = FaultyFiles()
+    rig = Rig(tmp_path / "data", files)
+    with files.counting() as operations:
+        await rig.admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+    fsyncs = [path for kind, path in operations if kind in ("fsync", "fsync_directory")]
     rig.close()
-    assert took < 1.0  # usually a twentieth of it
+    assert fsyncs == [tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"]
 
 
 async def test_partitions_are_added_with_their_logs(rig: Rig) -> None:
