@@ -7,7 +7,8 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import pytest
 
@@ -291,7 +292,26 @@ class Stallers:
         self._selector.close()
 
 
+class Stalled(NamedTuple):
+    """Clients that have sent a part of a frame, with the number of bytes, and what is logged."""
+
+    clients: Mapping[WireClient, int]
+    log: Log
+
+
+@pytest.fixture(scope="module")
+def stalled(broker: BrokerProcess) -> Iterator[Stalled]:
+    """One stops inside the length, one after it. All tests that ask for them share the wait."""
+    with WireClient(broker.port) as only_prefix, WireClient(broker.port) as half:
+        clients = {only_prefix: 3, half: 10}
+        log = Log(broker)
+        for client, size in clients.items():
+            client.send(API_VERSIONS[:size])
+        yield Stalled(clients, log)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("stalled")
 @only_odradek
 def test_many_large_requests_that_never_end_cannot_exhaust_the_memory(
     broker: BrokerProcess, bystander: Bystander, log: Log
@@ -319,15 +339,15 @@ def test_many_large_requests_that_never_end_cannot_exhaust_the_memory(
 @pytest.mark.slow
 @only_odradek
 def test_a_frame_that_makes_no_progress_is_closed_in_the_end(
-    broker: BrokerProcess, bystander: Bystander, log: Log
+    stalled: Stalled, bystander: Bystander
 ) -> None:
-    with WireClient(broker.port) as only_prefix, WireClient(broker.port) as half:
-        only_prefix.send(API_VERSIONS[:3])
-        half.send(API_VERSIONS[:10])
-        assert only_prefix.is_closed_by_peer(STALL_SECONDS)
-        assert half.is_closed_by_peer(STALL_SECONDS)
-        assert "3" in log.the_line_about(only_prefix.local_port)
-        assert "10" in log.the_line_about(half.local_port)
+    for client, sent in stalled.clients.items():
+        assert client.is_closed_by_peer(STALL_SECONDS)
+        line = stalled.log.the_line_about(client.local_port)
+        stopped = re.search(r"stopped at (\d+) for (\d+) ms", line)
+        assert stopped, line
+        assert int(stopped[1]) == sent
+        assert int(stopped[2]) < STALL_SECONDS * 1000
 
 
 @only_odradek
