@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("odradek", deadline=None)
+settings.load_profile("odradek")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
