@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,16 @@ from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
 # How long an example takes depends on what else the machine does.
 settings.register_profile("odradek", deadline=None)
 settings.load_profile("odradek")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The scheduler of `--dist loadfile`; None leaves the choice to pytest-xdist."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.worker_sharing import OneSparkWorker  # pytest runs without xdist, too
+
+    return OneSparkWorker(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

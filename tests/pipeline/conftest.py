@@ -22,16 +22,16 @@ SPARKS_OWN = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that asks for the session is slow, and runs in one process with the others."""
+    """A test that asks for the session is slow."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("spark"))
             for rule in SPARKS_OWN:
                 item.add_marker(pytest.mark.filterwarnings(rule))
 
 
-@pytest.fixture(scope="session")
+# The parameter shows in the ids of the tests that ask for the session: see worker_sharing.
+@pytest.fixture(scope="session", params=["on_spark"])
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on two cores in which the data source is registered; skips without Java 17."""
     reason = why_no_spark()
