@@ -5,6 +5,7 @@ itself. Both are started from the same settings, and are ended by process id, ne
 """
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -270,9 +272,34 @@ class ApacheKafkaProcess(BrokerProcess):
             JAVA_TOOLS.run(*storage_tool, *dynamic, "-c", str(properties))
         return [*self._java(), "kafka.Kafka", str(properties)]
 
-    @staticmethod
-    def _java() -> list[str]:
-        return JAVA_TOOLS.java("-Xmx1G")
+    def _java(self) -> list[str]:
+        return JAVA_TOOLS.java("-Xmx1G", *_class_archive())
+
+
+class ArchivingKafkaProcess(ApacheKafkaProcess):
+    """Apache Kafka that writes an archive of its loaded classes when it ends."""
+
+    def __init__(self, directory: Path, option: str) -> None:
+        super().__init__(directory)
+        self._option = option
+
+    def _java(self) -> list[str]:
+        return JAVA_TOOLS.java("-Xmx1G", self._option)
+
+
+@functools.cache
+def _class_archive() -> list[str]:
+    """The option that names the archive; made at first use."""
+
+    def make(option: str) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            broker = ArchivingKafkaProcess(Path(scratch), option)
+            try:
+                broker.start()
+            finally:
+                broker.stop()
+
+    return JAVA_TOOLS.class_archive("broker", make)
 
 
 class WarmedKafkaProcess(ApacheKafkaProcess):
@@ -281,8 +308,7 @@ class WarmedKafkaProcess(ApacheKafkaProcess):
     It starts more slowly, and is at its best only after some time under load.
     """
 
-    @staticmethod
-    def _java() -> list[str]:
+    def _java(self) -> list[str]:
         shipped = ["-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
         return JAVA_TOOLS.java(*shipped, "-XX:InitiatingHeapOccupancyPercent=35", lives_long=True)
 

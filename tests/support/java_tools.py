@@ -1,7 +1,8 @@
 """Apache Kafka's own command-line tools, one process each.
 
 They start in a third of their usual time: the first compiler only, no parallel collector, and an
-archive of the loaded classes (AppCDS) that is made once and kept beside the jars' cache.
+archive of the loaded classes (AppCDS) that is made once and kept beside the jars' cache. So does
+the broker, with an archive of its own.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.support.kafka_jars import kafka_jars, why_no_jars
@@ -50,28 +51,39 @@ class JavaTools:
         assert jars is not None, why_no_jars()
         return ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
-    @functools.cached_property
-    def _archive(self) -> list[str]:
-        """The option that names the archive of loaded classes; made at first use."""
+    def class_archive(self, name: str, make: Callable[[str], object]) -> list[str]:
+        """The option that names an archive of loaded classes.
+
+        At first use of all, `make` runs a JVM with the option that it is given, to its clean end.
+        """
         jars = kafka_jars()
         assert jars is not None, why_no_jars()
         base = jars if os.access(jars, os.W_OK) else Path(tempfile.gettempdir())
-        archive = base / f"tools-{os.getuid()}.jsa"
+        archive = base / f"{name}-{os.getuid()}.jsa"
         if not archive.exists():
             making = archive.with_suffix(f".{os.getpid()}")
-            # A tool that connects nowhere still loads what all of them load.
-            command = [*self.java(f"-XX:ArchiveClassesAtExit={making}"), f"{TOOLS}.TopicCommand"]
-            arguments = ["--bootstrap-server", "127.0.0.1:9", "--list"]
-            with _settings("request.timeout.ms=500", "default.api.timeout.ms=500") as file:
-                subprocess.run(
-                    [*command, *arguments, "--command-config", str(file)],
-                    check=False,
-                    capture_output=True,
-                    timeout=LIMIT_SECONDS,
-                )
+            make(f"-XX:ArchiveClassesAtExit={making}")
             if making.exists():
                 making.rename(archive)
         return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+    @functools.cached_property
+    def _archive(self) -> list[str]:
+        return self.class_archive("tools", self._make_archive)
+
+    def _make_archive(self, option: str) -> None:
+        # A tool that connects nowhere still loads what all of them load.
+        arguments = ["--bootstrap-server", "127.0.0.1:9", "--list"]
+        with _settings("request.timeout.ms=500", "default.api.timeout.ms=500") as file:
+            subprocess.run(
+                [
+                    *(*self.java(option), f"{TOOLS}.TopicCommand"),
+                    *(*arguments, "--command-config", str(file)),
+                ],
+                check=False,
+                capture_output=True,
+                timeout=LIMIT_SECONDS,
+            )
 
     def command(self, tool: str, *arguments: str) -> list[str]:
         """The whole command line of a tool: `TopicCommand`, or a class with its package."""
