@@ -28,7 +28,6 @@ TWO_EXECUTORS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executorEnv.PYTHONPATH": str(ROOT),
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.ui.enabled": "false",
 }
@@ -43,7 +42,11 @@ SPECULATING = {
 
 
 def spark_on(master: str, scratch: Path, **more: str) -> SparkProcess:
-    conf = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": quick_java_options()}
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": quick_java_options(),
+        "spark.executor.extraJavaOptions": quick_java_options(),
+    }
     return SparkProcess(scratch, {**conf, **IN_SMALL_BATCHES, **more}, master, connector=False)
 
 

@@ -83,7 +83,7 @@ def on(cluster: SparkCluster, events: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": quick_java_options(),
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": quick_java_options(),
         "spark.ui.enabled": "false",
     }
 

@@ -31,7 +31,7 @@ spark.stop()
 
 @functools.cache
 def quick_java_options() -> str:
-    """For `spark.driver.extraJavaOptions`. The first call of all may take half a minute."""
+    """For the driver, executors and daemons. The first call of all may take half a minute."""
     archive = cache_directory() / f"spark-{version('pyspark')}-{_java_version()}.jsa"
     if not archive.exists():
         _make(archive)

@@ -19,12 +19,12 @@ from urllib.request import urlopen
 
 from tests.support.broker_process import free_ports
 from tests.support.process_tree import children_of
+from tests.support.quick_spark import quick_java_options
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _DEPLOY = "org.apache.spark.deploy"
 _LOOPBACK = "127.0.0.1"
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class SparkCluster:
@@ -68,7 +68,7 @@ class SparkCluster:
             **os.environ,
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+            "SPARK_DAEMON_JAVA_OPTS": quick_java_options(),
         }
         command = [str(spark_home() / "bin" / "spark-class"), f"{_DEPLOY}.{name}"]
         command += ["--host", host, *map(str, arguments)]
