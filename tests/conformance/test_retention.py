@@ -34,6 +34,7 @@ SETTINGS = {
     "log.flush.start.offset.checkpoint.interval.ms": "100",
     "log.retention.ms": "-1",
     "log.cleaner.min.cleanable.ratio": "1",  # nothing is compacted: that too would remove segments
+    "log.cleaner.backoff.ms": str(CHECK_MS),  # Kafka's cleaner deletes of topics that are compacted
 }
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
