@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The tests start hundreds of Python processes, which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run check test long bench clean
 
 help:
 	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
-	@echo "make test   check, then every other test at short length (15 minutes)"
+	@echo "make test   check, then every other test at short length (12 minutes)"
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make bench  the benchmarks"
 
