@@ -309,13 +309,13 @@ class Connection(asyncio.BufferedProtocol):
         if self.busy:
             return False
         frame_bytes = self._frame_bytes()
-        self.waits_for_memory = not self._support.frame_memory.grants(self, frame_bytes)
+        self.waits_for_memory = not self._support.frame_memory.try_grant(self, frame_bytes)
         if not self.waits_for_memory:
             self._replace_buffer(min(len(self._view) * 2, frame_bytes))
         return not self.waits_for_memory
 
-    def memory_is_free(self) -> None:
-        """Ask for memory again (FrameMemory)."""
+    def on_memory_released(self) -> None:
+        """Ask FrameMemory for memory again."""
         if self.waits_for_memory:
             self.last_active_ms = self._support.now_ms()
             self._pause_or_resume()

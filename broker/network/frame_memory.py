@@ -1,14 +1,18 @@
 """Limits the memory of partly received requests, over all connections.
 
-A frame of up to 2 MiB never waits: clients send larger ones only if configured to. A larger frame
-is received only after all the memory it announced has been granted, out of
-`queued.max.request.bytes`. Until then its connection is paused and queued. All of the frame is
-granted at once, because two frames that each hold half of what they need would wait for each other
-forever. The memory itself is allocated as bytes arrive. So 100 clients that announce 50 MB each
-cost at most the limit, and the requests of other clients are served meanwhile.
+A frame of up to 2 MiB never waits, because clients send larger ones only if configured to. A larger
+frame is received only after all the memory that it announced has been granted. Until then its
+connection is paused and queued. All of the frame is granted at once, because two frames that each
+hold half of what they need would wait for each other forever. The memory itself is allocated as
+bytes arrive. So 100 clients that announce 50 MB each cost at most the limit, and the requests of
+other clients are served meanwhile.
 
-A connection that holds a grant and sends nothing, while others wait, is closed by the server's
-periodic check (Server._sweep).
+The limit is `queued.max.request.bytes`, but at least `socket.request.max.bytes`. A larger frame is
+refused by its connection, so every frame that asks here fits into the limit.
+
+A frame that fits is granted at once, even if larger frames are queued. Small frames can therefore
+delay a large one. A connection that holds a grant and sends nothing, while others wait, is closed
+by the server's periodic check (Server._sweep).
 """
 
 from __future__ import annotations
@@ -23,12 +27,12 @@ NEVER_WAITS_BYTES = 2 * 1024 * 1024
 class FrameOwner(Protocol):
     """A connection that receives frames."""
 
-    def memory_is_free(self) -> None:
-        """Called when memory was released: ask `FrameMemory.grants` again."""
+    def on_memory_released(self) -> None:
+        """Called when memory has been released: call `FrameMemory.try_grant` again."""
 
 
 class FrameMemory:
-    """The memory granted to large frames. A limit of None grants everything."""
+    """The memory granted to large frames. If `limit_bytes` is None, everything is granted."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int | None) -> None:
         self._loop = loop
@@ -43,7 +47,7 @@ class FrameMemory:
         return self._granted_bytes
 
     @property
-    def is_short(self) -> bool:
+    def has_waiting(self) -> bool:
         """Whether a connection waits for memory."""
         return bool(self._queue)
 
@@ -51,11 +55,10 @@ class FrameMemory:
         """Whether the connection has been granted memory for a large frame."""
         return owner in self._granted
 
-    def grants(self, owner: FrameOwner, frame_bytes: int) -> bool:
-        """Whether a frame of `frame_bytes` may be received now.
+    def try_grant(self, owner: FrameOwner, frame_bytes: int) -> bool:
+        """Grant memory for a frame, or queue the owner. Returns whether the memory is granted.
 
-        If not, the owner is queued and its `memory_is_free` is called later. A grant lasts until
-        `release`.
+        `on_memory_released` of a queued owner is called later. A grant lasts until `release`.
         """
         if frame_bytes <= NEVER_WAITS_BYTES or self._limit_bytes is None:
             return True
@@ -86,7 +89,7 @@ class FrameMemory:
         """Let queued connections try again, in order, until one has to keep waiting."""
         for _ in range(len(self._queue)):
             owner = self._queue.popleft()
-            owner.memory_is_free()
+            owner.on_memory_released()
             if owner in self._queue:
                 self._queue.remove(owner)
                 self._queue.appendleft(owner)

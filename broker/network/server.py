@@ -106,13 +106,13 @@ class Server:
         """Close the connections that have stalled or have been idle too long."""
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
         now_ms = self._broker.now_ms()
-        is_short = self._frame_memory.is_short
-        shortest_ms = STALLED_UNDER_PRESSURE_MS if is_short else STALLED_FRAME_MS
+        has_waiting = self._frame_memory.has_waiting
+        shortest_ms = STALLED_UNDER_PRESSURE_MS if has_waiting else STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
             shortest_ms = min(shortest_ms, max_idle_ms // 2)
         for connection in list(self.connections):
-            if is_short:
+            if has_waiting:
                 connection.shrink()
             idle_ms = now_ms - connection.last_active_ms
             if idle_ms >= shortest_ms:
@@ -134,7 +134,7 @@ class Server:
 
     def _has_stalled(self, connection: Connection, idle_ms: int) -> bool:
         """Whether a partly received frame has made no progress for too long."""
-        if self._frame_memory.holds_grant(connection) and self._frame_memory.is_short:
+        if self._frame_memory.holds_grant(connection) and self._frame_memory.has_waiting:
             return idle_ms >= STALLED_UNDER_PRESSURE_MS
         # A connection that waits for memory cannot make progress.
         return idle_ms >= STALLED_FRAME_MS and not connection.waits_for_memory

@@ -259,7 +259,7 @@ async def test_large_frames_wait_for_memory_and_go_on_when_it_is_free(
 ) -> None:
     server.frame_memory = FrameMemory(server.loop, 4 * MIB)
     other = Connection(server, SimpleNamespace(name="OTHER"))
-    assert server.frame_memory.grants(other, 3 * MIB)
+    assert server.frame_memory.try_grant(other, 3 * MIB)
     client.send(b"x" * (3 * MIB))
     await until(lambda: server.connections and server.connections[0].waits_for_memory)
     assert server.served == []

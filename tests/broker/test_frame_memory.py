@@ -21,7 +21,7 @@ class FakeLoop:
 
 
 class FakeConnection:
-    """Asks for `wanted` bytes whenever memory is free."""
+    """Asks for `wanted` bytes whenever memory is released."""
 
     def __init__(self, memory: FrameMemory, wanted: int) -> None:
         self.memory = memory
@@ -29,10 +29,10 @@ class FakeConnection:
         self.granted = False
 
     def ask(self) -> bool:
-        self.granted = self.memory.grants(self, self.wanted)
+        self.granted = self.memory.try_grant(self, self.wanted)
         return self.granted
 
-    memory_is_free = ask
+    on_memory_released = ask
 
 
 def make(limit_mib: int) -> tuple[FakeLoop, FrameMemory]:
@@ -54,7 +54,7 @@ def test_large_frames_together_stay_under_the_limit() -> None:
     connections = [FakeConnection(memory, 40 * MIB) for _ in range(5)]
     assert [connection.ask() for connection in connections] == [True, True, False, False, False]
     assert memory.granted_bytes == 80 * MIB
-    assert memory.is_short
+    assert memory.has_waiting
 
 
 def test_a_frame_that_was_granted_asks_for_nothing_more() -> None:
@@ -75,7 +75,7 @@ def test_waiting_connections_are_woken_in_order_when_memory_is_released() -> Non
     memory.release(second)
     loop.turn()
     assert fourth.granted
-    assert not memory.is_short
+    assert not memory.has_waiting
 
 
 def test_a_connection_that_still_does_not_fit_keeps_its_place_in_the_queue() -> None:
@@ -98,7 +98,7 @@ def test_a_closed_connection_leaves_the_queue_and_loses_its_grant() -> None:
     holder.ask()
     waiter.ask()
     memory.forget(waiter)
-    assert not memory.is_short
+    assert not memory.has_waiting
     waiter.ask()
     memory.forget(holder)
     loop.turn()
