@@ -11,7 +11,7 @@ Kafka: KafkaRaftServer.initializeLogDirs, MetaPropertiesEnsemble.verify.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
@@ -28,7 +28,7 @@ from odradek.coordinator.metadata.metadata_reading import (
 )
 from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
-from odradek.coordinator.metadata.servability import UnservableMetadataError
+from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.filenames import CLEAN_SHUTDOWN
@@ -40,7 +40,7 @@ TIERED_STORAGE = "remote.log.storage.system.enable"
 # Errors which mean that this node must not, or cannot, lead the metadata log.
 REASONS_TO_REFUSE = (
     NotSoleVoterError,
-    UnservableMetadataError,
+    UnsupportedMetadataError,
     CorruptJournalError,
     QuorumStateError,
 )
@@ -53,56 +53,58 @@ class RefusedToStartError(Exception):
 class Preflight:
     """Checks the data directories at startup.
 
-    `reading` is what the metadata log contains; None if there is none yet or it cannot be read.
+    `reading` is the content of the metadata log. It is None if there is no log yet, or if the log
+    cannot be read.
     """
 
     def __init__(self, config: BrokerConfig, files: Files) -> None:
         self.reading: MetadataReading | None = None
         self._config = config
         self._files = files
+        self._metadata_directory = config.metadata_directory.absolute()
 
-    def check(self, found: Mapping[Path, MetaProperties | None]) -> None:
+    def check(self, meta_properties: Mapping[Path, MetaProperties | None]) -> None:
         """Check the locked directories. Raises RefusedToStartError.
 
-        `found` holds their meta.properties by path; None for an empty directory.
+        `meta_properties` has the content of each directory's meta.properties, by the directory's
+        path. It is None for an empty directory.
         """
-        home = self._config.metadata_directory.absolute()
-        self._check_metadata_log_location(found, home)
+        self._check_metadata_log_location(meta_properties)
         if self._config.texts.get(TIERED_STORAGE, "").strip().lower() == "true":
             raise RefusedToStartError(f"{TIERED_STORAGE}=true: tiered storage is not supported")
-        meta = found.get(home)
-        if meta is None or not is_formatted(self._files, home):
+        properties = meta_properties.get(self._metadata_directory)
+        if properties is None or not is_formatted(self._files, self._metadata_directory):
             return
+        log_directory = metadata_log_directory(self._metadata_directory)
         try:
-            self.reading = self._read(home, meta)
+            self.reading = self._read(log_directory, properties)
         except OSError as error:
             # Opening the directory will take it offline, with a message that says more.
             logger.warning("the metadata log cannot be read: %s", error)
         except REASONS_TO_REFUSE as error:
-            raise RefusedToStartError(f"{metadata_log_directory(home)}: {error}") from error
+            raise RefusedToStartError(f"{log_directory}: {error}") from error
 
-    def _check_metadata_log_location(
-        self, found: Mapping[Path, MetaProperties | None], home: Path
-    ) -> None:
-        for path in found:
-            stray = metadata_log_directory(path)
-            if path != home and self._files.is_directory(stray):
+    def _check_metadata_log_location(self, data_directories: Iterable[Path]) -> None:
+        for path in data_directories:
+            log_directory = metadata_log_directory(path)
+            if path != self._metadata_directory and self._files.is_directory(log_directory):
                 raise RefusedToStartError(
-                    f"the metadata log is in {stray}, but the configured metadata directory is "
-                    f"{home} (metadata.log.dir, or else the first of log.dirs)"
+                    f"the metadata log is in {log_directory}, not in the configured metadata "
+                    f"directory {self._metadata_directory} (metadata.log.dir, or else the first of "
+                    "log.dirs)"
                 )
 
-    def _read(self, home: Path, meta: MetaProperties) -> MetadataReading:
-        me = QuorumMember(
+    def _read(self, log_directory: Path, properties: MetaProperties) -> MetadataReading:
+        this_member = QuorumMember(
             node_id=self._config.node_id,
-            directory_id=meta.directory_id or ZERO_UUID,
+            directory_id=properties.directory_id or ZERO_UUID,
             endpoint=controller_endpoint(self._config),
         )
         reading = read_metadata(
             self._files,
-            metadata_log_directory(home),
-            meta.cluster_id,
-            allow_torn_end=not self._files.exists(home / CLEAN_SHUTDOWN),
+            log_directory,
+            properties.cluster_id,
+            allow_torn_end=not self._files.exists(self._metadata_directory / CLEAN_SHUTDOWN),
         )
-        check_reading(reading, me)
+        check_reading(reading, this_member)
         return reading

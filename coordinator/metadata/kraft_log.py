@@ -74,7 +74,7 @@ def open_kraft_log(
 ) -> KraftLog:
     """Replay the metadata and become its leader. `reading`: its content, if it was read already.
 
-    Nothing is written when it raises: NotSoleVoterError, UnservableMetadataError,
+    Nothing is written when it raises: NotSoleVoterError, UnsupportedMetadataError,
     CorruptJournalError, QuorumStateError. All that was written is on the disk when it returns.
     """
     if reading is None or reading.end_offset != log.log_end_offset:

@@ -98,7 +98,7 @@ def read_metadata(
 
 
 def check_reading(reading: MetadataReading, me: QuorumMember) -> None:
-    """Raise NotSoleVoterError or UnservableMetadataError unless this node may lead and serve it."""
+    """Raise NotSoleVoterError or UnsupportedMetadataError if this node must not serve it."""
     check_sole_voter(reading.quorum, reading.state, me)
     check_servable(reading.metadata, me.node_id)
 

@@ -21,14 +21,14 @@ from .topics import Topic
 REMOTE_STORAGE = "remote.storage.enable"
 
 
-class UnservableMetadataError(Exception):
+class UnsupportedMetadataError(Exception):
     """The metadata needs a feature that odradek does not have. The message names it."""
 
 
 def check_servable(metadata: ClusterMetadata, node_id: int) -> None:
-    """Raise UnservableMetadataError with the first reason not to serve this metadata."""
+    """Raise UnsupportedMetadataError with the first reason not to serve this metadata."""
     for reason in _obstacles(metadata, node_id):
-        raise UnservableMetadataError(reason)
+        raise UnsupportedMetadataError(reason)
 
 
 def _obstacles(metadata: ClusterMetadata, node_id: int) -> Iterator[str]:

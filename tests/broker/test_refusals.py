@@ -174,7 +174,7 @@ async def test_what_must_not_be_served_is_refused_and_not_touched(case: str, dat
         ({"node_id": "4"}, r"meta\.properties: node\.id is 3, the configuration says 4"),
         ({"remote_log_storage_system_enable": "true"}, "tiered storage is not supported"),
         ({"log_dirs": "{data}-2,{data}"}, "the metadata log is in .*data/__cluster_metadata-0"),
-        ({"metadata_log_dir": "{data}-2"}, "but the configured metadata directory is .*data-2"),
+        ({"metadata_log_dir": "{data}-2"}, "not in the configured metadata directory .*data-2"),
     ],
 )
 async def test_a_configuration_that_does_not_fit_the_directory_changes_nothing(

@@ -26,7 +26,7 @@ from odradek.coordinator.metadata.quorum_state import (
     read_quorum_state,
     write_quorum_state,
 )
-from odradek.coordinator.metadata.servability import UnservableMetadataError
+from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.record_codec import MetadataRecordCodec
@@ -222,7 +222,7 @@ def test_acls_are_kept_until_they_are_removed(data: Path) -> None:
 
 def test_metadata_from_the_future_is_refused(data: Path) -> None:
     append(opened(data).journal.log, FeatureLevelRecord(name="metadata.version", feature_level=31))
-    with pytest.raises(UnservableMetadataError, match=r"metadata\.version 31"):
+    with pytest.raises(UnsupportedMetadataError, match=r"metadata\.version 31"):
         opened(data)
 
 
