@@ -35,7 +35,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
 
 from .admin.config_admin import ConfigAdmin
-from .admin.config_in_force import ConfigInForce
+from .admin.effective_config import EffectiveConfig
 from .admin.topic_admin import TopicAdmin
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
@@ -172,9 +172,9 @@ class Broker:
 
     def _apply_stored_settings(self) -> None:
         """Apply the broker settings of the metadata log, now and whenever they change."""
-        self.config_in_force = ConfigInForce(self.config, self.metadata.configs, self.node_id)
-        self.config_in_force.on_change.append(self._config_changed)
-        self._config_changed(self.config_in_force.current)
+        self.effective_config = EffectiveConfig(self.config, self.metadata.configs, self.node_id)
+        self.effective_config.on_change.append(self._config_changed)
+        self._config_changed(self.effective_config.current)
 
     def _open_logs(self) -> None:
         """Open the partition logs, and decide on interrupted moves between directories."""
@@ -228,7 +228,7 @@ class Broker:
         )
         self.log_mover = LogMover(
             moves=self.log_moves,
-            in_force=self.config_in_force,
+            in_force=self.effective_config,
             controller=self.controller,
             log_syncs=self.log_syncs,
             log_cleaner=self.log_cleaner,
@@ -252,7 +252,7 @@ class Broker:
             now_ms=self.now_ms,
         )
         self.config_admin = ConfigAdmin(
-            in_force=self.config_in_force,
+            effective_config=self.effective_config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             log_manager=self.log_manager,
@@ -278,7 +278,7 @@ class Broker:
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
-        self.config_in_force.on_change += [
+        self.effective_config.on_change += [
             self.log_cleaner.update_config,
             self.topic_admin.update_config,
             self.config_admin.update_config,

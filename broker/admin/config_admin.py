@@ -5,7 +5,7 @@ answer. The controller checks what is stored. Two checks need the broker and are
 settings, and its loggers, whose levels are not stored. Where overrides take effect:
 
     a topic's               its logs; existing segments keep their size
-    the broker's            ConfigInForce, which passes them to the logs of every topic and to all
+    the broker's            EffectiveConfig, which passes them to the logs of every topic and to all
                             other users
     a group's               the coordinator reads them at each use (group_configs.py)
     client metrics          nowhere; they are stored and described
@@ -38,7 +38,7 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 
 from . import log_levels
-from .config_in_force import ConfigInForce
+from .effective_config import EffectiveConfig
 
 logger = logging.getLogger("odradek.config")
 
@@ -59,13 +59,13 @@ class ConfigAdmin:
     def __init__(
         self,
         *,
-        in_force: ConfigInForce,
+        effective_config: EffectiveConfig,
         controller: Controller,
         metadata_sync: LogSync,
         log_manager: LogManager,
         now_ms: Callable[[], int],
     ) -> None:
-        self._in_force = in_force
+        self._effective_config = effective_config
         self._controller = controller
         self._configs = controller.metadata.configs
         self._sync = metadata_sync
@@ -108,7 +108,7 @@ class ConfigAdmin:
         try:
             results = self._controller.alter_configs(
                 alterations,
-                config_rules(self._in_force.current),
+                config_rules(self._effective_config.current),
                 self._now_ms(),
                 validate_only=validate_only,
             )
@@ -153,9 +153,9 @@ class ConfigAdmin:
             self._check_node(name, "broker")
         stored = self._configs.of(ConfigResourceType.BROKER, name)
         usable, _ = usable_settings(stored, of_all_brokers=not name)
-        after = overrides_after(usable, alteration, config_rules(self._in_force.current))
+        after = overrides_after(usable, alteration, config_rules(self._effective_config.current))
         try:
-            self._in_force.check(name, after)
+            self._effective_config.check(name, after)
         except ConfigError as error:
             raise _invalid(str(error)) from None
 
@@ -173,10 +173,10 @@ class ConfigAdmin:
             if kind == ConfigResourceType.TOPIC:
                 topics.add(name)
             elif kind == ConfigResourceType.BROKER:
-                self._in_force.refresh()
+                self._effective_config.refresh()
         if topics:
             logs = [log for log in self._all_logs() if log.topic in topics]
-            self._update_logs(self._in_force.current, logs)
+            self._update_logs(self._effective_config.current, logs)
         for name in sorted(topics):
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 

@@ -1,4 +1,4 @@
-"""The broker's configuration in force: the file's, with the dynamic settings over it (KIP-226).
+"""The broker's effective configuration: the file's, overridden by dynamic settings (KIP-226).
 
 Dynamic settings come from the metadata log: those of this node take precedence over those of all
 brokers. Code that changes them calls `refresh`, which sets `current` and calls the functions in
@@ -34,11 +34,11 @@ MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # a dynamic settin
 NO_LIMIT = -1
 
 
-class ConfigInForce:
+class EffectiveConfig:
     """The broker's configuration, and its layers.
 
-    `written` is the file's configuration, `current` the one in force. `layers` are the dynamic
-    settings between them: first those of the node, then those of all brokers.
+    `written` is the file's configuration, `current` the effective one. `layers` are the dynamic
+    settings: first those of this node, then those of all brokers.
     """
 
     def __init__(self, written: BrokerConfig, configs: Configs, node_id: int) -> None:

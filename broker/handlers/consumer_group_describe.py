@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_ASKED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
 from odradek.coordinator.consumer_groups.description import described
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
@@ -58,7 +58,7 @@ def describe(
     operations = (
         context.authorized_operations(ResourceType.GROUP, group_id)
         if request.include_authorized_operations
-        else NOT_ASKED
+        else NOT_REQUESTED
     )
     description = described(group, default_assignor, name_of, operations)
     for name in assigned_topics(description):

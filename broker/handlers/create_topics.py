@@ -110,7 +110,7 @@ def effective_configs(
     """Every config of the topic, by name; values of the request are returned unchanged."""
     given = {name: value for name, value in wanted.configs.items() if value is not None}
     broker = context.broker
-    written, dynamic = broker.config_in_force.written, broker.config_in_force.layers
+    written, dynamic = broker.effective_config.written, broker.effective_config.layers
     layers = (*dynamic, (ConfigSource.STATIC_BROKER, written.texts))
     entries = describe_topic(written, given, dynamic)
     for entry in sorted(entries, key=lambda entry: entry.name):

@@ -5,7 +5,7 @@ v1 asks for brokers or controllers: only brokers are served · v2 can include fe
 are none"""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import NOT_ASKED
+from odradek.broker.security.operations import NOT_REQUESTED
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -34,7 +34,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
         ],
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations
-        else NOT_ASKED,
+        else NOT_REQUESTED,
     )
 
 

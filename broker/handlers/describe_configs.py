@@ -103,8 +103,8 @@ def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     metadata = context.broker.metadata
     if name not in metadata.topics:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    in_force = context.broker.config_in_force
-    return describe_topic(in_force.written, metadata.configs.of_topic(name), in_force.layers)
+    effective = context.broker.effective_config
+    return describe_topic(effective.written, metadata.configs.of_topic(name), effective.layers)
 
 
 def named_entries(
@@ -113,27 +113,27 @@ def named_entries(
     """The configs of a group or client metrics subscription, which need not exist."""
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of type {kind.name} has a name")
-    in_force = context.broker.config_in_force
+    effective = context.broker.effective_config
     stored = context.broker.metadata.configs.of(kind, name)
     if kind is ConfigResourceType.GROUP:
-        return describe_group(in_force.written, stored, in_force.layers)
+        return describe_group(effective.written, stored, effective.layers)
     return describe_client_metrics(stored)
 
 
 def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     if name:
         check_broker_id(context, name)
-        in_force = context.broker.config_in_force
-        return describe_broker(in_force.written, in_force.layers)
+        effective = context.broker.effective_config
+        return describe_broker(effective.written, effective.layers)
     return default_entries(context)
 
 
 def default_entries(context: RequestContext) -> Iterator[ConfigEntry]:
     """The overrides for all brokers of the cluster, without values of other sources."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
-    in_force = context.broker.config_in_force
-    of_all = dict(in_force.layers).get(source, {})
-    for entry in describe_broker(in_force.written, in_force.layers):
+    effective = context.broker.effective_config
+    of_all = dict(effective.layers).get(source, {})
+    for entry in describe_broker(effective.written, effective.layers):
         if entry.name in of_all:
             synonyms = tuple(one for one in entry.synonyms if one.source is source)
             value = None if entry.is_sensitive else of_all[entry.name]

@@ -6,7 +6,7 @@ message (KIP-1043)"""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_ASKED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.classic_groups.protocols import metadata_of
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -16,7 +16,7 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-FIRST_WITH_NOT_FOUND = 6
+FIRST_VERSION_WITH_NOT_FOUND = 6
 
 
 def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -54,7 +54,7 @@ def authorized_operations(
     context: RequestContext, request: DescribeGroupsRequest, group_id: str
 ) -> int:
     if not request.include_authorized_operations:
-        return NOT_ASKED
+        return NOT_REQUESTED
     return context.authorized_operations(ResourceType.GROUP, group_id)
 
 
@@ -62,7 +62,7 @@ def refused(
     context: RequestContext, request: DescribeGroupsRequest, group_id: str, error: ApiError
 ) -> DescribeGroupsGroup:
     not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-    knows_error = context.api_version >= FIRST_WITH_NOT_FOUND
+    knows_error = context.api_version >= FIRST_VERSION_WITH_NOT_FOUND
     code = ErrorCode.NONE if not_found and not knows_error else error.code
     return DescribeGroupsGroup(
         error_code=code,
@@ -74,5 +74,5 @@ def refused(
         members=[],
         authorized_operations=authorized_operations(context, request, group_id)
         if code is ErrorCode.NONE
-        else NOT_ASKED,
+        else NOT_REQUESTED,
     )

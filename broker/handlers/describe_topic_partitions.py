@@ -6,7 +6,7 @@ returns the cursor. A request without topics asks for all topics."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_ASKED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
 from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
@@ -34,7 +34,7 @@ def handle(
     response = describe_page(context, request, [name for name in names if is_visible[name]])
     if request.topics:
         response.topics.extend(
-            error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_ASKED)
+            error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_REQUESTED)
             for name in names
             if not is_visible[name]
         )
@@ -76,7 +76,9 @@ def page(
 def refused(
     request: DescribeTopicPartitionsRequest, error: ApiError
 ) -> DescribeTopicPartitionsResponse:
-    return page([error_topic(topic.name, error.code, NOT_ASKED) for topic in request.topics], None)
+    return page(
+        [error_topic(topic.name, error.code, NOT_REQUESTED) for topic in request.topics], None
+    )
 
 
 def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:

@@ -28,14 +28,14 @@ RESOURCE_TYPES = {
     TRANSACTION: ResourceType.TRANSACTIONAL_ID,
     SHARE: ResourceType.CLUSTER,
 }
-FIRST_WITH_SEVERAL_KEYS = 4
-FIRST_WITH_SHARE = 6
+FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+FIRST_VERSION_WITH_SHARE = 6
 
 
 def handle(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    has_several = context.api_version >= FIRST_WITH_SEVERAL_KEYS
+    has_several = context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS
     keys = request.coordinator_keys if has_several else [request.key]
     refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
     respond_to_allowed = partial(respond, refused_keys=refused_keys)
@@ -51,7 +51,7 @@ def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
         return context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, key)
     if key_type == TRANSACTION:
         return context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
-    if key_type == SHARE and context.api_version >= FIRST_WITH_SHARE:
+    if key_type == SHARE and context.api_version >= FIRST_VERSION_WITH_SHARE:
         return context.authorize_cluster(AclOperation.CLUSTER_ACTION)
     return True
 
@@ -60,7 +60,7 @@ def respond(
     context: RequestContext, request: FindCoordinatorRequest, refused_keys: Collection[str]
 ) -> FindCoordinatorResponse:
     find_one = partial(find, context, request.key_type, refused_keys=refused_keys)
-    if context.api_version >= FIRST_WITH_SEVERAL_KEYS:
+    if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
         return FindCoordinatorResponse(coordinators=[*map(find_one, request.coordinator_keys)])
     found = find_one(request.key)
     return FindCoordinatorResponse(

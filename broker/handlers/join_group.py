@@ -16,14 +16,14 @@ from odradek.coordinator.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-FIRST_WITH_NULL_PROTOCOL = 7
+FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
 def handle(
     context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     response = join(context, request)
-    if context.api_version >= FIRST_WITH_NULL_PROTOCOL:
+    if context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL:
         return response
     if isinstance(response, JoinGroupResponse):
         return without_null_protocol(response)

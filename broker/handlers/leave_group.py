@@ -13,13 +13,13 @@ from odradek.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 
-FIRST_WITH_SEVERAL_MEMBERS = 3
+FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if context.api_version >= FIRST_WITH_SEVERAL_MEMBERS:
+    if context.api_version >= FIRST_VERSION_WITH_SEVERAL_MEMBERS:
         return context.broker.groups.members.leave_group(request.group_id, request.members)
     leaving = [LeaveGroupMemberIdentity(member_id=request.member_id)]
     response = context.broker.groups.members.leave_group(request.group_id, leaving)

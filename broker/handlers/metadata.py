@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_ASKED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -185,7 +185,7 @@ def refused(
 
 def topic_operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
-        return NOT_ASKED
+        return NOT_REQUESTED
     return context.authorized_operations(ResourceType.TOPIC, name)
 
 
@@ -202,5 +202,5 @@ def respond(
         topics=topics,
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations
-        else NOT_ASKED,
+        else NOT_REQUESTED,
     )

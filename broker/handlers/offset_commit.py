@@ -22,7 +22,7 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-FIRST_WITH_TOPIC_IDS = 10
+FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 def handle(
@@ -58,7 +58,7 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
 
 def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
     """The topic, if it exists and the client may read it. Raises ApiError."""
-    has_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    has_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
     context.check_topic(AclOperation.READ, name)
     topic = context.broker.metadata.topics.get(name)

@@ -23,9 +23,9 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 
-FIRST_WITH_GROUP_ERRORS = 2
-FIRST_WITH_SEVERAL_GROUPS = 8
-FIRST_WITH_TOPIC_IDS = 10
+FIRST_VERSION_WITH_GROUP_ERRORS = 2
+FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
 NO_OFFSET = -1
 
 
@@ -40,7 +40,7 @@ def handle(
 
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     stable = request.require_stable
-    if context.api_version >= FIRST_WITH_SEVERAL_GROUPS:
+    if context.api_version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
         groups = [fetch_group(context, group, stable=stable) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
@@ -70,7 +70,7 @@ def fetch_all(
         for topic in context.broker.groups.offsets.fetch(wanted, None, stable=stable)
         if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
-    if context.api_version < FIRST_WITH_TOPIC_IDS:
+    if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
         return topics
     # A deleted topic has no id, and cannot be named in this version.
     known = context.broker.metadata.topics
@@ -103,7 +103,7 @@ def fetch_topics(
 
 def find(context: RequestContext, wanted: OffsetFetchRequestTopic) -> OffsetFetchRequestTopic:
     """The topic with its name. Raises UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED."""
-    has_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    has_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
     context.check_topic(AclOperation.DESCRIBE, name)
     return OffsetFetchRequestTopic(
@@ -125,7 +125,7 @@ def as_in_zookeeper(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic
 def refuse(
     context: RequestContext, wanted: OffsetFetchRequestGroup, error: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    if context.api_version >= FIRST_WITH_GROUP_ERRORS:
+    if context.api_version >= FIRST_VERSION_WITH_GROUP_ERRORS:
         return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=[], error_code=error)
     topics = [unread(topic, error) for topic in wanted.topics or []]
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)

@@ -12,14 +12,14 @@ from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-FIRST_WITH_PROTOCOL = 5
+FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def handle(
     context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
-    if context.api_version >= FIRST_WITH_PROTOCOL and not names_protocol:
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not names_protocol:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

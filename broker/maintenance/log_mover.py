@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 
-from odradek.broker.admin.config_in_force import ConfigInForce
+from odradek.broker.admin.effective_config import EffectiveConfig
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSyncs
@@ -50,7 +50,7 @@ class LogMover:
         self,
         *,
         moves: LogMoves,
-        in_force: ConfigInForce,
+        in_force: EffectiveConfig,
         controller: Controller,
         log_syncs: LogSyncs,
         log_cleaner: LogCleaner,

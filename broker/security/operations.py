@@ -56,4 +56,4 @@ CLUSTER_OPERATIONS = (
     AclOperation.DESCRIBE,
 )
 # The value of the field in responses to clients that did not ask for it.
-NOT_ASKED = -(1 << 31)
+NOT_REQUESTED = -(1 << 31)

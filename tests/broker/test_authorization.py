@@ -17,7 +17,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import RefusedRequestError, request_class
 from odradek.broker.security.authorizer import Authorizer, ResourceType
-from odradek.broker.security.operations import NOT_ASKED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
 from odradek.broker.security.principal import Principal
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.configs import ConfigResourceType
@@ -829,7 +829,7 @@ async def test_the_operations_in_an_answer_are_those_that_the_authorizer_allows(
     answer, _ = await rig.ask(ApiKey.DESCRIBE_CLUSTER, 1, cluster, ALL)
     assert answer.cluster_authorized_operations == 0
     answer, _ = await rig.ask(ApiKey.DESCRIBE_CLUSTER, 1, {"endpoint_type": 1})
-    assert answer.cluster_authorized_operations == NOT_ASKED
+    assert answer.cluster_authorized_operations == NOT_REQUESTED
 
 
 def operations(bit_field: int) -> set[str]:

@@ -102,7 +102,7 @@ async def test_a_brokers_setting_reaches_the_logs_that_do_not_override_it(rig: R
 
 async def test_listeners_are_called_with_the_new_configuration(rig: Rig) -> None:
     received = []
-    rig.broker.config_in_force.on_change.append(
+    rig.broker.effective_config.on_change.append(
         lambda config: received.append(config.max_connections)
     )
     await rig.alter(ALL, ("max.connections", SET, "5"))
@@ -183,7 +183,7 @@ async def test_a_broker_starts_on_settings_that_it_cannot_apply(
 async def test_a_start_names_the_settings_that_differ_from_the_file(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert rig.broker.config_in_force.layers[1][1] == {"min.insync.replicas": "1"}
+    assert rig.broker.effective_config.layers[1][1] == {"min.insync.replicas": "1"}
     await rig.alter(ALL, ("log.retention.ms", SET, "5"))
     caplog.clear()
     caplog.set_level(logging.INFO, "odradek.config")
@@ -235,7 +235,7 @@ async def test_settings_that_contradict_each_other_leave_the_last_ones_in_force(
     write(rig.broker, "", {"log.cleaner.max.compaction.lag.ms": "5"})
     write(rig.broker, "0", {"log.cleaner.min.compaction.lag.ms": "6"})
     await rig.restart()
-    assert rig.broker.config_in_force.layers == ()
+    assert rig.broker.effective_config.layers == ()
     assert "conflict topic config setting" in caplog.text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.admin.config_in_force import MOVE_RATE
+from odradek.broker.admin.effective_config import MOVE_RATE
 from odradek.broker.broker import Broker
 from odradek.broker.maintenance import log_mover
 from odradek.config.broker_config import BrokerConfig

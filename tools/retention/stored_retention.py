@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.admin.config_in_force import ConfigInForce
+from odradek.broker.admin.effective_config import EffectiveConfig
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.journal import CorruptJournalError
@@ -63,7 +63,7 @@ class StoredRetention:
         self._config = file_config
         if self._metadata is not None:
             node_id = file_config.node_id
-            self._config = ConfigInForce(file_config, self._metadata.configs, node_id).current
+            self._config = EffectiveConfig(file_config, self._metadata.configs, node_id).current
 
     @property
     def check_interval_ms(self) -> int:
