@@ -7,12 +7,10 @@ hold half of what they need would wait for each other forever. The memory itself
 bytes arrive. So 100 clients that announce 50 MB each cost at most the limit, and the requests of
 other clients are served meanwhile.
 
-The limit is `queued.max.request.bytes`, but at least `socket.request.max.bytes`. A larger frame is
-refused by its connection, so every frame that asks here fits into the limit.
-
-A frame that fits is granted at once, even if larger frames are queued. Small frames can therefore
-delay a large one. A connection that holds a grant and sends nothing, while others wait, is closed
-by the server's periodic check (Server._sweep).
+The limit is `queued.max.request.bytes`. A frame that is larger than the whole limit is granted when
+no other frame holds a grant. A frame that fits into what is left is granted at once, even if larger
+frames are queued: they may have to wait longer for that. A connection that holds a grant and sends
+nothing, while others wait, is closed by the server's periodic check (Server._sweep).
 """
 
 from __future__ import annotations
@@ -62,12 +60,13 @@ class FrameMemory:
         """
         if frame_bytes <= NEVER_WAITS_BYTES or self._limit_bytes is None:
             return True
-        more_bytes = frame_bytes - self._granted.get(owner, 0)
-        if more_bytes <= 0:
+        own_bytes = self._granted.get(owner, 0)
+        if frame_bytes <= own_bytes:
             return True
-        if self._granted_bytes + more_bytes <= self._limit_bytes:
+        of_others_bytes = self._granted_bytes - own_bytes
+        if not of_others_bytes or of_others_bytes + frame_bytes <= self._limit_bytes:
             self._granted[owner] = frame_bytes
-            self._granted_bytes += more_bytes
+            self._granted_bytes = of_others_bytes + frame_bytes
             return True
         if owner not in self._queue:
             self._queue.append(owner)

@@ -267,6 +267,15 @@ async def test_large_frames_wait_for_memory_and_go_on_when_it_is_free(
     assert await client.receive() == b"x" * 20
 
 
+async def test_a_frame_of_the_largest_size_is_received_when_the_memory_is_limited_to_it(
+    server: FakeServer, client: Client
+) -> None:
+    server.max_request_bytes = 3 * MIB
+    server.frame_memory = FrameMemory(server.loop, server.max_request_bytes)
+    client.send(b"x" * server.max_request_bytes)
+    assert await client.receive() == b"x" * 20
+
+
 async def test_a_client_that_disconnects_in_the_middle_of_a_request_is_logged_in_one_line(
     server: FakeServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
