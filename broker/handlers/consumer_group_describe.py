@@ -7,8 +7,7 @@ v1 the protocol that each member uses (KIP-1099)"""
 from collections.abc import Iterable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.consumer_groups.description import described
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (

@@ -5,8 +5,7 @@ A member of a consumer group joins, reports its partitions, gets its assignment,
 v1 regular expressions, and member ids that clients generate"""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_partitions import (

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.config.describe import ConfigSource, Layers, describe_topic
 from odradek.config.topic_config import BROKER_SYNONYMS
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, NewTopic

@@ -5,8 +5,7 @@ v3 error messages.  Not done: share groups that have committed something, becaus
 coordinator knows, and that is not served (coordinator/other_group.py)."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import (
     DeleteGroupsRequest,

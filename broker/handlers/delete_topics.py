@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (

@@ -5,8 +5,7 @@ v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID
 message (KIP-1043)"""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.classic_groups.protocols import metadata_of
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -5,8 +5,7 @@ has as many partitions as the request and max.request.partition.size.limit allow
 returns the cursor. A request without topics asks for all topics."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (

@@ -19,8 +19,8 @@ from odradek.broker.requests.down_conversion import (
     TOO_LARGE,
 )
 from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, split_key
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,

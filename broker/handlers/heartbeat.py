@@ -5,8 +5,7 @@ to rejoin.
 v3 static members (KIP-345)"""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

@@ -4,8 +4,7 @@ Removes members from a classic group at once, without waiting for their sessions
 v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)"""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,

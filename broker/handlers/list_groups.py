@@ -5,8 +5,7 @@ v4 filter by state (KIP-518) · v5 filter by type (KIP-848). The filters ignore 
 name matches no group."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.group import Group
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_groups import (

@@ -13,8 +13,7 @@ from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

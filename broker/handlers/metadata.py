@@ -8,8 +8,7 @@ v8 authorized operations · v10 topic ids"""
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.metadata import (

@@ -5,8 +5,7 @@ whole request is refused for a group that does not exist, or whose members do no
 subscriptions. Topics and partitions that do not exist have errors of their own."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_delete import (

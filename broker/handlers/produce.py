@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,

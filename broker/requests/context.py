@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.broker.broker import Broker
-from odradek.broker.security.authorizer import CLUSTER_NAME, ResourceType, refusal
+from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.operations import (
-    CLUSTER_OPERATIONS,
-    GROUP_OPERATIONS,
-    TOPIC_OPERATIONS,
+    SUPPORTED_OPERATIONS,
     AclOperation,
+    ResourceType,
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
@@ -19,12 +18,6 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import VersionRange
 
 from .session import Session
-
-_SUPPORTED_OPERATIONS = {
-    ResourceType.TOPIC: TOPIC_OPERATIONS,
-    ResourceType.GROUP: GROUP_OPERATIONS,
-    ResourceType.CLUSTER: CLUSTER_OPERATIONS,
-}
 
 
 class ServedVersions(NamedTuple):
@@ -111,7 +104,7 @@ class RequestContext:
         """The operations that the client may perform on a resource, as a bit field (KIP-430)."""
         return bit_field(
             operation
-            for operation in _SUPPORTED_OPERATIONS[resource_type]
+            for operation in SUPPORTED_OPERATIONS[resource_type]
             if self.authorize(operation, resource_type, name)
         )
 

@@ -4,27 +4,13 @@ No ACLs are enforced yet: a configuration that names an authorizer is refused at
 operation is allowed, as in Kafka without `authorizer.class.name`.
 """
 
-from enum import IntEnum
-
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .operations import AclOperation
+from .operations import AclOperation, ResourceType
 from .principal import Principal
 
 # The name of the only resource of type CLUSTER. Kafka: Resource.CLUSTER_NAME.
 CLUSTER_NAME = "kafka-cluster"
-
-
-class ResourceType(IntEnum):
-    """Types of resources. On the wire and in ACL records: never renumber."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
 
 # The error code and message of a refusal. Kafka: Errors.
 _REFUSALS = {

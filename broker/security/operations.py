@@ -1,10 +1,21 @@
-"""The operations on resources, and the bit fields of operations that responses carry.
+"""The types of resources, the operations on them, and the bit fields of operations in responses.
 
-Kafka: AclOperation, AclEntry.supportedOperations, Utils.to32BitField; KIP-430.
+Kafka: ResourceType, AclOperation, AclEntry.supportedOperations, Utils.to32BitField; KIP-430.
 """
 
 from collections.abc import Iterable
 from enum import IntEnum
+
+
+class ResourceType(IntEnum):
+    """Types of resources. On the wire and in ACL records: never renumber."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 class AclOperation(IntEnum):
@@ -29,31 +40,33 @@ def bit_field(operations: Iterable[AclOperation]) -> int:
 
 
 # The operations that a resource of each type supports.
-TOPIC_OPERATIONS = (
-    AclOperation.READ,
-    AclOperation.WRITE,
-    AclOperation.CREATE,
-    AclOperation.DESCRIBE,
-    AclOperation.DELETE,
-    AclOperation.ALTER,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-)
-GROUP_OPERATIONS = (
-    AclOperation.READ,
-    AclOperation.DESCRIBE,
-    AclOperation.DELETE,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-)
-CLUSTER_OPERATIONS = (
-    AclOperation.CREATE,
-    AclOperation.CLUSTER_ACTION,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-    AclOperation.ALTER,
-    AclOperation.IDEMPOTENT_WRITE,
-    AclOperation.DESCRIBE,
-)
-# The value of the field in responses to clients that did not ask for it.
+SUPPORTED_OPERATIONS = {
+    ResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.ALTER,
+        AclOperation.IDEMPOTENT_WRITE,
+        AclOperation.DESCRIBE,
+    ),
+}
+# The value of the bit field in a response if the request did not ask for the operations.
 NOT_REQUESTED = -(1 << 31)

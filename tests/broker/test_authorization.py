@@ -16,8 +16,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import RefusedRequestError, request_class
-from odradek.broker.security.authorizer import Authorizer, ResourceType
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation
+from odradek.broker.security.authorizer import Authorizer
+from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.broker.security.principal import Principal
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.configs import ConfigResourceType
