@@ -26,14 +26,14 @@ def handle(
         return refused(request, error)
     if not request.topics:
         return AlterPartitionReassignmentsResponse(error_message="")
-    allowed = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=allowed,
+        allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[
             AlterPartitionReassignmentsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    reassign(context, topic.name, one, allowed=allowed) for one in topic.partitions
+                    reassign(context, request, topic.name, partition)
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -50,14 +50,7 @@ def refused(
         responses=[
             AlterPartitionReassignmentsTopicResponse(
                 name=topic.name,
-                partitions=[
-                    AlterPartitionReassignmentsPartitionResponse(
-                        partition_index=one.partition_index,
-                        error_code=error.code,
-                        error_message=error.message,
-                    )
-                    for one in topic.partitions
-                ],
+                partitions=[refused_partition(partition, error) for partition in topic.partitions],
             )
             for topic in request.topics
         ],
@@ -66,10 +59,9 @@ def refused(
 
 def reassign(
     context: RequestContext,
+    request: AlterPartitionReassignmentsRequest,
     topic: str,
     wanted: AlterPartitionReassignmentsPartition,
-    *,
-    allowed: bool,
 ) -> AlterPartitionReassignmentsPartitionResponse:
     index = wanted.partition_index
     try:
@@ -78,10 +70,18 @@ def reassign(
             topic,
             index,
             wanted.replicas,
-            allow_replication_factor_change=allowed,
+            allow_replication_factor_change=request.allow_replication_factor_change,
         )
     except ApiError as error:
-        return AlterPartitionReassignmentsPartitionResponse(
-            partition_index=index, error_code=error.code, error_message=error.message
-        )
+        return refused_partition(wanted, error)
     return AlterPartitionReassignmentsPartitionResponse(partition_index=index)
+
+
+def refused_partition(
+    wanted: AlterPartitionReassignmentsPartition, error: ApiError
+) -> AlterPartitionReassignmentsPartitionResponse:
+    return AlterPartitionReassignmentsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=error.code,
+        error_message=error.message,
+    )

@@ -33,10 +33,11 @@ async def handle(
             AlterReplicaLogDirTopicResult(
                 topic_name=name,
                 partitions=[
-                    await move(context, name, index, path)
-                    if is_allowed
-                    else AlterReplicaLogDirPartitionResult(
-                        partition_index=index, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=index,
+                        error_code=await move(context, name, index, path)
+                        if is_allowed
+                        else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     )
                     for index, path in paths.items()
                 ],
@@ -46,14 +47,10 @@ async def handle(
     )
 
 
-async def move(
-    context: RequestContext, topic: str, index: int, path: str
-) -> AlterReplicaLogDirPartitionResult:
+async def move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
     try:
         prepared = context.broker.log_mover.alter(topic, index, path)
     except ApiError as error:
-        return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error.code)
+        return error.code
     refusal = await asyncio.shield(prepared) if prepared is not None else None
-    if refusal is not None:
-        return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=refusal.code)
-    return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=ErrorCode.NONE)
+    return ErrorCode.NONE if refusal is None else refusal.code

@@ -3,7 +3,8 @@
 Lists the served APIs with their versions, and the features. A request in an unknown version is
 answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose minimum
 level is 0 are left out (KAFKA-17492).
-v3 client software · v5 the cluster and node that the client means to reach (KIP-1242)"""
+v3 adds the name and version of the client software · v5 adds the cluster and node that the client
+expects (KIP-1242)."""
 
 import re
 
@@ -46,7 +47,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
 
 
 def finalized_levels(context: RequestContext) -> dict[str, int]:
-    """The finalized levels; kraft.version, which the quorum keeps, only if it is above 0."""
+    """The finalized levels. The quorum keeps kraft.version, which is added if it is above 0."""
     levels = dict(context.broker.metadata.features.finalized)
     kraft_version = context.broker.controller.quorum.kraft_version
     if kraft_version:
@@ -62,14 +63,14 @@ def is_valid(request: ApiVersionsRequest) -> bool:
 
 
 def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
-    """Whether the client means another cluster or node, and so must bootstrap again."""
+    """Whether the client expects another cluster or node, and so must bootstrap again."""
     broker = context.broker
     wrong_cluster = request.cluster_id not in (None, broker.cluster_id)
     return wrong_cluster or request.node_id not in (-1, broker.node_id)
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
-    """The versions that Kafka advertises; in v0 all versions that are decoded.
+    """The versions that Kafka advertises, or, in a v0 response, all versions that are served.
 
     Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
     """
@@ -82,14 +83,6 @@ def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
 
 
 def unsupported_version(context: RequestContext) -> ApiVersionsResponse:
-    versions = context.served.advertised[ApiKey.API_VERSIONS]
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[
-            ApiVersionsKey(
-                api_key=ApiKey.API_VERSIONS,
-                min_version=versions.lowest,
-                max_version=versions.highest,
-            )
-        ],
-    )
+    lowest, highest = context.served.advertised[ApiKey.API_VERSIONS]
+    key = ApiVersionsKey(api_key=ApiKey.API_VERSIONS, min_version=lowest, max_version=highest)
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[key])

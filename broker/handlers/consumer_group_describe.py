@@ -2,7 +2,7 @@
 
 Describes consumer groups (KIP-848): epochs, state and assignor, and for each member its
 subscription, its current assignment and its target assignment.
-v1 the protocol that each member uses (KIP-1099)"""
+v1 adds the protocol that each member uses (KIP-1099)."""
 
 from collections.abc import Iterable
 
@@ -25,11 +25,6 @@ TOPIC_REFUSED_TEXT = (
 def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    if not context.broker.serves_consumer_groups:
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return ConsumerGroupDescribeResponse(
-            groups=[refused(group_id, code) for group_id in request.group_ids]
-        )
     return ConsumerGroupDescribeResponse(
         groups=[describe(context, request, group_id) for group_id in request.group_ids]
     )
@@ -38,6 +33,8 @@ def handle(
 def describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str
 ) -> ConsumerGroupDescribeGroup:
+    if not context.broker.serves_consumer_groups:
+        return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
     if not context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         return refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:

@@ -1,8 +1,9 @@
 """ConsumerGroupHeartbeat (key 68, v0-1).
 
-A member of a consumer group joins, reports its partitions, gets its assignment, and leaves
-(KIP-848). The response never waits for other members.
-v1 regular expressions, and member ids that clients generate"""
+With this request, a member of a consumer group joins, reports its partitions, gets its assignment,
+and leaves (KIP-848). The response never waits for other members.
+v1 adds subscriptions by a regular expression, and requires that the client generates its member
+id."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

@@ -49,7 +49,7 @@ def to_more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
     return MorePartitions(
         name=topic.name,
         count=topic.count,
-        assignments=None if assignments is None else [one.broker_ids for one in assignments],
+        assignments=None if assignments is None else [item.broker_ids for item in assignments],
     )
 
 

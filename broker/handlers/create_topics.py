@@ -2,7 +2,7 @@
 
 The topics and their logs exist when the response is sent, so the request's timeout is not used. A
 name that occurs twice is refused, with one result.
-v5 returns the configs of the new topic · v7 returns its id
+v5 returns the configs of the new topic · v7 returns its id.
 """
 
 from collections import Counter
@@ -43,9 +43,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         )
     except ApiError as error:
         results = {topic.name: error for topic in wanted}
-    asked = {topic.name: topic for topic in wanted}
+    new_topics = {topic.name: topic for topic in wanted}
     created = [
-        answer(context, asked[name], result, is_describable=name in describable)
+        answer(context, new_topics[name], result, is_describable=name in describable)
         for name, result in results.items()
     ]
     return CreateTopicsResponse(
@@ -69,7 +69,7 @@ def to_new_topic(topic: CreateTopicsTopic) -> NewTopic:
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
-        assignments=[(one.partition_index, one.broker_ids) for one in topic.assignments],
+        assignments=[(item.partition_index, item.broker_ids) for item in topic.assignments],
         configs={config.name: config.value for config in topic.configs},
     )
 

@@ -1,8 +1,9 @@
 """DeleteGroups (key 42, v0-3).
 
 Deletes groups that have no members, with their committed offsets.
-v3 error messages.  Not done: share groups that have committed something, because only the share
-coordinator knows, and that is not served (coordinator/other_group.py)."""
+v3 adds error messages.
+Not done: share groups with committed offsets. Only the share coordinator knows these offsets, and
+it is not served (coordinator/other_group.py)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

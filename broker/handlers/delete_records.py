@@ -27,9 +27,9 @@ NO_LOW_WATERMARK = -1
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        for one in topic.partitions:
+        for partition in topic.partitions:
             # A partition that occurs twice is answered once, with the last offset.
-            wanted.setdefault(topic.name, {})[one.partition_index] = one.offset
+            wanted.setdefault(topic.name, {})[partition.partition_index] = partition.offset
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=name, partitions=delete_in_topic(context, name, offsets))
@@ -65,7 +65,7 @@ def delete_before(
 
 
 def raise_log_start(context: RequestContext, topic: str, index: int, offset: int) -> int:
-    """Returns the new log start offset, which is never smaller than the old one."""
+    """Raise the log start offset, never lower it. Returns the new one. Raises ApiError."""
     log = context.broker.log_manager.get(topic, index)
     if is_internal(topic):
         raise ApiError(

@@ -2,7 +2,7 @@
 
 A topic is deleted when the response is sent; its files are deleted after file.delete.delay.ms. With
 delete.topic.enable=false every deletion is refused.
-v6 names topics by name or by id"""
+v6 takes names or ids of topics."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -60,27 +60,23 @@ def refused_topics(
     if context.authorize_cluster(AclOperation.DELETE):
         return {}
     refused = {}
+    topics = context.broker.metadata.topics
     for ref, times in Counter(wanted).items():
         by_name = ref.name is not None
-        name = ref.name if by_name else name_of(context, ref.topic_id)
+        topic = topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
+        name = topic.name if topic else ref.name
         if times > 1 or name is None or (by_name and ref.topic_id != ZERO_UUID):
             continue
         is_described = context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
         may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
-        exists = name in context.broker.metadata.topics
-        # Whether a name exists shows only to a client that may describe the topic.
-        if (by_name and not is_described) or (exists and not may_delete):
+        # Only a client that may describe a topic learns whether its name exists.
+        if (by_name and not is_described) or (topic and not may_delete):
             refused[ref] = TopicDeletionResult(
                 name=name if by_name or is_described else None,
                 topic_id=ref.topic_id,
                 error=refusal(ResourceType.TOPIC),
             )
     return refused
-
-
-def name_of(context: RequestContext, topic_id: bytes) -> str | None:
-    topic = context.broker.metadata.topics.by_id.get(topic_id)
-    return None if topic is None else topic.name
 
 
 def answer(deleted: TopicDeletionResult) -> DeleteTopicsResult:

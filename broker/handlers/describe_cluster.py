@@ -1,8 +1,8 @@
 """DescribeCluster (key 60, v0-2).
 
 The cluster is this one broker, which is also its controller.
-v1 asks for brokers or controllers: only brokers are served · v2 can include fenced brokers: there
-are none"""
+v1 can ask for controllers instead of brokers, which is refused · v2 can ask for fenced brokers, of
+which there are none."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED

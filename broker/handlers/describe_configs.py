@@ -1,9 +1,9 @@
 """DescribeConfigs (key 32, v1-4).
 
-The configs of topics, of this broker, of groups and of client metrics, each with its source and
-synonyms, and the levels of the broker's loggers. A broker resource without a name stands for the
-overrides of all brokers.
-v3 types, documentation"""
+Describes the configs of topics, of this broker, of groups and of client metrics, each with its
+source and synonyms, and the levels of the broker's loggers. A broker resource without a name stands
+for the overrides of all brokers.
+v3 adds the type and the documentation of each config."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,6 +15,7 @@ from odradek.broker.security.operations import AclOperation
 from odradek.config.describe import (
     ConfigEntry,
     ConfigSource,
+    Layers,
     describe_broker,
     describe_client_metrics,
     describe_group,
@@ -37,8 +38,7 @@ KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     # As in Kafka, one resource of an unknown type makes the whole request fail.
-    types = {resource.resource_type for resource in request.resources}
-    unknown = sorted(types - KNOWN_TYPES)
+    unknown = sorted({resource.resource_type for resource in request.resources} - KNOWN_TYPES)
     if unknown:
         error = ApiError(ErrorCode.INVALID_REQUEST, f"there is no resource type {unknown[0]}")
         return DescribeConfigsResponse(
@@ -87,13 +87,15 @@ def configs_of(
     name = resource.resource_name
     match resource.resource_type:
         case ConfigResourceType.TOPIC:
-            return write(topic_entries(context, name), request)
+            return described(topic_entries(context, name), request)
         case ConfigResourceType.BROKER:
-            return write(broker_entries(context, name), request)
+            return described(broker_entries(context, name), request)
         case ConfigResourceType.BROKER_LOGGER:
             check_broker_id(context, name)
             return loggers()
-    return write(named_entries(context, ConfigResourceType(resource.resource_type), name), request)
+    return described(
+        named_entries(context, ConfigResourceType(resource.resource_type), name), request
+    )
 
 
 def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
@@ -123,20 +125,21 @@ def named_entries(
 def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     if name:
         check_broker_id(context, name)
-        effective = context.broker.effective_config
-        return describe_broker(effective.written, effective.layers)
-    return default_entries(context)
-
-
-def default_entries(context: RequestContext) -> Iterator[ConfigEntry]:
-    """The overrides for all brokers of the cluster, without values of other sources."""
-    source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     effective = context.broker.effective_config
-    of_all = dict(effective.layers).get(source, {})
-    for entry in describe_broker(effective.written, effective.layers):
-        if entry.name in of_all:
-            synonyms = tuple(one for one in entry.synonyms if one.source is source)
-            value = None if entry.is_sensitive else of_all[entry.name]
+    entries = describe_broker(effective.written, effective.layers)
+    return entries if name else overrides_of_all_brokers(entries, effective.layers)
+
+
+def overrides_of_all_brokers(
+    entries: Iterable[ConfigEntry], layers: Layers
+) -> Iterator[ConfigEntry]:
+    """The entries that are overridden for all brokers, without values of other sources."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+    overrides = dict(layers).get(source, {})
+    for entry in entries:
+        if entry.name in overrides:
+            synonyms = tuple(item for item in entry.synonyms if item.source is source)
+            value = None if entry.is_sensitive else overrides[entry.name]
             yield entry._replace(value=value, source=source, synonyms=synonyms)
 
 
@@ -159,13 +162,13 @@ def loggers() -> Iterator[DescribeConfigsResourceResult]:
         )
 
 
-def write(
+def described(
     entries: Iterable[ConfigEntry], request: DescribeConfigsRequest
 ) -> Iterator[DescribeConfigsResourceResult]:
     for entry in entries:
         synonyms = [
-            DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
-            for one in entry.synonyms
+            DescribeConfigsSynonym(name=item.name, value=item.value, source=item.source)
+            for item in entry.synonyms
         ]
         yield DescribeConfigsResourceResult(
             name=entry.name,

@@ -1,8 +1,8 @@
 """DescribeGroups (key 15, v0-6).
 
 Describes classic groups with their members. A group that does not exist has the state Dead.
-v3 authorized operations (KIP-430) · v4 static members (KIP-345) · v6 GROUP_ID_NOT_FOUND with a
-message (KIP-1043)"""
+v3 can ask for the authorized operations (KIP-430) · v4 adds static members (KIP-345) · v6 adds
+GROUP_ID_NOT_FOUND, with a message (KIP-1043)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType

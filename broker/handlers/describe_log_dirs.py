@@ -1,11 +1,13 @@
 """DescribeLogDirs (key 35, v1-5).
 
-The log directories, and the size of each requested partition in them. A log that is being moved
-into a directory is listed there as a future log, with its lag. A log that is not open yet, or that
-cannot be read, has the lag -1.
-v4 total and usable bytes · v5 whether the directory is cordoned, that is gets no new partitions"""
+Lists the log directories, and the size of each requested partition in them. A log that is being
+moved into a directory is listed there as a future log, with its lag. A log that is not open yet, or
+that cannot be read, has the lag -1.
+v4 adds total and usable bytes · v5 adds whether the directory is cordoned, which means that it gets
+no new partitions."""
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,20 +62,27 @@ def sizes_in(context: RequestContext, path: Path) -> Sizes:
 
 
 async def describe(
-    context: RequestContext, path: Path, wanted: Collection[tuple[str, int]] | None
+    context: RequestContext, path: Path, wanted: Collection[TopicPartition] | None
 ) -> DescribeLogDirsResult:
     manager = context.broker.log_manager
-    if path in manager.offline:
-        return refused(path)
-    try:
-        sizes = await context.broker.disk.run(sizes_in, context, path)
-    except OSError:
-        return refused(path)
-    if path in manager.offline:
-        return refused(path)
+    sizes: Sizes | None = None
+    if path not in manager.offline:
+        with suppress(OSError):
+            sizes = await context.broker.disk.run(sizes_in, context, path)
+    if sizes is None or path in manager.offline:
+        return DescribeLogDirsResult(
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path), topics=[]
+        )
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for (topic, index), partition in partitions_in(manager, path, sizes):
-        if wanted is None or (topic, index) in wanted:
+    for log in logs_in(manager, path, sizes):
+        topic, index = log.partition
+        if wanted is None or log.partition in wanted:
+            partition = DescribeLogDirsPartition(
+                partition_index=index,
+                partition_size=log.size_bytes,
+                offset_lag=log.offset_lag,
+                is_future_key=log.is_future,
+            )
             topics.setdefault(topic, []).append(partition)
     knows_cordoned = (
         context.broker.metadata.features.metadata_version >= FIRST_VERSION_WITH_CORDONED
@@ -90,39 +99,22 @@ async def describe(
     )
 
 
-def refused(path: Path) -> DescribeLogDirsResult:
-    return DescribeLogDirsResult(
-        error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path), topics=[]
-    )
+class LogInDirectory(NamedTuple):
+    """One log of a directory; `is_future` if it is being moved into the directory."""
+
+    partition: TopicPartition
+    size_bytes: int
+    offset_lag: int = 0
+    is_future: bool = False
 
 
-def partitions_in(
-    manager: LogManager, path: Path, sizes: Sizes
-) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition]]:
+def logs_in(manager: LogManager, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
     for log in manager.logs():
         if manager.directory_of(log).path == path:
-            partition = DescribeLogDirsPartition(
-                partition_index=log.partition,
-                partition_size=log.size_bytes,
-                offset_lag=0,
-                is_future_key=False,
-            )
-            yield log.key, partition
+            yield LogInDirectory(log.key, log.size_bytes)
     for found in manager.not_open():
         if found.key in sizes.not_open:
-            partition = DescribeLogDirsPartition(
-                partition_index=found.partition,
-                partition_size=sizes.not_open[found.key],
-                offset_lag=UNKNOWN_LAG,
-                is_future_key=False,
-            )
-            yield found.key, partition
+            yield LogInDirectory(found.key, sizes.not_open[found.key], UNKNOWN_LAG)
     for future in manager.futures.values():
         if future.home.path == path:
-            partition = DescribeLogDirsPartition(
-                partition_index=future.log.partition,
-                partition_size=future.size_bytes,
-                offset_lag=future.lag,
-                is_future_key=True,
-            )
-            yield future.key, partition
+            yield LogInDirectory(future.key, future.size_bytes, future.lag, is_future=True)

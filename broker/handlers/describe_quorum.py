@@ -1,9 +1,9 @@
 """DescribeQuorum (key 55, v0-2).
 
-The quorum of the metadata log: this node is the leader and the only voter. As in Kafka, only a
-request for exactly `__cluster_metadata-0` is served.
-v1 times of the last fetch · v2 directory ids, error messages, and the endpoints of the voters as
-the quorum records them; no controller listens there"""
+Describes the quorum of the metadata log: this node is the leader and the only voter. As in Kafka,
+only a request for exactly `__cluster_metadata-0` is served.
+v1 adds the times of the last fetch · v2 adds directory ids, error messages, and the endpoints of
+the voters as they are recorded in the quorum. No controller listens at these endpoints."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -27,11 +27,11 @@ UNKNOWN_TEXT = "This server does not host this topic-partition."
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     if not context.authorize_cluster(AclOperation.DESCRIBE):
         return DescribeQuorumResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    asked = [
+    requested = [
         (topic.topic_name, [partition.partition_index for partition in topic.partitions])
         for topic in request.topics
     ]
-    if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
+    if requested != [(CLUSTER_METADATA_TOPIC, [0])]:
         return unknown(request)
     quorum = DescribeQuorumResponseTopicData(
         topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition_data(context)]
@@ -73,7 +73,7 @@ def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionDa
 
 
 def directory_id(context: RequestContext) -> bytes:
-    """The voter's directory id; zero before v2 and for static voters, which have none."""
+    """The voter's directory id. It is zero before v2, and for static voters, which have none."""
     voters = context.broker.controller.quorum.voters
     if voters is None or context.api_version < FIRST_VERSION_WITH_DIRECTORIES:
         return ZERO_UUID

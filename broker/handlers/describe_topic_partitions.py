@@ -25,7 +25,9 @@ def handle(
     try:
         names = wanted_topics(context, request)
     except ApiError as error:
-        return refused(request, error)
+        return DescribeTopicPartitionsResponse(
+            topics=[error_topic(topic.name, error.code, NOT_REQUESTED) for topic in request.topics]
+        )
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
     is_visible = {
         name: context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names
@@ -43,45 +45,30 @@ def handle(
 def describe_page(
     context: RequestContext, request: DescribeTopicPartitionsRequest, names: list[str]
 ) -> DescribeTopicPartitionsResponse:
-    """The topics, until the limit of partitions is reached."""
+    """Describe topics until the limit of partitions is reached."""
     limit = context.broker.config.max_request_partition_size_limit
     left = max(1, min(limit, request.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor = None
     for name in names:
+        if left == 0:
+            next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=0)
+            break
         cursor = request.cursor
         start = cursor.partition_index if cursor and cursor.topic_name == name else 0
-        if left == 0:
-            return page(topics, DescribeTopicPartitionsCursor(topic_name=name, partition_index=0))
         topic = describe(context, name, range(start, start + left))
-        if topic.error_code and not request.topics:
-            continue
         topics.append(topic)
         left -= len(topic.partitions)
-        if topic.error_code == ErrorCode.NONE:
-            end = start + len(topic.partitions)
-            if end < len(context.broker.metadata.topics[name].partitions):
-                cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=end)
-                return page(topics, cursor)
-    return page(topics, None)
-
-
-def page(
-    topics: list[DescribeTopicPartitionsResponseTopic],
-    next_cursor: DescribeTopicPartitionsCursor | None,
-) -> DescribeTopicPartitionsResponse:
+        end = start + len(topic.partitions)
+        known = context.broker.metadata.topics.get(name)
+        if known is not None and end < len(known.partitions):
+            next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=end)
+            break
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
 
 
-def refused(
-    request: DescribeTopicPartitionsRequest, error: ApiError
-) -> DescribeTopicPartitionsResponse:
-    return page(
-        [error_topic(topic.name, error.code, NOT_REQUESTED) for topic in request.topics], None
-    )
-
-
 def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
-    """The names from the cursor on, each once."""
+    """The names of the requested topics from the cursor on, sorted, each once."""
     names = {topic.name for topic in request.topics} or set(context.broker.metadata.topics)
     cursor = request.cursor
     if cursor is None:
@@ -100,26 +87,21 @@ def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsReque
 def describe(
     context: RequestContext, name: str, wanted: range
 ) -> DescribeTopicPartitionsResponseTopic:
+    operations = context.authorized_operations(ResourceType.TOPIC, name)
     topic = context.broker.metadata.topics.get(name)
     if topic is None:
-        illegal = why_illegal(name) is not None
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        code = ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else unknown
-        return error_topic(name, code, authorized_operations(context, name))
+        unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return error_topic(name, unknown if why_illegal(name) is None else invalid, operations)
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=[
             describe_partition(context, name, index)
-            for index in sorted(topic.partitions)[wanted.start : wanted.stop]
+            for index in list(topic.partitions)[wanted.start : wanted.stop]
         ],
-        topic_authorized_operations=authorized_operations(context, name),
+        topic_authorized_operations=operations,
     )
-
-
-def authorized_operations(context: RequestContext, name: str) -> int:
-    return context.authorized_operations(ResourceType.TOPIC, name)
 
 
 def describe_partition(

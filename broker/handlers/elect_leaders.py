@@ -3,7 +3,7 @@
 A partition's leader is this broker, or there is none. Partitions that can have a leader get it at
 start, so an election rarely changes anything. A request without a list asks for all partitions; its
 response has only those whose leader changed or could not be elected.
-v1 unclean elections, and an error for the whole request"""
+v1 adds unclean elections, and an error for the whole request."""
 
 from collections.abc import Mapping
 
@@ -48,7 +48,9 @@ def election_type(request: ElectLeadersRequest) -> ElectionType:
 def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | None:
     if request.topic_partitions is None:
         return None
-    return [(one.topic, index) for one in request.topic_partitions for index in one.partitions]
+    return [
+        (topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+    ]
 
 
 def request_topics(context: RequestContext, request: ElectLeadersRequest) -> list[str]:

@@ -2,9 +2,10 @@
 
 Returns the broker that coordinates a group, which is this one. The first request for a group
 creates `__consumer_offsets` with all its partitions before the response is sent.
-v1 key types, messages · v4 several keys (KIP-699) · v6 share coordinators (KIP-932).
+v1 adds key types and error messages · v4 takes several keys (KIP-699) · v6 adds the coordinators of
+share groups (KIP-932).
 Not done: share groups, whose keys are refused as invalid, and transactions, which are refused with
-the error of InitProducerId: it is final, so the client does not retry for ever."""
+the error of InitProducerId. Clients do not retry after this error."""
 
 from collections.abc import Awaitable, Collection
 from functools import partial
@@ -21,7 +22,7 @@ from odradek.protocol.messages.find_coordinator import (
 )
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", SHARE: "share"}
+NOT_SERVED = {TRANSACTION: "transaction", SHARE: "share"}
 # The resource that a client needs access to in order to find the coordinator of a key.
 RESOURCE_TYPES = {
     GROUP: ResourceType.GROUP,
@@ -59,16 +60,19 @@ def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
 def respond(
     context: RequestContext, request: FindCoordinatorRequest, refused_keys: Collection[str]
 ) -> FindCoordinatorResponse:
-    find_one = partial(find, context, request.key_type, refused_keys=refused_keys)
+    coordinator_of = partial(find, context, request.key_type, refused_keys=refused_keys)
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
-        return FindCoordinatorResponse(coordinators=[*map(find_one, request.coordinator_keys)])
-    found = find_one(request.key)
+        return FindCoordinatorResponse(
+            coordinators=[*map(coordinator_of, request.coordinator_keys)]
+        )
+    result = coordinator_of(request.key)
+    # In Kafka, the message of the error code NONE is its name.
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message or ErrorCode.NONE.name,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=result.error_code,
+        error_message=result.error_message or ErrorCode.NONE.name,
+        node_id=result.node_id,
+        host=result.host,
+        port=result.port,
     )
 
 
@@ -96,12 +100,9 @@ def find(
 
 def check(context: RequestContext, key_type: int, key: str) -> None:
     if key_type != GROUP:
-        name = KEY_TYPES.get(key_type, f"type {key_type}")
-        code = (
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            if key_type == TRANSACTION
-            else ErrorCode.INVALID_REQUEST
-        )
+        name = NOT_SERVED.get(key_type, f"type {key_type}")
+        is_final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        code = is_final if key_type == TRANSACTION else ErrorCode.INVALID_REQUEST
         raise ApiError(code, f"{name} coordinators are not served, so none for {key!r}")
     if not context.broker.groups.shards.is_served(key):
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {key!r} has no coordinator")

@@ -2,7 +2,7 @@
 
 Renews the session of a member of a classic group. The error REBALANCE_IN_PROGRESS tells the member
 to rejoin.
-v3 static members (KIP-345)"""
+v3 adds static members (KIP-345)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

@@ -1,10 +1,11 @@
 """InitProducerId (key 22, v0-6; advertised to v5).
 
 An idempotent producer gets a new id and epoch 0. The response is immediate unless a new block of
-ids was allocated: then it waits for the fsync of the metadata log. v3 sends an earlier id, which
-has no effect without a transactional id (KIP-360) · v6 two-phase commit (KIP-939).
-Not done: transactions. They are refused with the only error that the producers of Java, librdkafka
-and Python treat as final, and a log line gives the reason."""
+ids was allocated: then it waits for the fsync of the metadata log.
+v3 can have an earlier id, which has no effect without a transactional id (KIP-360) · v6 adds
+two-phase commit (KIP-939).
+Not done: transactions. They are refused with the only error after which the producers of Java,
+librdkafka and Python do not retry, and a log line gives the reason."""
 
 import logging
 from collections.abc import Awaitable

@@ -1,9 +1,9 @@
 """JoinGroup (key 11, v0-9).
 
 Makes the client a member of a classic group. The response waits until all members have joined.
-v1 rebalance timeout · v4 a dynamic member first asks for its id (KIP-394) · v5 static members
-(KIP-345) · v7 protocol type · v8 reason (KIP-800) · v9 can tell the leader to skip the assignment
-(KIP-814)"""
+v1 adds the rebalance timeout · from v4 on, a dynamic member first asks for its id (KIP-394) · v5
+adds static members (KIP-345) · v7 adds the protocol type · v8 adds a reason (KIP-800) · v9 can tell
+the leader to skip the assignment (KIP-814)."""
 
 from collections.abc import Awaitable
 

@@ -1,7 +1,8 @@
 """LeaveGroup (key 13, v0-5).
 
 Removes members from a classic group at once, without waiting for their sessions to expire.
-v3 several members, also by instance id alone (KIP-345) · v5 reason (KIP-800)"""
+v3 takes several members, and can name a member by its instance id alone (KIP-345) · v5 adds a
+reason (KIP-800)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

@@ -2,7 +2,7 @@
 
 The resources whose configs can be described: every topic, this broker and its loggers, and those
 groups and client metrics subscriptions that have overrides.
-v0 client metrics only · v1 all, by type (KIP-1142)
+v0 lists client metrics only · v1 lists all, and can select types (KIP-1142).
 """
 
 from odradek.broker.requests.context import RequestContext

@@ -1,8 +1,8 @@
 """ListGroups (key 16, v0-5).
 
 Lists the groups of this broker, including those of types that are stored but not served.
-v4 filter by state (KIP-518) · v5 filter by type (KIP-848). The filters ignore case, and an unknown
-name matches no group."""
+v4 can select states (KIP-518) · v5 can select types (KIP-848). Both ignore case, and an unknown
+state or type matches no group."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

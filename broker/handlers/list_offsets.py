@@ -1,11 +1,12 @@
 """ListOffsets (key 2, v0-11; advertised from 1).
 
-The offset of the first record at or after a timestamp, or of a special timestamp: -1 latest, -2
-earliest, -3 the record with the greatest timestamp (v7), -4 earliest local (v8), -5 latest tiered
-(v9), -6 earliest pending upload (v11). There is no tiered storage: -4 is the log start offset, and
--5 and -6 have the offset -1.
-v0 lists the base offsets of the segments last modified before a timestamp, newest first, with -1
-and -2 as above."""
+Returns the offset of the first record at or after a timestamp, or the offset that a special
+timestamp stands for: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7), -4
+earliest local (v8), -5 latest tiered (v9), -6 earliest pending upload (v11). There is no tiered
+storage: -4 is the log start offset, and for -5 and -6 the offset is -1.
+Apache Kafka serves v1 and above, and so these are advertised. v0 is also served, for clients of
+Kafka 0.8. It lists the base offsets of the segments last modified before a timestamp, newest first,
+with -1 and -2 as above."""
 
 from collections import Counter
 from collections.abc import Awaitable
@@ -57,7 +58,10 @@ def handle(
 
 
 def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Inside an attempt it raises WouldWaitError with all that must be read from disk."""
+    """Look up all offsets. Raises WouldWaitError with all that must be read from disk first.
+
+    WouldWaitError is raised only inside an attempt (cold_reads.py).
+    """
     missing: list[WouldWaitError] = []
     response = ListOffsetsResponse(
         topics=[
@@ -79,30 +83,30 @@ def offsets_of(
     topic: ListOffsetsTopic,
     missing: list[WouldWaitError],
 ) -> list[ListOffsetsPartitionResponse]:
-    """An answer for each partition; an error for one that occurs twice.
+    """Return the offset or the error of each partition. One that occurs twice has an error.
 
-    A partition that would wait for the disk has no answer: its error is added to `missing`.
+    A partition that would wait for the disk is left out, and its error is added to `missing`.
     """
     if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return [
-            ListOffsetsPartitionResponse(partition_index=one.partition_index, error_code=error)
-            for one in topic.partitions
+            ListOffsetsPartitionResponse(partition_index=item.partition_index, error_code=error)
+            for item in topic.partitions
         ]
     times = Counter(partition.partition_index for partition in topic.partitions)
-    answers = []
-    wanted = {partition.partition_index: partition for partition in topic.partitions}
-    for one in topic.partitions if context.api_version == 0 else wanted.values():
-        index = one.partition_index
+    results = []
+    distinct = {partition.partition_index: partition for partition in topic.partitions}
+    for wanted in topic.partitions if context.api_version == 0 else distinct.values():
+        index = wanted.partition_index
         if context.api_version > 0 and times[index] > 1:
             refusal = ErrorCode.INVALID_REQUEST
-            answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=refusal))
+            results.append(ListOffsetsPartitionResponse(partition_index=index, error_code=refusal))
             continue
         try:
-            answers.append(offset_of(context, request, topic.name, one))
+            results.append(offset_of(context, request, topic.name, wanted))
         except WouldWaitError as error:
             missing.append(error)
-    return answers
+    return results
 
 
 def offset_of(
@@ -139,7 +143,7 @@ def list_starts(
 
 
 def check_timestamp(context: RequestContext, timestamp: int) -> None:
-    """Refuse a special timestamp that is unknown in this version."""
+    """Raise UNSUPPORTED_VERSION for a special timestamp that this version does not have."""
     first = FIRST_VERSION.get(timestamp, 0 if timestamp >= EARLIEST else NEVER)
     if context.api_version < first:
         raise ApiError(
@@ -150,7 +154,7 @@ def check_timestamp(context: RequestContext, timestamp: int) -> None:
 
 def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
     """The offset for a timestamp, or for a special timestamp."""
-    log.check_online()  # of an offline log the state in memory is not reliable
+    log.check_online()  # the state in memory of an offline log is not reliable
     committed = request.isolation_level == READ_COMMITTED
     end_offset = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
@@ -159,9 +163,9 @@ def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> O
         return log.earliest_offset()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE
-    found = (
+    record = (
         log.offset_of_max_timestamp()
         if timestamp == MAX_TIMESTAMP
         else log.offset_for_timestamp(timestamp)
     )
-    return found if found is not None and found.offset < end_offset else NOWHERE
+    return record if record is not None and record.offset < end_offset else NOWHERE

@@ -3,7 +3,7 @@
 Describes topics by name, by id (v12), or all. A topic that does not exist is created if broker and
 request allow it. The response that creates it already describes it; Kafka's has
 LEADER_NOT_AVAILABLE, and the client must ask again.
-v8 authorized operations · v10 topic ids"""
+v8 can ask for the authorized operations · v10 adds topic ids to the response."""
 
 from collections.abc import Awaitable
 
@@ -36,12 +36,18 @@ def handle(
     topics = request.topics or []
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
     if ids:
-        return respond(context, request, [describe_by_id(context, request, one) for one in ids])
+        return respond(
+            context, request, [describe_by_id(context, request, topic_id) for topic_id in ids]
+        )
     names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
     is_visible = {name: may_describe(context, name) for name in names}
     visible = [name for name in names if is_visible[name]]
-    unauthorized = [not_authorized(name) for name in names if not is_visible[name]]
+    unauthorized = [
+        error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        for name in names
+        if not is_visible[name]
+    ]
     missing = [name for name in visible if name not in metadata.topics]
     creates = request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
     if missing and creates:
@@ -59,7 +65,11 @@ async def create_and_respond(
 ) -> MetadataResponse:
     not_creatable = set()
     if not context.authorize_cluster(AclOperation.CREATE):
-        not_creatable = {name for name in missing if not may_create(context, name)}
+        not_creatable = {
+            name
+            for name in missing
+            if not context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
+        }
     creatable = [name for name in missing if name not in not_creatable]
     errors = await context.broker.topic_admin.create_automatically(creatable) if creatable else {}
     topics = [
@@ -70,7 +80,7 @@ async def create_and_respond(
         if name not in not_creatable
     ]
     topics += [
-        not_authorized(name, internal=is_internal(name))
+        error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, internal=is_internal(name))
         for name in missing
         if name in not_creatable
     ]
@@ -81,44 +91,44 @@ def may_describe(context: RequestContext, name: str) -> bool:
     return context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
 
 
-def may_create(context: RequestContext, name: str) -> bool:
-    return context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
-
-
-def not_authorized(
-    name: str | None, topic_id: bytes = ZERO_UUID, *, internal: bool = False
+def error_topic(
+    code: ErrorCode,
+    name: str | None,
+    topic_id: bytes = ZERO_UUID,
+    *,
+    internal: bool = False,
+    operations: int = NOT_REQUESTED,
 ) -> MetadataResponseTopic:
     return MetadataResponseTopic(
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_code=code,
         name=name,
         topic_id=topic_id,
         is_internal=internal,
         partitions=[],
+        topic_authorized_operations=operations,
     )
 
 
 def asks_for_all(context: RequestContext, request: MetadataRequest) -> bool:
-    """No list means all; before v1 there was no null, and an empty list meant all."""
+    """Whether the list of topics is null. v0 has no null: there an empty list means all topics."""
     return request.topics is None or (context.api_version == 0 and not request.topics)
 
 
 def asks_by_id_too_early(context: RequestContext, request: MetadataRequest) -> bool:
-    """v10 and v11 have a field for ids, and brokers that do not understand it (KAFKA-12701)."""
+    """Whether the request has a topic id, or no name, in a version before requests by id.
+
+    v10 and v11 have a field for ids, which brokers of that time did not read (KAFKA-12701).
+    """
     return context.api_version < FIRST_VERSION_BY_ID and any(
         topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or []
     )
 
 
 def refuse_all(request: MetadataRequest) -> MetadataResponse:
-    """An answer that says nothing but INVALID_REQUEST."""
+    """A response without brokers, with INVALID_REQUEST for each topic."""
     return MetadataResponse(
         topics=[
-            MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST,
-                name=topic.name or "",
-                topic_id=topic.topic_id,
-                partitions=[],
-            )
+            error_topic(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id)
             for topic in request.topics or []
         ]
     )
@@ -130,11 +140,9 @@ def describe_by_id(
     try:
         name = context.broker.topic_name(topic_id)
     except ApiError as error:
-        return MetadataResponseTopic(
-            error_code=error.code, name=None, topic_id=topic_id, partitions=[]
-        )
+        return error_topic(error.code, None, topic_id)
     if not may_describe(context, name):
-        return not_authorized(None, topic_id)
+        return error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
     return describe(context, request, name)
 
 
@@ -173,13 +181,8 @@ def describe_partition(
 def refused(
     context: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=code,
-        name=name,
-        is_internal=is_internal(name),
-        partitions=[],
-        topic_authorized_operations=topic_operations(context, request, name),
-    )
+    operations = topic_operations(context, request, name)
+    return error_topic(code, name, internal=is_internal(name), operations=operations)
 
 
 def topic_operations(context: RequestContext, request: MetadataRequest, name: str) -> int:

@@ -1,10 +1,10 @@
 """OffsetCommit (key 8, v0-10; advertised from 2).
 
 Stores the committed offsets of a group in `__consumer_offsets`, all partitions of a request in one
-batch. Topics and partitions must exist. v0, which stored offsets in ZooKeeper, and v1 are for
-clients of Kafka 0.8.
-v2-4 retention time · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v9 member epochs,
-unknown groups (KIP-848) · v10 topic ids (KIP-848)"""
+batch. Topics and partitions must exist. Clients of Kafka 0.8 use v0, which stored offsets in
+ZooKeeper, and v1.
+v2-4 have a retention time · v6 adds leader epochs (KIP-320) · v7 adds static members (KIP-345) · v9
+adds member epochs, and GROUP_ID_NOT_FOUND (KIP-848) · v10 names topics by id (KIP-848)."""
 
 from collections.abc import Awaitable
 
@@ -29,10 +29,12 @@ def handle(
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return OffsetCommitResponse(topics=[answer(topic, error) for topic in request.topics])
+        return OffsetCommitResponse(
+            topics=[topic_with_error(topic, error) for topic in request.topics]
+        )
     if context.api_version:
         return respond(context, request)
-    # A client of v0 does not look for a coordinator, so the topic may not exist yet.
+    # Looking up the coordinator creates `__consumer_offsets`. Clients of v0 do not look it up.
     return respond_with_topic(context, context.broker.groups.shards, request, respond)
 
 
@@ -41,22 +43,22 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
     valid: list[OffsetCommitRequestTopic] = []
     for wanted in request.topics:
         try:
-            topic = find(context, wanted)
+            topic = resolve_topic(context, wanted)
         except ApiError as error:
-            refused.append(answer(wanted, error.code))
+            refused.append(topic_with_error(wanted, error.code))
             continue
         missing = part(wanted, topic, exists=False)
         if missing.partitions:
-            refused.append(answer(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        there = part(wanted, topic, exists=True)
-        if there.partitions:
-            valid.append(there)
+            refused.append(topic_with_error(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        existing = part(wanted, topic, exists=True)
+        if existing.partitions:
+            valid.append(existing)
     committed = commit(context, request, valid)
     return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
 
 
-def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
-    """The topic, if it exists and the client may read it. Raises ApiError."""
+def resolve_topic(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
+    """Return the topic if it exists and the client may read it. Raises ApiError."""
     has_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
     context.check_topic(AclOperation.READ, name)
@@ -69,7 +71,7 @@ def find(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
 def part(
     wanted: OffsetCommitRequestTopic, topic: Topic, *, exists: bool
 ) -> OffsetCommitRequestTopic:
-    """The partitions of a topic that exist, or do not, with the topic's name and id."""
+    """The requested partitions that exist, or that do not exist, with the topic's name and id."""
     return OffsetCommitRequestTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -89,10 +91,12 @@ def commit(
     try:
         return context.broker.groups.offsets.commit(request, topics, context.api_version)
     except ApiError as error:
-        return [answer(topic, error.code) for topic in topics]
+        return [topic_with_error(topic, error.code) for topic in topics]
 
 
-def answer(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+def topic_with_error(
+    topic: OffsetCommitRequestTopic, error: ErrorCode
+) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -105,10 +109,10 @@ def answer(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitRes
     )
 
 
-def merged(answers: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
+def merged(results: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
     """One entry per topic: the refused partitions, then the committed ones."""
     by_topic: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
-    for topic in answers:
+    for topic in results:
         known = by_topic.setdefault((topic.name, topic.topic_id), topic)
         if known is not topic:
             known.partitions.extend(topic.partitions)

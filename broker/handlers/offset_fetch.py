@@ -1,10 +1,13 @@
 """OffsetFetch (key 9, v0-10; advertised from 1).
 
-The committed offsets of groups, for given topics or (null) for all; -1 if there is none. v0 is for
-clients of Kafka 0.8: it reports a partition without a committed offset as unknown.
-v2 all topics, errors of a group as a whole · v5 leader epochs · v7 stable offsets: an offset that
-an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 several groups (KIP-709) ·
-v9 member epochs (KIP-848) · v10 topic ids"""
+Returns the committed offsets of groups, in the topics of the request or, if these are null, in all
+topics. The offset of a partition without a committed offset is -1.
+Apache Kafka serves v1 and above, and so these are advertised. v0 is also served, for clients of
+Kafka 0.8. It reports a partition without a committed offset as unknown.
+v2 adds requests for all topics, and an error for the whole group · v5 adds leader epochs · v7 can
+ask for stable offsets: a partition whose offset an open transaction may change gets
+UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 takes several groups (KIP-709) · v9 adds member epochs
+(KIP-848) · v10 names topics by id."""
 
 from collections.abc import Awaitable
 
@@ -33,7 +36,7 @@ def handle(
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     if context.api_version:
         return respond(context, request)
-    # A client of v0 does not look for a coordinator, so the topic may not exist yet.
+    # Looking up the coordinator creates `__consumer_offsets`. Clients of v0 do not look it up.
     return respond_with_topic(context, context.broker.groups.shards, request, respond)
 
 
@@ -57,7 +60,7 @@ def fetch_group(
         else:
             topics = fetch_topics(context, wanted, wanted.topics, stable=stable)
     except ApiError as error:
-        return refuse(context, wanted, error.code)
+        return group_with_error(context, wanted, error.code)
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
 
@@ -71,7 +74,7 @@ def fetch_all(
     ]
     if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
         return topics
-    # A deleted topic has no id, and cannot be named in this version.
+    # This version names topics by id, and a deleted topic has none.
     known = context.broker.metadata.topics
     return [
         OffsetFetchResponseTopic(topic_id=known[topic.name].id, partitions=topic.partitions)
@@ -87,21 +90,23 @@ def fetch_topics(
     *,
     stable: bool,
 ) -> list[OffsetFetchResponseTopic]:
-    found: list[OffsetFetchRequestTopic] = []
+    resolved: list[OffsetFetchRequestTopic] = []
     refused: list[OffsetFetchResponseTopic] = []
     for topic in topics:
         try:
-            found.append(find(context, topic))
+            resolved.append(resolve_topic(context, topic))
         except ApiError as error:
-            refused.append(unread(topic, error.code))
-    fetched = context.broker.groups.offsets.fetch(wanted, found, stable=stable)
+            refused.append(topic_with_error(topic, error.code))
+    fetched = context.broker.groups.offsets.fetch(wanted, resolved, stable=stable)
     if not context.api_version:
-        fetched = [as_in_zookeeper(topic) for topic in fetched]
+        fetched = [missing_as_unknown_partition(topic) for topic in fetched]
     return [*fetched, *refused]
 
 
-def find(context: RequestContext, wanted: OffsetFetchRequestTopic) -> OffsetFetchRequestTopic:
-    """The topic with its name. Raises UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED."""
+def resolve_topic(
+    context: RequestContext, wanted: OffsetFetchRequestTopic
+) -> OffsetFetchRequestTopic:
+    """Return the topic with its name. Raises UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED."""
     has_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
     context.check_topic(AclOperation.DESCRIBE, name)
@@ -110,27 +115,30 @@ def find(context: RequestContext, wanted: OffsetFetchRequestTopic) -> OffsetFetc
     )
 
 
-def as_in_zookeeper(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
-    """As v0 reported it: in ZooKeeper, a partition without a committed offset had no node."""
-    missing = [one.partition_index for one in topic.partitions if one.committed_offset < 0]
-    unknown = unread(
+def missing_as_unknown_partition(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+    """Report partitions without a committed offset as unknown, after the others.
+
+    v0 read the offsets from ZooKeeper, where such a partition had no node.
+    """
+    missing = [item.partition_index for item in topic.partitions if item.committed_offset < 0]
+    unknown = topic_with_error(
         OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
-    found = [one for one in topic.partitions if one.committed_offset >= 0]
-    return OffsetFetchResponseTopic(name=topic.name, partitions=[*found, *unknown.partitions])
+    committed = [item for item in topic.partitions if item.committed_offset >= 0]
+    return OffsetFetchResponseTopic(name=topic.name, partitions=[*committed, *unknown.partitions])
 
 
-def refuse(
+def group_with_error(
     context: RequestContext, wanted: OffsetFetchRequestGroup, error: ErrorCode
 ) -> OffsetFetchResponseGroup:
     if context.api_version >= FIRST_VERSION_WITH_GROUP_ERRORS:
         return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=[], error_code=error)
-    topics = [unread(topic, error) for topic in wanted.topics or []]
+    topics = [topic_with_error(topic, error) for topic in wanted.topics or []]
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
 
-def unread(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
+def topic_with_error(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -1,7 +1,8 @@
 """OffsetForLeaderEpoch (key 23, v2-4).
 
-The end offset of a leader epoch in the log. A consumer whose position is beyond it knows that the
-log was truncated (KIP-320). For an epoch that the log does not know, the result is -1, -1."""
+Returns the end offset of a leader epoch in the log. A consumer whose position is beyond it knows
+that the log was truncated (KIP-320). For an epoch that the log does not know, the epoch and the end
+offset in the response are -1."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

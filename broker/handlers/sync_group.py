@@ -2,7 +2,7 @@
 
 The leader sends the assignment, and every member gets its part. The response waits until the
 assignment is known and written to the log.
-v3 static members (KIP-345) · v5 protocol type and name, which are then required (KIP-559)"""
+v3 adds static members (KIP-345) · v5 requires the protocol type and name (KIP-559)."""
 
 from collections.abc import Awaitable
 

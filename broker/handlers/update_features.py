@@ -1,8 +1,8 @@
 """UpdateFeatures (key 57, v0-2).
 
 Sets the finalized levels of features. Either all updates of the request are applied or none.
-v1 upgrade types (unsafe downgrades are refused, as in Kafka) and validate_only; allow_downgrade of
-v0 is ignored, as in Kafka · v2 the response has no result per feature"""
+As in Kafka, unsafe downgrades are refused, and the field allow_downgrade of v0 is ignored.
+v1 adds upgrade types and validate_only · v2 has no results per feature in the response."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -35,10 +35,11 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:
         results = [result_of(update.feature) for update in request.feature_updates]
-    return UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
+    return UpdateFeaturesResponse(results=results)
 
 
 def result_of(feature: str) -> UpdateFeaturesResult:
+    # In Kafka, the message of the error code NONE is its name.
     return UpdateFeaturesResult(
         feature=feature, error_code=ErrorCode.NONE, error_message=ErrorCode.NONE.name
     )
