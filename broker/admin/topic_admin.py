@@ -27,6 +27,7 @@ from typing import TypeVar
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
@@ -67,7 +68,7 @@ class TopicAdmin:
         """`disk` creates and renames the files; `now_ms` is the wall clock."""
         self._disk = disk
         self._lock = asyncio.Lock()
-        self._running: set[asyncio.Task[object]] = set()
+        self._operations = BackgroundTasks(asyncio.get_running_loop())
         self._config = config
         self._controller = controller
         self._metadata = controller.metadata
@@ -148,18 +149,17 @@ class TopicAdmin:
     ) -> Mapping[str, ApiError | None]:
         async with self._lock:
             now_ms, topics = self._now_ms(), self._metadata.topics
-            before = {
-                one.name: set(topics[one.name].partitions)
-                for one in additions
-                if one.name in topics
-            }
+            named = (topics.get(item.name) for item in additions)
+            before = {topic.name: len(topic.partitions) for topic in named if topic}
             results = self._controller.create_partitions(
                 additions, now_ms, validate_only=validate_only
             )
             if validate_only:
                 return results
             enlarged = [topics[name] for name, error in results.items() if error is None]
-            added = [(one, sorted(one.partitions.keys() - before[one.name])) for one in enlarged]
+            added = [
+                (topic, range(before[topic.name], len(topic.partitions))) for topic in enlarged
+            ]
             await self._create_logs(added, now_ms)
             for topic in enlarged:
                 logger.info("topic %s has now %s", topic.name, count(topic))
@@ -175,29 +175,25 @@ class TopicAdmin:
         async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
             now_ms = self._now_ms()
             results = self._controller.delete_topics(refs, now_ms)
-            await self._delete_logs([one.topic for one in results if one.topic is not None], now_ms)
+            await self._delete_logs([result.topic for result in results if result.topic], now_ms)
             return results
 
     async def close(self) -> None:
         """Return when the running operations have ended, except for their fsyncs."""
-        if self._running:
-            await asyncio.wait(self._running)
+        await self._operations.wait()
 
     async def _run_to_end(self, work: Coroutine[None, None, T]) -> T:
         """Wait for `work`, which runs to its end even if the caller is cancelled."""
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._operations.start(work))
 
     def _partitions(self, refs: Sequence[TopicRef]) -> list[tuple[str, int]]:
         """All partitions of the topics that exist."""
         topics = self._metadata.topics
-        found = (
-            topics.by_id.get(one.topic_id) if one.name is None else topics.get(one.name)
-            for one in refs
+        existing = (
+            topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
+            for ref in refs
         )
-        return [(topic.name, index) for topic in found if topic for index in topic.partitions]
+        return [(topic.name, index) for topic in existing if topic for index in topic.partitions]
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings of the broker; topics inherit them."""
@@ -216,15 +212,13 @@ class TopicAdmin:
         creation = self._log_manager.begin_creation(new, now_ms=now_ms)
         await self._disk.run(creation.run)
         creation.finish()
-        for one in new:
+        for new_log in new:
             try:
-                log = self._log_manager.get(*one.key)
+                log = self._log_manager.get(*new_log.key)
             except ApiError as error:
-                logger.error("%s-%d is offline: %s", *one.key, error.message)
-            else:
-                log.update_config(
-                    self._config_of(one.topic)
-                )  # the configuration may have changed during the creation
+                logger.error("%s-%d is offline: %s", *new_log.key, error.message)
+            else:  # the configuration may have changed during the creation
+                log.update_config(self._config_of(new_log.topic))
 
     def _new_log(self, topic: Topic, partition: Partition) -> NewLog:
         return NewLog(
@@ -242,7 +236,7 @@ class TopicAdmin:
     async def _delete_logs(self, topics: Sequence[Topic], now_ms: int) -> None:
         partitions = [(topic.name, index) for topic in topics for index in topic.partitions]
         logs = [self._log_manager.find(*partition) for partition in partitions]
-        retirement = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
+        deletion = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
         for log in logs:
             if log is not None:
                 log.notify_waiters()
@@ -250,9 +244,9 @@ class TopicAdmin:
             self._on_deleted(topic)
             logger.info("deleted topic %s with %s", topic.name, count(topic))
         if partitions:
-            await self._disk.run(retirement.run)
+            await self._disk.run(deletion.run)
         try:
-            retirement.finish()
+            deletion.finish()
         except ApiError as error:
             logger.error("files of a deleted topic stay: %s", error.message)
 

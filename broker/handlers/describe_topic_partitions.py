@@ -4,6 +4,8 @@ Describes topics in the order of their names, in pages (KIP-966). A page ends wi
 has as many partitions as the request and max.request.partition.size.limit allow; the next request
 returns the cursor. A request without topics asks for all topics."""
 
+from collections.abc import Iterable
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import NO_LEADER
@@ -29,21 +31,21 @@ def handle(
             topics=[error_topic(topic.name, error.code, NOT_REQUESTED) for topic in request.topics]
         )
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
-    is_visible = {
-        name: context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names
-    }
-    response = describe_page(context, request, [name for name in names if is_visible[name]])
+    visible = dict.fromkeys(
+        name for name in names if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    )
+    response = describe_page(context, request, visible)
     if request.topics:
         response.topics.extend(
             error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_REQUESTED)
             for name in names
-            if not is_visible[name]
+            if name not in visible
         )
     return response
 
 
 def describe_page(
-    context: RequestContext, request: DescribeTopicPartitionsRequest, names: list[str]
+    context: RequestContext, request: DescribeTopicPartitionsRequest, names: Iterable[str]
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics until the limit of partitions is reached."""
     limit = context.broker.config.max_request_partition_size_limit

@@ -5,7 +5,7 @@ request allow it. The response that creates it already describes it; Kafka's has
 LEADER_NOT_AVAILABLE, and the client must ask again.
 v8 can ask for the authorized operations · v10 adds topic ids to the response."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
@@ -29,24 +29,22 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     metadata = context.broker.metadata
     if asks_for_all(context, request):
-        visible = [name for name in metadata.topics if may_describe(context, name)]
-        return respond(context, request, [describe(context, request, name) for name in visible])
+        every = [name for name in metadata.topics if may_describe(context, name)]
+        return respond(context, request, [describe(context, request, name) for name in every])
     if asks_by_id_too_early(context, request):
         return refuse_all(request)
     topics = request.topics or []
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
     if ids:
-        return respond(
-            context, request, [describe_by_id(context, request, topic_id) for topic_id in ids]
-        )
+        by_id = [describe_by_id(context, request, topic_id) for topic_id in ids]
+        return respond(context, request, by_id)
     names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
-    is_visible = {name: may_describe(context, name) for name in names}
-    visible = [name for name in names if is_visible[name]]
+    visible = dict.fromkeys(name for name in names if may_describe(context, name))
     unauthorized = [
         error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         for name in names
-        if not is_visible[name]
+        if name not in visible
     ]
     missing = [name for name in visible if name not in metadata.topics]
     creates = request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
@@ -59,18 +57,17 @@ def handle(
 async def create_and_respond(
     context: RequestContext,
     request: MetadataRequest,
-    names: list[str],
+    names: Iterable[str],
     missing: list[str],
     unauthorized: list[MetadataResponseTopic],
 ) -> MetadataResponse:
-    not_creatable = set()
-    if not context.authorize_cluster(AclOperation.CREATE):
-        not_creatable = {
-            name
-            for name in missing
-            if not context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
-        }
-    creatable = [name for name in missing if name not in not_creatable]
+    may_create_all = context.authorize_cluster(AclOperation.CREATE)
+    creatable = [
+        name
+        for name in missing
+        if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
+    ]
+    not_creatable = set(missing).difference(creatable)
     errors = await context.broker.topic_admin.create_automatically(creatable) if creatable else {}
     topics = [
         refused(context, request, name, errors[name].code)

@@ -1,30 +1,29 @@
-"""Tasks that no request waits for; the broker waits for them before it closes."""
+"""Tasks that run to their end, even if nothing waits for them any more."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """The tasks that run. Holding them keeps the garbage collector from ending them."""
+    """The running tasks. `running` keeps the garbage collector from ending them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.running: set[asyncio.Task[Any]] = set()
         self._loop = loop
-        self._running: set[asyncio.Task[None]] = set()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no task runs."""
-        return not self._running
-
-    def start(self, work: Coroutine[None, None, None]) -> None:
+    def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
         """Run a coroutine as a task."""
         task = self._loop.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+        return task
 
     async def wait(self) -> None:
         """Return when all tasks have ended, with those that they started."""
-        while self._running:
-            await asyncio.wait(self._running)
+        while self.running:
+            await asyncio.wait(self.running)

@@ -56,7 +56,7 @@ class LogMover:
         log_cleaner: LogCleaner,
         disk: DiskExecutor,
         cold_reads: ColdReads,
-        in_background: Callable[[Coroutine[None, None, None]], None],
+        in_background: Callable[[Coroutine[None, None, None]], object],
         now_ms: Callable[[], int],
     ) -> None:
         self._moves = moves

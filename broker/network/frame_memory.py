@@ -33,16 +33,11 @@ class FrameMemory:
     """The memory granted to large frames. If `limit_bytes` is None, everything is granted."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int | None) -> None:
+        self.granted_bytes = 0  # the total size of the frames that hold a grant
         self._loop = loop
         self._limit_bytes = limit_bytes
         self._granted: dict[FrameOwner, int] = {}
-        self._granted_bytes = 0
         self._queue: deque[FrameOwner] = deque()
-
-    @property
-    def granted_bytes(self) -> int:
-        """Total size of the frames that hold a grant."""
-        return self._granted_bytes
 
     @property
     def has_waiting(self) -> bool:
@@ -63,10 +58,10 @@ class FrameMemory:
         own_bytes = self._granted.get(owner, 0)
         if frame_bytes <= own_bytes:
             return True
-        of_others_bytes = self._granted_bytes - own_bytes
+        of_others_bytes = self.granted_bytes - own_bytes
         if not of_others_bytes or of_others_bytes + frame_bytes <= self._limit_bytes:
             self._granted[owner] = frame_bytes
-            self._granted_bytes = of_others_bytes + frame_bytes
+            self.granted_bytes = of_others_bytes + frame_bytes
             return True
         if owner not in self._queue:
             self._queue.append(owner)
@@ -74,7 +69,7 @@ class FrameMemory:
 
     def release(self, owner: FrameOwner) -> None:
         """Take back the grant of a connection that has freed its large buffer."""
-        self._granted_bytes -= self._granted.pop(owner, 0)
+        self.granted_bytes -= self._granted.pop(owner, 0)
         if self._queue:
             self._loop.call_soon(self._wake_next)
 

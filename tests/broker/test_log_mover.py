@@ -121,7 +121,7 @@ async def test_the_directory_where_it_is_cancels_a_move(rig: Rig) -> None:
     await rig.settled()
     assert (rig.place, rig.assigned) == (source, source)
     rig.alter(source)
-    assert rig.broker.background.is_idle
+    assert not rig.broker.background.running
 
 
 async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metadata(
