@@ -338,7 +338,8 @@ class Broker:
             return
         is_older = leader_epoch < log.leader_epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise ApiError(code, f"leader epoch {leader_epoch}, but the leader has {log.leader_epoch}")
+        text = f"the request has leader epoch {leader_epoch}, the leader has {log.leader_epoch}"
+        raise ApiError(code, text)
 
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether the partition has a leader. It has none if its log or log directory failed."""
@@ -378,8 +379,8 @@ class Broker:
 
     def _space_is_free(self, directory: DataDirectory) -> None:
         """Recover and create the logs that had to wait because the disk was full."""
-        found, not_created = self.log_manager.space_again(directory)
-        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, found)
+        to_recover, not_created = self.log_manager.space_again(directory)
+        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, to_recover)
         for name, index in not_created:
             self._lead(name, index, self._topic_config(name))
 

@@ -4,11 +4,11 @@ The steps are those of topics (topic_admin.py): decide and commit, apply, wait f
 answer. The controller checks what is stored. Two checks need the broker and are made here: its own
 settings, and its loggers, whose levels are not stored. Where overrides take effect:
 
-    a topic's               its logs; existing segments keep their size
-    the broker's            EffectiveConfig, which passes them to the logs of every topic and to all
-                            other users
-    a group's               the coordinator reads them at each use (group_configs.py)
-    client metrics          nowhere; they are stored and described
+    of a topic              in its logs; existing segments keep their size
+    of the broker           in EffectiveConfig, which passes them to the logs of every topic and to
+                            all others that follow it
+    of a group              in the coordinator, which reads them at each use (group_configs.py)
+    of client metrics       nowhere; they are stored and described
 
 Kafka: ConfigAdminManager, DynamicConfigPublisher, TopicConfigHandler, DynamicLogConfig.
 """
@@ -86,8 +86,8 @@ class ConfigAdmin:
         """
         counts = Counter(alteration.resource for alteration in alterations)
         stored: list[Alteration] = []
-        refusals: dict[int, ApiError] = {}
-        for index, alteration in enumerate(alterations):
+        results: dict[ConfigResource, ApiError | None] = {}
+        for alteration in alterations:
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
@@ -95,12 +95,10 @@ class ConfigAdmin:
                     check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
-                refusals[index] = error
-        results = await self._commit(stored, validate_only)
-        return [
-            refusals.get(index, results.get(alteration.resource))
-            for index, alteration in enumerate(alterations)
-        ]
+                results[alteration.resource] = error
+        results |= await self._commit(stored, validate_only)
+        # Loggers have no result: their levels are not stored.
+        return [results.get(alteration.resource) for alteration in alterations]
 
     async def _commit(
         self, alterations: Sequence[Alteration], validate_only: bool
@@ -127,9 +125,9 @@ class ConfigAdmin:
         check_authorized: Callable[[int, str], object],
         validate_only: bool,
     ) -> bool:
-        """Make the checks that need the broker. Returns whether the controller must store it.
+        """Make the checks that need the broker. Returns whether the change must be stored.
 
-        Log levels are not stored: they are set here.
+        Log levels are not stored: they are set here. ApiError is raised if a check fails.
         """
         _check_changes(alteration)
         kind, name = alteration.resource
@@ -167,7 +165,7 @@ class ConfigAdmin:
     # -- applying changes -------------------------------------------------------------------------
 
     def apply(self, changed: Iterable[ConfigResource]) -> None:
-        """Apply changes that the metadata has replayed."""
+        """Apply the changes of these resources, which the metadata has replayed."""
         topics = set()
         for kind, name in changed:
             if kind == ConfigResourceType.TOPIC:

@@ -52,9 +52,7 @@ class EffectiveConfig:
 
     def refresh(self) -> None:
         """Read the stored settings again; if they changed, update `current` and report it."""
-        layers = self._layers_of(
-            {name: self._configs.of(ConfigResourceType.BROKER, name) for name in self._names}
-        )
+        layers = tuple(map(self._layer_of, self._names))
         if layers == self.layers:
             return
         try:
@@ -78,19 +76,16 @@ class EffectiveConfig:
     def check(self, name: str, settings: Mapping[str, str]) -> None:
         """Check new settings of the node `name`, or of all brokers (""). Raises ConfigError."""
         check_settings(settings, of_all_brokers=name == ALL_BROKERS)
-        of_layers = {source: dict(texts) for source, texts in self.layers}
-        of_layers[_source_of(name)] = dict(settings)
-        new = [(source, of_layers.get(source, {})) for source in map(_source_of, self._names)]
+        layers = dict(self.layers) | {_source_of(name): settings}
+        new = [(source, layers.get(source, {})) for source in map(_source_of, self._names)]
         check_change(self.written, merged(self.layers), merged(new))
 
-    def _layers_of(self, settings: Mapping[str, Mapping[str, str]]) -> Layers:
-        layers = []
-        for name, texts in settings.items():
-            usable, problems = usable_settings(texts, of_all_brokers=name == ALL_BROKERS)
-            for problem in problems:
-                logger.error("a setting of the broker is not applied: %s", problem)
-            layers.append((_source_of(name), usable))
-        return tuple(layers)
+    def _layer_of(self, name: str) -> tuple[ConfigSource, Mapping[str, str]]:
+        stored = self._configs.of(ConfigResourceType.BROKER, name)
+        usable, problems = usable_settings(stored, of_all_brokers=name == ALL_BROKERS)
+        for problem in problems:
+            logger.error("a setting of the broker is not applied: %s", problem)
+        return _source_of(name), usable
 
     def _report(
         self, current: BrokerConfig, before: Mapping[str, str], after: Mapping[str, str]
@@ -104,7 +99,7 @@ class EffectiveConfig:
                 logger.info("%s is reset to the value of the file", name)
             elif before.get(name) != after[name] and not _is_same(name, self.current, current):
                 is_used = name in SERVED_KEYS or name == MOVE_RATE
-                use = "" if is_used else "; it is stored, but odradek does not use it"
+                use = "" if is_used else "; it is stored and has no effect"
                 logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
 
 

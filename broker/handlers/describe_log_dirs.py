@@ -53,11 +53,11 @@ class Sizes(NamedTuple):
 def sizes_in(context: RequestContext, path: Path) -> Sizes:
     """Measure a directory. Can run on any thread. Raises OSError."""
     files, manager = context.broker.files, context.broker.log_manager
-    not_open = [found for found in manager.not_open() if found.directory.path == path]
+    not_open = [log for log in manager.not_open() if log.directory.path == path]
     return Sizes(
         files.total_bytes(path),
         files.free_bytes(path),
-        {found.key: manager.stored_bytes(found) for found in not_open},
+        {log.key: manager.stored_bytes(log) for log in not_open},
     )
 
 
@@ -112,9 +112,9 @@ def logs_in(manager: LogManager, path: Path, sizes: Sizes) -> Iterator[LogInDire
     for log in manager.logs():
         if manager.directory_of(log).path == path:
             yield LogInDirectory(log.key, log.size_bytes)
-    for found in manager.not_open():
-        if found.key in sizes.not_open:
-            yield LogInDirectory(found.key, sizes.not_open[found.key], UNKNOWN_LAG)
+    for not_open in manager.not_open():
+        if not_open.key in sizes.not_open:
+            yield LogInDirectory(not_open.key, sizes.not_open[not_open.key], UNKNOWN_LAG)
     for future in manager.futures.values():
         if future.home.path == path:
             yield LogInDirectory(future.key, future.size_bytes, future.lag, is_future=True)

@@ -28,11 +28,11 @@ async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> R
     loop = asyncio.get_running_loop()
     bound = bind_listeners(config.open_listeners)
     try:
-        ports = {one.listener.name: one.port for one in bound}
+        ports = {item.listener.name: item.port for item in bound}
         broker = Broker(config, loop, ports, files=files)
     except BaseException:
-        for one in bound:
-            one.close()
+        for item in bound:
+            item.close()
         raise
     watch_directories(broker)
     return RunningBroker(broker, bound)
@@ -45,13 +45,13 @@ class RunningBroker:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
         self._server = Server(broker, broker.loop, bound)
-        for one in bound:
-            host, port = broker.advertised(one.listener, "the address that they used")
+        for item in bound:
+            host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(
                 "%s listens on %s:%d; clients get the address %s:%d",
-                one.listener.name,
-                one.listener.host or "*",
-                one.port,
+                item.listener.name,
+                item.listener.host or "*",
+                item.port,
                 host,
                 port,
             )

@@ -10,7 +10,7 @@ Kafka: BrokerMetadataPublisher.initializeManagers, LogManager.isStrayReplica, Fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig, with_overrides
@@ -49,22 +49,20 @@ def open_metadata(
 ) -> KraftLog:
     """Open the metadata log; format it if there is none yet.
 
-    `reading` is what Preflight has read of it.
-
-    Raises RefusedToStartError, DirectoryError.
+    `reading` is what Preflight has read of the log. Raises RefusedToStartError, DirectoryError.
     """
-    wanted = config.metadata_directory.absolute()
-    home = next((one for one in log_manager.directories if one.path == wanted), None)
-    if home is None:
-        reason = log_manager.offline[wanted]
-        raise RefusedToStartError(f"the metadata directory {wanted} is offline: {reason}")
-    me = QuorumMember(
+    path = config.metadata_directory.absolute()
+    online = {directory.path: directory for directory in log_manager.directories}
+    if path not in online:
+        reason = log_manager.offline[path]
+        raise RefusedToStartError(f"the metadata directory {path} is offline: {reason}")
+    this_member = QuorumMember(
         node_id=config.node_id,
-        directory_id=home.directory_id,
+        directory_id=online[path].directory_id,
         endpoint=controller_endpoint(config),
     )
-    if not is_formatted(files, home.path):
-        format_metadata(files, home.path, me, now_ms)
+    if not is_formatted(files, path):
+        format_metadata(files, path, this_member, now_ms)
     log_config = metadata_log_config(config)
     log = log_manager.open_metadata_log(METADATA_TOPIC_ID, log_config, now_ms=now_ms)
     try:
@@ -72,7 +70,7 @@ def open_metadata(
             log,
             files,
             log_manager.cluster_id,
-            me,
+            this_member,
             now_ms=now_ms,
             default_min_insync_replicas=config.min_insync_replicas,
             reading=reading,
@@ -105,7 +103,7 @@ def log_unenforced_metadata(metadata: ClusterMetadata) -> None:
     kept = metadata.kept
     if kept.acls:
         logger.warning(
-            "%d ACLs are kept but not enforced, as the configuration names no authorizer",
+            "%d ACLs are kept and not enforced, because the configuration names no authorizer",
             len(kept.acls),
         )
     for kind, entries in (
@@ -114,7 +112,7 @@ def log_unenforced_metadata(metadata: ClusterMetadata) -> None:
         ("delegation tokens", kept.tokens),
     ):
         if entries:
-            logger.info("%d %s are kept, but not used", len(entries), kind)
+            logger.info("%d %s are kept and not used", len(entries), kind)
 
 
 def load_logs(
@@ -170,7 +168,7 @@ def settle_moves(
 
 
 def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: bytes | None) -> bool:
-    """Whether the metadata has the partition, in a topic of this id. None matches any id."""
+    """Whether the metadata has the partition, in a topic of this id. The id None matches any id."""
     topic = metadata.topics.get(name)
     if topic is None or partition not in topic.partitions:
         return False
@@ -240,7 +238,7 @@ def register_broker(
         now_ms=now_ms,
     )
     controller.take_over(
-        clean_shutdown=had_clean_shutdown(directories),
+        clean_shutdown=all(directory.had_clean_shutdown for directory in directories),
         directory_of=directories_of(log_manager),
         any_offline=bool(log_manager.offline),
         now_ms=now_ms,
@@ -253,8 +251,8 @@ def register_broker(
 
 def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
     """The directory.id of the log of each partition that has one."""
-    found = {log.key: log.directory.directory_id for log in log_manager.not_open()}
-    return found | {
+    not_open = {log.key: log.directory.directory_id for log in log_manager.not_open()}
+    return not_open | {
         log.key: log_manager.directory_of(log).directory_id for log in log_manager.logs()
     }
 
@@ -262,9 +260,5 @@ def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
 def cordoned_ids(config: BrokerConfig, log_manager: LogManager) -> list[bytes]:
     """The directory.id of each online directory that gets no new partitions."""
     cordoned = config.cordoned_directories
-    return [one.directory_id for one in log_manager.data_directories if one.path in cordoned]
-
-
-def had_clean_shutdown(directories: Iterable[DataDirectory]) -> bool:
-    """Whether every directory has the mark of a clean shutdown."""
-    return all(directory.had_clean_shutdown for directory in directories)
+    directories = log_manager.data_directories
+    return [directory.directory_id for directory in directories if directory.path in cordoned]

@@ -19,7 +19,7 @@ class ListenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """A listener whose port is bound, but which does not listen yet."""
+    """A listener whose port is bound. It does not listen yet."""
 
     listener: Listener
     sockets: list[socket.socket]
@@ -43,17 +43,17 @@ def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:
             sockets = _bind(listener.host or "", listener.port)
             bound.append(BoundListener(listener, sockets))
     except ListenError:
-        for one in bound:
-            one.close()
+        for bound_listener in bound:
+            bound_listener.close()
         raise
     return bound
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets for a host and port, in every address family of the host.
+    """Bind a socket in every address family of the host. Raises ListenError.
 
-    `localhost` is 127.0.0.1 and ::1, because clients may try either first. No host means every
-    address. Port 0 picks a free port, the same for all sockets.
+    `localhost` is 127.0.0.1 and ::1, because clients may try either first. An empty host stands for
+    all addresses. With port 0, the system picks a free port, which all sockets use.
     """
     sockets: list[socket.socket] = []
     where = f"{host or '*'}:{port}"
@@ -68,7 +68,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             sock.close()
         raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
     if not sockets:
-        raise ListenError(f"cannot listen on {where}: it has no address here")
+        raise ListenError(f"cannot listen on {where}: this machine has no such address")
     return sockets
 
 
@@ -76,14 +76,14 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     if not host:
         both = socket.has_dualstack_ipv6()
         return [(socket.AF_INET6, "::")] if both else [(socket.AF_INET, "0.0.0.0")]  # asked for
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found)
-    # IPv4 first: with port 0 it is the family that picks the port.
-    return sorted(unique, key=lambda one: one[0] != socket.AF_INET)
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in entries)
+    # IPv4 comes first: with port 0, its socket picks the port.
+    return sorted(unique, key=lambda address: address[0] != socket.AF_INET)
 
 
 def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket | None:
-    """A bound socket; None if this machine does not have the address family."""
+    """Return a bound socket, or None if this machine does not have the address family."""
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
     except OSError:

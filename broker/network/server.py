@@ -54,7 +54,7 @@ class Server:
         self._per_host: Counter[str] = Counter()
         self._all_closed = asyncio.Event()
         self._acceptors = [
-            self._accept(one.listener, sock) for one in bound for sock in one.sockets
+            self._accept(item.listener, sock) for item in bound for sock in item.sockets
         ]
         self._sweeper = loop.call_later(SWEEP_EVERY_S, self._sweep)
 

@@ -196,7 +196,7 @@ async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
     await rig.limit(None)
     await rig.settled()
     assert rig.place == target
-    assert not [line for line in caplog.messages if "does not use it" in line]
+    assert not [line for line in caplog.messages if "has no effect" in line]
 
 
 async def test_a_move_that_is_held_back_ends_with_the_broker(
