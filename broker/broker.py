@@ -119,7 +119,7 @@ class Broker:
     def _open_directories(self) -> MetadataReading | None:
         """Lock, check and open the data directories.
 
-        Returns what the checks have read of the metadata log; None if there is none yet.
+        Returns the content of the metadata log, or None if there is no log yet.
         """
         preflight = Preflight(self.config, self.files)
         self.log_manager = LogManager.open(self.config, files=self.files, inspect=preflight.check)
@@ -289,7 +289,7 @@ class Broker:
     # -- stopping ---------------------------------------------------------------------------------
 
     def answer_parked_requests(self) -> None:
-        """Answer the requests that wait, with the data there is or an error: the broker stops."""
+        """Answer all waiting requests, with the available data or an error, because of a stop."""
         self.fetch_waiters.release_all()
         self.record_walks.release_all()
         self.coordinator_logs.close()

@@ -28,7 +28,7 @@ def levels() -> dict[str, str]:
 
 
 def _level_name(level: int) -> str:
-    """The name of a level, or of the next one below it."""
+    """The name of a level, or of the next lower level that has a name."""
     return next((name for name, least in reversed(LEVELS.items()) if level >= least), "TRACE")
 
 

@@ -1,10 +1,12 @@
 """Fetch (key 1, v0-18; advertised from 4).
 
 The response is sent when min_bytes are readable or max_wait_ms has passed. Batches are sent as they
-are stored, except to clients of Kafka 0.8 to 0.10 (v0-3), which get message sets.
-v3 a batch over the limits (KIP-74) · v4 read_committed: nothing after the last stable offset, and
-the aborted transactions (KIP-98) · v6 the client knows KAFKA_STORAGE_ERROR · v7 sessions (KIP-227)
-· v9 leader epochs (KIP-320) · v12 diverging epochs · v13 topic ids (KIP-516).
+are stored, except to clients of Kafka 0.8 to 0.10 (v0-3), which get message sets. Apache Kafka
+serves v4 and above, and so these are advertised.
+v3 returns the first batch even if it exceeds the limits (KIP-74) · v4 adds read_committed, which
+returns nothing after the last stable offset, and lists the aborted transactions (KIP-98) · v6 can
+return KAFKA_STORAGE_ERROR · v7 adds sessions (KIP-227) · v9 adds leader epochs (KIP-320) · v12 adds
+diverging epochs (KIP-595) · v13 names topics by id (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
 from collections.abc import Awaitable, Collection
@@ -65,10 +67,10 @@ def handle(
 def refused_topics(
     context: RequestContext, request: FetchRequest, plan: FetchPlan
 ) -> Collection[str | bytes]:
-    """The topics, as the client names them, that it may not read.
+    """The topics that the client may not read, as the request names them.
 
     A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
-    id is left out: it is refused as such.
+    id is left out, because it gets UNKNOWN_TOPIC_ID.
     """
     topics = dict.fromkeys([topic for topic, _ in plan.wanted])
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
@@ -101,7 +103,7 @@ def respond_or_wait(
     answers: Answers,
     readable_bytes: int,
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    """Respond, or begin to wait. Call it in the same turn of the loop as the reads."""
+    """Respond or begin to wait. Must be called in the same turn of the event loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
         missing_bytes = request.min_bytes - readable_bytes
@@ -115,7 +117,7 @@ def respond_or_wait(
 def begin_to_wait(
     context: RequestContext, plan: FetchPlan, missing_bytes: int, left_ms: float
 ) -> Awaitable[bool]:
-    """Begin to wait. Call it in the same turn as the reads, so that no log is deleted yet."""
+    """Begin to wait. Must be called in the turn of the reads: later, a log may be deleted."""
     logs = [find_log(context, key) for key in plan.wanted]
     return context.broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
 
@@ -190,8 +192,8 @@ def read_all(
     """Read every partition in order, within the request's and the broker's limit of bytes.
 
     The first partition with records gives at least one batch, even if it exceeds the limits:
-    otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt it raises
-    WouldWaitError with all that the partitions must read from disk.
+    otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt
+    (cold_reads.py), WouldWaitError is raised with all that must be read from disk first.
     """
     left_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     committed = reads_committed(request)
@@ -275,7 +277,7 @@ def read_for_old_client(
     *,
     is_first: bool,
 ) -> RecordsSlice | bytes:
-    """A slice to convert, or TOO_LARGE if no batch fits into the requested bytes."""
+    """A slice to convert, or TOO_LARGE if not even one batch fits into the requested bytes."""
     is_limit_hard = context.api_version <= LAST_VERSION_WITH_HARD_LIMIT
     records = log.read(wanted.fetch_offset, min(max_bytes, MAX_BYTES), at_least_one_batch=True)
     if records.size_bytes <= max_bytes or (is_first and not is_limit_hard):
@@ -284,7 +286,7 @@ def read_for_old_client(
 
 
 def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
-    """The code; a retriable one for a client that does not know KAFKA_STORAGE_ERROR."""
+    """The code, or a retriable one for a client that does not know KAFKA_STORAGE_ERROR."""
     if (
         code is ErrorCode.KAFKA_STORAGE_ERROR
         and context.api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR

@@ -1,13 +1,16 @@
 """Produce (key 0, v0-13).
 
-Each partition's field is one record batch, which is checked by its header and stored unchanged.
-Clients of Kafka 0.8 to 0.10 (v0-2) send message sets, which are converted to a batch first. (Kafka
-only advertises these versions, because old librdkafka fails otherwise: KAFKA-18659.)
+The request has one record batch for each partition. Its header is checked, and it is stored
+unchanged. Clients of Kafka 0.8 to 0.10 (v0-2) send message sets, which are converted to a batch
+first. (Apache Kafka advertises these versions and does not serve them: without them, old librdkafka
+fails, see KAFKA-18659.)
 With acks=0 there is no response, and an error closes the connection, because nothing else can
 report it. When flush.messages is reached, the response waits for the fsync that covers the records.
-A batch is stored later than the others of its request if its records take long to check, which
-another process does (record_walks), or if its log must be read from disk before its first append.
-v7 zstd · v8 error messages, and the records at fault (KIP-467) · v13 topic ids (KIP-516).
+A batch is stored later than the others of its request if its records take long to check, because
+another process does that (record_walks), or if its log must be read from disk before its first
+append.
+v7 allows zstd · v8 adds error messages and the records at fault (KIP-467) · v13 names topics by id
+(KIP-516).
 Not done: transactional batches."""
 
 import asyncio
@@ -119,7 +122,7 @@ async def answer_late(
     late: list[LateBatch],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse | None:
-    """The response, once the late batches are stored, in order within each partition."""
+    """Store the late batches, in order within each partition, and return the response."""
     due = dict(due)
 
     async def store(batches: list[LateBatch]) -> None:
@@ -142,7 +145,7 @@ async def answer_late(
 
 
 async def append_late(context: RequestContext, late: LateBatch) -> ProducePartitionResponse:
-    """Append a batch once its reason to wait is gone; there may then be another reason."""
+    """Append a batch as soon as it does not have to wait. There may be several reasons to wait."""
     index, reason = late.answers[late.position].index, late.reason
     while True:
         try:
@@ -184,7 +187,7 @@ async def answer_when_synced(
     topics: list[ProduceTopicResponse],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse:
-    """The response, once the fsyncs have ended; a partition whose fsync failed has an error."""
+    """Return the response when the fsyncs have ended. A partition with a failed one has an error."""
     await asyncio.wait(due.values())
     by_id = context.api_version >= FIRST_VERSION_BY_ID
     failures = {
@@ -298,7 +301,7 @@ def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
 def why_not_written(
     context: RequestContext, request: ProduceRequest, topic: str
 ) -> ApiError | None:
-    """Why the request may write to no partition of the topic; None where it may."""
+    """Return why the request may write to no partition of the topic, or None if it may write."""
     if request.acks not in (-1, 0, 1):
         text = f"acks is {request.acks}, not -1, 0 or 1"
         return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, text)

@@ -51,7 +51,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
 
 
 async def _record_failure(broker: Broker, directory: DataDirectory) -> None:
-    """Record in the metadata log that the directory is offline, its partitions leaderless; sync."""
+    """Record in the metadata log that the directory is offline and its partitions leaderless."""
     try:
         leaderless = broker.controller.directories_offline(
             [directory.directory_id], directories_of(broker.log_manager), broker.now_ms()
@@ -66,7 +66,7 @@ async def _record_failure(broker: Broker, directory: DataDirectory) -> None:
 
 
 def _why_fatal(broker: Broker, directory: DataDirectory) -> str | None:
-    """Why the broker must stop without this directory; None if it can go on."""
+    """Return why the broker must stop without this directory, or None if it can go on."""
     if directory.path == broker.config.metadata_directory.absolute():
         return f"the metadata directory {directory.path} failed: {directory.offline_reason}"
     if not broker.log_manager.data_directories:

@@ -199,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:
-        """(bytes received, bytes announced) of a partly received frame; None if there is none."""
+        """Bytes received and bytes announced of a partly received frame, or None without one."""
         have = self._end - self._start
         if self.busy or have < _SIZE.size:
             return None if self.busy or have == 0 else (have, _SIZE.size)
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def buffer_bytes(self) -> int:
-        """How much memory the connection's own buffer takes."""
+        """The size of the connection's own buffer."""
         return 0 if self._view is self._shared else len(self._view)
 
     def _make_room(self) -> None:
@@ -453,7 +453,7 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.remove_writer(self._socket.fileno())
 
     def _push_file(self, unsent: _UnsentSlice) -> bool:
-        """Send a slice of a file; False when its pages must be read from the disk first."""
+        """Send a slice of a file. Returns False if its pages must be read from the disk first."""
         assert self._socket is not None
         files = self._support.files
         while unsent.left_bytes:
@@ -514,7 +514,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _address(name: object) -> tuple[str, int]:
-    """Host and port of a socket name; an IPv4 client on a dual-stack socket shows as IPv4."""
+    """Host and port of a socket name. An IPv4 client of a dual-stack socket has an IPv4 host."""
     if not isinstance(name, tuple):
         return UNKNOWN_ADDRESS
     host, port = name[0], name[1]

@@ -59,7 +59,7 @@ class GroupTurns:
         self._until = 0.0
         self._is_scheduled = False
         self._waiting: deque[Callable[[], None]] = deque()
-        self._is_entitled = False  # the connection whose turn it is has already waited
+        self._is_entitled = False  # whether the connection that asks next has already waited
 
     def has_room_for(self, connection: TurnTaker) -> bool:
         """Whether its request may be served in this turn. If not, `take_turn` is called later."""

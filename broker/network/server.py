@@ -20,7 +20,7 @@ from .frame_memory import FrameMemory
 from .listeners import BoundListener
 
 STALLED_FRAME_MS = 30_000
-# While others wait for memory, a frame that makes no progress for this long loses its connection.
+# While connections wait for memory, one whose frame makes no progress for this long is closed.
 STALLED_UNDER_PRESSURE_MS = 1_000
 SWEEP_EVERY_S = 0.5
 # How long the current requests may take when the broker stops.
@@ -150,7 +150,7 @@ class Server:
             connection.finish()
 
     async def drain(self) -> None:
-        """Wait until every connection is closed; after DRAIN_S, close the rest."""
+        """Wait until every connection is closed. After DRAIN_S, close those that are left."""
         if self.connections:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), DRAIN_S)

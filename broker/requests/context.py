@@ -1,4 +1,4 @@
-"""What a handler knows about the request it serves."""
+"""What a handler knows about its request: the client, the version, and what the client may do."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RequestContext:
         return f"/{self.session.peer_host}"
 
     def advertised(self) -> tuple[str, int]:
-        """The broker's host and port, as answered to this client."""
+        """The host and port at which this client is to connect to the broker."""
         return self.broker.advertised(self.session.listener, self.session.local_host)
 
     def authorize(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
@@ -109,7 +109,7 @@ class RequestContext:
         )
 
     def authorized_cluster_operations(self) -> int:
-        """The same for the cluster; 0 if the client may not describe the cluster."""
+        """The operations on the cluster, as a bit field; 0 if the client may not describe it."""
         if not self.authorize_cluster(AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -110,7 +110,7 @@ class Dispatcher:
         self._now_ms = broker.now_ms
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | None:
-        """Serve one request. Returns None when it wants no response (Produce with acks=0).
+        """Serve one request. Returns None if the request has no response (Produce with acks=0).
 
         Raises DecodeError and RefusedRequestError: the connection must be closed.
         """
@@ -155,7 +155,7 @@ class Dispatcher:
         return answer
 
     def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:
-        """The fsyncs for which a response that had to wait must wait too; None if there are none.
+        """Return the fsyncs that a response must wait for after it had to wait, or None.
 
         The response may reveal what a coordinator has just written for another request, to a log
         that has reached its flush.messages. It is sent once that write is synced.
@@ -167,7 +167,7 @@ class Dispatcher:
         return self._when_synced(answer, dict(syncs))
 
     async def _when_synced(self, answer: Answer, syncs: Mapping[Sync, PartitionLog]) -> Message:
-        """The response, once the logs are synced; the retried one if a coordinator's sync failed.
+        """Return the response when the logs are synced. If a sync failed, handle the request again.
 
         A coordinator whose records could not be synced loses its log.
         """

@@ -203,15 +203,15 @@ class FetchSessions:
         return session_id
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Drop a session for a new one of `size` partitions. Returns whether one was dropped."""
+        """Drop a session to make room for one of `size` partitions. Returns whether one was dropped."""
         oldest_used = next(iter(self._sessions.values()), None)
         if oldest_used is None:
             return False
         if now_ms - oldest_used.used_ms > EVICTION_MS:
             del self._sessions[oldest_used.id]
             return True
-        old = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTION_MS]
-        smallest = min(old, key=lambda one: (len(one.partitions), one.id), default=None)
+        old = [item for item in self._sessions.values() if now_ms - item.created_ms > EVICTION_MS]
+        smallest = min(old, key=lambda item: (len(item.partitions), item.id), default=None)
         if smallest is None or size < len(smallest.partitions):
             return False
         del self._sessions[smallest.id]
@@ -232,7 +232,7 @@ def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterable[Partitio
 
 
 def split_key(key: PartitionKey) -> tuple[str, bytes, int]:
-    """Name, topic id and partition of a key; name or id is empty if the key lacks it."""
+    """The name, topic id and partition of a key. A key has a name or an id; the other is empty."""
     topic, partition = key
     if isinstance(topic, bytes):
         return "", topic, partition

@@ -1,4 +1,4 @@
-"""Waits, for a Fetch, until enough bytes have been appended or its time is up.
+"""Lets a Fetch wait until enough bytes have been appended or its time is up.
 
 A waiter registers with every log that it reads. Each append calls it, and it counts the new bytes.
 So an append to a log without waiters only checks an empty set.
@@ -24,11 +24,11 @@ class FetchWaiters:
     def wait(
         self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: float
     ) -> asyncio.Future[bool]:
-        """Wait until `missing_bytes` are appended to the logs; False if `max_wait_ms` pass first.
+        """Wait until `missing_bytes` are appended to the logs, or `max_wait_ms` have passed.
 
-        The result is True, too, if a log rolled, was truncated or went offline, and False if the
-        broker stops. Bytes count from this call on, so a caller that has read the logs in the same
-        turn of the event loop misses none.
+        The result is True if the bytes were appended, or if a log rolled, was truncated or went
+        offline. It is False if the time has passed or the broker stops. Bytes are counted from this
+        call on, so a caller that has read the logs in the same turn of the event loop misses none.
         """
         waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
         timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)

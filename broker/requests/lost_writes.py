@@ -26,10 +26,10 @@ async def retry_after_lost_write(
     request: Message,
     response: Message,
 ) -> Message:
-    """Return `response` if its groups still have a coordinator, else what `handle` answers now.
+    """Return `response` if its groups still have a coordinator, else what `handle` returns now.
 
-    Views in the request may be overwritten by now. Handlers do not read them if the group has no
-    coordinator.
+    The receive buffer that the request refers to may have been overwritten. Handlers do not read
+    these bytes if the group has no coordinator.
     """
     is_served = context.broker.groups.shards.is_served
     if isinstance(request, DeleteGroupsRequest):
@@ -51,8 +51,8 @@ def _retry_lost_deletions(
     handle: Callable[[RequestContext, Any], Any],
     context: RequestContext,
 ) -> DeleteGroupsResponse:
-    """Replace the results of groups without a coordinator; each group has its own result."""
-    lost = [one.group_id for one in response.results if not is_served(one.group_id)]
+    """Replace the results of the groups that have no coordinator any more."""
+    lost = [item.group_id for item in response.results if not is_served(item.group_id)]
     retried = handle(context, DeleteGroupsRequest(groups_names=lost))
-    kept = [one for one in response.results if is_served(one.group_id)]
+    kept = [item for item in response.results if is_served(item.group_id)]
     return DeleteGroupsResponse(results=[*kept, *retried.results])
