@@ -187,7 +187,7 @@ async def answer_when_synced(
     topics: list[ProduceTopicResponse],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse:
-    """Return the response when the fsyncs have ended. A partition with a failed one has an error."""
+    """Return the response after the fsyncs, with an error for each partition whose fsync failed."""
     await asyncio.wait(due.values())
     by_id = context.api_version >= FIRST_VERSION_BY_ID
     failures = {

@@ -203,7 +203,7 @@ class FetchSessions:
         return session_id
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Drop a session to make room for one of `size` partitions. Returns whether one was dropped."""
+        """Drop a session in favour of one of `size` partitions. Returns whether one was dropped."""
         oldest_used = next(iter(self._sessions.values()), None)
         if oldest_used is None:
             return False
