@@ -6,7 +6,7 @@ v5 returns the configs of the new topic · v7 returns its id.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -29,7 +29,12 @@ FIRST_VERSION_WITH_CONFIGS = 5
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     once = [name for name, count in times.items() if count == 1 and name != CLUSTER_METADATA_TOPIC]
-    refused = refused_topics(context, once)
+    may_create_all = context.authorize_cluster(AclOperation.CREATE)
+    refused = dict.fromkeys(
+        name
+        for name in once
+        if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
+    )
     describable = {
         name
         for name in once
@@ -48,20 +53,10 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         answer(context, new_topics[name], result, is_describable=name in describable)
         for name, result in results.items()
     ]
+    not_authorized = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     return CreateTopicsResponse(
-        topics=[*created, *(failed(name, error) for name, error in refused.items())]
+        topics=[*created, *(failed(name, not_authorized) for name in refused)]
     )
-
-
-def refused_topics(context: RequestContext, names: Iterable[str]) -> dict[str, ApiError]:
-    """The topics that the client may not create, with the error for each."""
-    if context.authorize_cluster(AclOperation.CREATE):
-        return {}
-    return {
-        name: ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-        for name in names
-        if not context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
-    }
 
 
 def to_new_topic(topic: CreateTopicsTopic) -> NewTopic:
@@ -106,7 +101,7 @@ def failed(name: str, error: ApiError) -> CreateTopicsResult:
 def effective_configs(
     context: RequestContext, wanted: NewTopic
 ) -> Iterator[CreateTopicsResultConfig]:
-    """Every config of the topic, by name; values of the request are returned unchanged."""
+    """Every config of the topic, sorted by name. Values of the request are returned unchanged."""
     given = {name: value for name, value in wanted.configs.items() if value is not None}
     broker = context.broker
     written, dynamic = broker.effective_config.written, broker.effective_config.layers

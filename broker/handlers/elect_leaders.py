@@ -30,7 +30,10 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     except ApiError as error:
         return refused(request, error)
     await context.broker.metadata_sync.sync()
-    names = request_topics(context, request)
+    if request.topic_partitions is None:
+        names = list(context.broker.metadata.topics)
+    else:
+        names = [topic.topic for topic in request.topic_partitions]
     return ElectLeadersResponse(
         replica_election_results=[topic_result(name, results) for name in names]
     )
@@ -46,17 +49,10 @@ def election_type(request: ElectLeadersRequest) -> ElectionType:
 
 
 def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | None:
-    if request.topic_partitions is None:
+    topics = request.topic_partitions
+    if topics is None:
         return None
-    return [
-        (topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
-    ]
-
-
-def request_topics(context: RequestContext, request: ElectLeadersRequest) -> list[str]:
-    if request.topic_partitions is None:
-        return list(context.broker.metadata.topics)
-    return [topic.topic for topic in request.topic_partitions]
+    return [(topic.topic, index) for topic in topics for index in topic.partitions]
 
 
 def topic_result(

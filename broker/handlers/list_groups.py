@@ -6,7 +6,6 @@ state or type matches no group."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.group import Group
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_groups import (
     ListGroupsGroup,
@@ -25,7 +24,12 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
         return ListGroupsResponse(error_code=error.code)
     return ListGroupsResponse(
         groups=[
-            listed(group)
+            ListGroupsGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                group_state=group.state_name,
+                group_type=group.group_type,
+            )
             for group in groups
             if (not states or group.state_name.lower() in states)
             and (not types or group.group_type in types)
@@ -34,13 +38,4 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
                 or context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
             )
         ]
-    )
-
-
-def listed(group: Group) -> ListGroupsGroup:
-    return ListGroupsGroup(
-        group_id=group.group_id,
-        protocol_type=group.listed_protocol_type,
-        group_state=group.state_name,
-        group_type=group.group_type,
     )

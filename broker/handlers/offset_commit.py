@@ -7,6 +7,7 @@ v2-4 have a retention time · v6 adds leader epochs (KIP-320) · v7 adds static 
 adds member epochs, and GROUP_ID_NOT_FOUND (KIP-848) · v10 names topics by id (KIP-848)."""
 
 from collections.abc import Awaitable
+from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
@@ -29,9 +30,8 @@ def handle(
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return OffsetCommitResponse(
-            topics=[topic_with_error(topic, error) for topic in request.topics]
-        )
+        topics = [topic_with_error(topic, error) for topic in request.topics]
+        return OffsetCommitResponse(topics=topics)
     if context.api_version:
         return respond(context, request)
     # Looking up the coordinator creates `__consumer_offsets`. Clients of v0 do not look it up.
@@ -47,12 +47,15 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
         except ApiError as error:
             refused.append(topic_with_error(wanted, error.code))
             continue
-        missing = part(wanted, topic, exists=False)
-        if missing.partitions:
-            refused.append(topic_with_error(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        existing = part(wanted, topic, exists=True)
-        if existing.partitions:
-            valid.append(existing)
+        part = partial(OffsetCommitRequestTopic, name=topic.name, topic_id=topic.id)
+        indexes, partitions = topic.partitions, wanted.partitions
+        missing = [item for item in partitions if item.partition_index not in indexes]
+        if missing:
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(topic_with_error(part(partitions=missing), unknown))
+        existing = [item for item in partitions if item.partition_index in indexes]
+        if existing:
+            valid.append(part(partitions=existing))
     committed = commit(context, request, valid)
     return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
 
@@ -66,21 +69,6 @@ def resolve_topic(context: RequestContext, wanted: OffsetCommitRequestTopic) -> 
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
     return topic
-
-
-def part(
-    wanted: OffsetCommitRequestTopic, topic: Topic, *, exists: bool
-) -> OffsetCommitRequestTopic:
-    """The requested partitions that exist, or that do not exist, with the topic's name and id."""
-    return OffsetCommitRequestTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        partitions=[
-            partition
-            for partition in wanted.partitions
-            if (partition.partition_index in topic.partitions) is exists
-        ],
-    )
 
 
 def commit(

@@ -1,4 +1,4 @@
-"""Accepts connections: in each turn of the event loop all that wait, up to a limit.
+"""Accepts connections: all that wait, up to a limit in each turn of the event loop.
 
 libuv accepts one connection per turn. When turns are long (a thousand group members, each with a
 request), new clients would be accepted one by one, and the last members of a group would join it
@@ -16,6 +16,8 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+
+from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 
 logger = logging.getLogger("odradek.server")
 
@@ -39,7 +41,7 @@ class Acceptor:
         self._loop = loop
         self._socket = sock
         self._make_protocol = make_protocol
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting = BackgroundTasks(loop)
         self._retry: asyncio.TimerHandle | None = None
         sock.setblocking(False)
         sock.listen(backlog)
@@ -50,7 +52,7 @@ class Acceptor:
         self._loop.remove_reader(self._socket)
         if self._retry is not None:
             self._retry.cancel()
-        for task in self._connecting:
+        for task in self._connecting.running:
             task.cancel()
         self._socket.close()
 
@@ -69,17 +71,12 @@ class Acceptor:
                     self._pause(error)
                     return
                 continue  # the client has closed the connection
-            self._start_connection(client)
+            self._connecting.start(self._connect(client))
 
     def _pause(self, error: OSError) -> None:
         logger.error("cannot accept connections for %g s: %s", RETRY_S, error.strerror)
         self._loop.remove_reader(self._socket)
         self._retry = self._loop.call_later(RETRY_S, self._watch)
-
-    def _start_connection(self, client: socket.socket) -> None:
-        task = self._loop.create_task(self._connect(client))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, client: socket.socket) -> None:
         try:
