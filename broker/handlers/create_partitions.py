@@ -24,7 +24,7 @@ async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
-    # A name that occurs twice is refused for that, whether or not the client may alter the topic.
+    # A name that occurs twice gets another error, whether or not the client may alter the topic.
     refused = {
         name: refusal(ResourceType.TOPIC)
         for name, count in times.items()

@@ -55,7 +55,7 @@ def refused_topics(
     """The references that the client is not authorized for, with their results.
 
     A name is shown for an id only to a client that may describe the topic. Repeated references and
-    unknown ids are left out: they are refused for that, whatever the client may do.
+    unknown ids are left out, because they get another error whether or not it is authorized.
     """
     if context.authorize_cluster(AclOperation.DELETE):
         return {}

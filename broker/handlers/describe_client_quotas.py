@@ -30,7 +30,7 @@ def handle(
 
 
 def check_filter(components: list[DescribeClientQuotasComponentData]) -> None:
-    """Raises INVALID_REQUEST, UNSUPPORTED_VERSION."""
+    """Raise INVALID_REQUEST or UNSUPPORTED_VERSION if the filter is not valid."""
     seen: set[str] = set()
     for component in components:
         check_type(component.entity_type, seen)

@@ -23,7 +23,7 @@ from odradek.protocol.messages.find_coordinator import (
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 NOT_SERVED = {TRANSACTION: "transaction", SHARE: "share"}
-# The resource that a client needs access to in order to find the coordinator of a key.
+# The type of the resource that a client must be authorized for, by key type.
 RESOURCE_TYPES = {
     GROUP: ResourceType.GROUP,
     TRANSACTION: ResourceType.TRANSACTIONAL_ID,

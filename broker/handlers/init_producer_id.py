@@ -48,7 +48,7 @@ async def respond_when_synced(
 
 
 def check_authorized(context: RequestContext, request: InitProducerIdRequest) -> None:
-    """Raises TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED."""
+    """Raise TRANSACTIONAL_ID_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
     if request.transactional_id is not None:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
@@ -63,9 +63,9 @@ def check_authorized(context: RequestContext, request: InitProducerIdRequest) ->
 
 
 def check(request: InitProducerIdRequest) -> None:
-    """Refuse what Kafka refuses, and transactions."""
+    """Raise ApiError for a request that Kafka refuses, and for any transactional id."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "either the producer id or the epoch is missing")
     if request.transactional_id == "":
         raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if request.transactional_id is not None:

@@ -112,7 +112,7 @@ def asks_for_all(context: RequestContext, request: MetadataRequest) -> bool:
 
 
 def asks_by_id_too_early(context: RequestContext, request: MetadataRequest) -> bool:
-    """Whether the request has a topic id, or no name, in a version before requests by id.
+    """Whether the request has a topic id, or a topic without a name, before v12.
 
     v10 and v11 have a field for ids, which brokers of that time did not read (KAFKA-12701).
     """
@@ -162,7 +162,7 @@ def describe(context: RequestContext, request: MetadataRequest, name: str) -> Me
 def describe_partition(
     context: RequestContext, topic: str, partition: Partition
 ) -> MetadataResponsePartition:
-    """A partition whose log directory has failed has no leader, and this replica is offline."""
+    """Describe a partition. If its log directory has failed, it is offline and has no leader."""
     served = context.broker.is_served(topic, partition.index)
     return MetadataResponsePartition(
         error_code=ErrorCode.NONE if served else ErrorCode.LEADER_NOT_AVAILABLE,

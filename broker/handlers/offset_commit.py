@@ -34,7 +34,8 @@ def handle(
         return OffsetCommitResponse(topics=topics)
     if context.api_version:
         return respond(context, request)
-    # Looking up the coordinator creates `__consumer_offsets`. Clients of v0 do not look it up.
+    # Normally a client first looks up the coordinator, which creates `__consumer_offsets`. A client
+    # of v0 does not look it up, so the topic may have to be created here.
     return respond_with_topic(context, context.broker.groups.shards, request, respond)
 
 

@@ -55,7 +55,7 @@ logger = logging.getLogger("odradek.connection")
 
 # The size of the shared buffer, and of a connection's own buffer at first, if no request waits.
 START_BYTES = 16 * 1024
-# The least size of an own buffer that is made while a request waits.
+# The smallest size of an own buffer that is made while a request waits.
 WAITING_BYTES = 1024
 # A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64

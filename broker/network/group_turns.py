@@ -36,7 +36,7 @@ GROUP_APIS = frozenset(
     }
 )
 TURN_S = 0.001
-# So many requests are served in a turn before the clock is read.
+# The number of requests that a turn serves before it reads the clock.
 UNTIMED_REQUESTS = 16
 
 
@@ -62,7 +62,7 @@ class GroupTurns:
         self._is_entitled = False  # whether the connection that asks next has already waited
 
     def has_room_for(self, connection: TurnTaker) -> bool:
-        """Whether its request may be served in this turn. If not, `take_turn` is called later."""
+        """Whether a request of the connection may be served now. If not, `take_turn` is called later."""
         self._served += 1
         if self._is_entitled:
             self._is_entitled = False

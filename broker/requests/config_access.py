@@ -14,7 +14,7 @@ def check_config_access(
 ) -> None:
     """Raise an AUTHORIZATION_FAILED error if the client may not perform `operation`.
 
-    Topics and groups are resources of their own; the configs of all else belong to the cluster.
+    Topics and groups are resources of their own. All other configs belong to the cluster.
     """
     match resource_type:
         case ConfigResourceType.TOPIC:

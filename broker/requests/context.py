@@ -65,7 +65,7 @@ class RequestContext:
     def authorize(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         """Whether the client may perform `operation` on a resource.
 
-        The handler answers a refusal, because each API has a response of its own for it.
+        If not, the handler makes the response, because each API has its own response to a refusal.
         """
         session = self.session
         principal = session.principal or ANONYMOUS  # as `principal`, without the call: a hot path

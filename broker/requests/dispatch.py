@@ -118,7 +118,7 @@ class Dispatcher:
             header, position = read_request_header(frame)
         except DecodeError:
             if len(frame) >= _KEY_AND_VERSION.size:
-                # An API that is not served explains more than the header's own error.
+                # If the API is not served, that error says more than the one of the header.
                 self._route(*_KEY_AND_VERSION.unpack_from(frame))
             raise
         route = self._routes.get((header.api_key, header.api_version))
