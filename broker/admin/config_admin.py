@@ -43,14 +43,10 @@ from .effective_config import EffectiveConfig
 logger = logging.getLogger("odradek.config")
 
 JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
-STORED = frozenset(
-    {
-        ConfigResourceType.TOPIC,
-        ConfigResourceType.BROKER,
-        ConfigResourceType.GROUP,
-        ConfigResourceType.CLIENT_METRICS,
-    }
-)
+STORED = frozenset(ConfigResourceType) - {
+    ConfigResourceType.UNKNOWN,
+    ConfigResourceType.BROKER_LOGGER,
+}
 
 
 class ConfigAdmin:

@@ -62,7 +62,7 @@ class GroupTurns:
         self._is_entitled = False  # whether the connection that asks next has already waited
 
     def has_room_for(self, connection: TurnTaker) -> bool:
-        """Whether a request of the connection may be served now. If not, `take_turn` is called later."""
+        """Whether the connection may be served this turn. If not, `take_turn` is called later."""
         self._served += 1
         if self._is_entitled:
             self._is_entitled = False
