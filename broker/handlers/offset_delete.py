@@ -22,15 +22,15 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     known: list[OffsetDeleteRequestTopic] = []
     refusals: list[OffsetDeleteResponseTopic] = []
-    for topic in request.topics:
-        name, partitions = topic.name, topic.partitions
+    for wanted in request.topics:
+        name, partitions = wanted.name, wanted.partitions
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
             refusals.append(refused(name, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
-        metadata = context.broker.metadata.topics.get(name)
-        indexes = metadata.partitions if metadata is not None else ()
+        topic = context.broker.metadata.topics.get(name)
+        indexes = topic.partitions if topic is not None else ()
         missing = [item for item in partitions if item.partition_index not in indexes]
-        if missing or metadata is None:
+        if missing or topic is None:
             refusals.append(refused(name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         existing = [item for item in partitions if item.partition_index in indexes]
         if existing:
