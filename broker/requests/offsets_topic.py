@@ -1,7 +1,7 @@
 """Creates `__consumer_offsets` for the first request that needs it.
 
-The response is made when the topic exists, or when its creation has failed. Then it says that there
-is no coordinator.
+The request is answered once the topic exists. If the topic cannot be created, the request is
+answered as well: it finds no coordinator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Respond = Callable[[RequestContext, Request], Response]
 def respond_with_topic(
     context: RequestContext, request: Request, respond: Respond[Request, Response]
 ) -> Response | Awaitable[Response]:
-    """Call `respond` when the topic exists. Returns an awaitable if it must be created first."""
+    """Call `respond` when the topic exists; an awaitable if it must be created first."""
     creation = context.broker.groups.ensure_topic()
     if creation is None:
         return respond(context, request)
