@@ -1,7 +1,7 @@
 """AddRaftVoter (key 80, v0-1).
 
-Adds a voter to the quorum of the metadata log. Always refused, because this node is the only voter:
-see coordinator/metadata/voter_changes.py."""
+Adds a voter to the quorum of the metadata log. The request is always refused, because this node is
+the only voter: see coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation

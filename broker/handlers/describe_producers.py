@@ -1,6 +1,6 @@
 """DescribeProducers (key 61, v0).
 
-The idempotent and transactional producers that a partition's log knows: the last sequence and
+Lists the idempotent and transactional producers that a partition's log knows: the last sequence and
 timestamp, and the first offset of an open transaction (KIP-664)."""
 
 from collections.abc import Sequence

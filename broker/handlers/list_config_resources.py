@@ -1,7 +1,7 @@
 """ListConfigResources (key 74, v0-1).
 
-The resources whose configs can be described: every topic, this broker and its loggers, and those
-groups and client metrics subscriptions that have overrides.
+Lists the resources whose configs can be described: every topic, this broker and its loggers, and
+the groups and client metrics subscriptions that have overrides.
 v0 lists client metrics only · v1 lists all, and can select types (KIP-1142).
 """
 

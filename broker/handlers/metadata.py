@@ -1,8 +1,8 @@
 """Metadata (key 3, v0-13).
 
 Describes topics by name, by id (v12), or all. A topic that does not exist is created if broker and
-request allow it. The response that creates it already describes it; Kafka's has
-LEADER_NOT_AVAILABLE, and the client must ask again.
+request allow it, and the response describes the new topic. (Kafka's response has
+LEADER_NOT_AVAILABLE, and the client must ask again.)
 v8 can ask for the authorized operations · v10 adds topic ids to the response."""
 
 from collections.abc import Awaitable, Iterable

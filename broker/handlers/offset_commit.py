@@ -1,8 +1,9 @@
 """OffsetCommit (key 8, v0-10; advertised from 2).
 
 Stores the committed offsets of a group in `__consumer_offsets`, all partitions of a request in one
-batch. Topics and partitions must exist. Clients of Kafka 0.8 use v0, which stored offsets in
-ZooKeeper, and v1.
+batch. Topics and partitions must exist.
+Apache Kafka serves v2 and above, and so these are advertised. v0, which stored the offsets in
+ZooKeeper, and v1 are also served, for clients of Kafka 0.8.
 v2-4 have a retention time · v6 adds leader epochs (KIP-320) · v7 adds static members (KIP-345) · v9
 adds member epochs, and GROUP_ID_NOT_FOUND (KIP-848) · v10 names topics by id (KIP-848)."""
 

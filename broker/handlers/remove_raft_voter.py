@@ -1,7 +1,7 @@
 """RemoveRaftVoter (key 81, v0).
 
-Removes a voter from the quorum of the metadata log. Always refused, because this node is the only
-voter: see coordinator/metadata/voter_changes.py."""
+Removes a voter from the quorum of the metadata log. The request is always refused, because this
+node is the only voter: see coordinator/metadata/voter_changes.py."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
