@@ -87,13 +87,19 @@ class ConfigAdmin:
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
-                if self._check_or_apply(alteration, check_authorized, validate_only):
+                _check_changes(alteration)
+                kind = alteration.resource.kind
+                if kind == ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
+                    check_authorized(*alteration.resource)
+                    self._alter_levels(alteration, validate_only)
+                else:
+                    self._check_stored(alteration)
                     check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
                 results[alteration.resource] = error
         results |= await self._commit(stored, validate_only)
-        # Loggers have no result: their levels are not stored.
+        # A logger that was altered has no result, because its level is not stored.
         return [results.get(alteration.resource) for alteration in alterations]
 
     async def _commit(
@@ -115,31 +121,22 @@ class ConfigAdmin:
 
     # -- checks that need the broker --------------------------------------------------------------
 
-    def _check_or_apply(
-        self,
-        alteration: Alteration,
-        check_authorized: Callable[[int, str], object],
-        validate_only: bool,
-    ) -> bool:
-        """Make the checks that need the broker. Returns whether the change must be stored.
+    def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
+        """Check and set the levels of loggers, which are not stored. Raises ApiError."""
+        self._check_node(alteration.resource.name, "node")
+        log_levels.check_levels(alteration.changes)
+        if not validate_only:
+            log_levels.change_levels(alteration.changes)
+            changes = (f"{change.name}={change.value}" for change in alteration.changes)
+            logger.warning("log levels: %s", ", ".join(changes))
 
-        Log levels are not stored: they are set here. ApiError is raised if a check fails.
-        """
-        _check_changes(alteration)
-        kind, name = alteration.resource
-        if kind == ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
-            check_authorized(*alteration.resource)
-            self._check_node(name, "node")
-            log_levels.check_levels(alteration.changes)
-            if not validate_only:
-                log_levels.change_levels(alteration.changes)
-                logger.warning("log levels: %s", _changes_as_text(alteration))
-            return False
+    def _check_stored(self, alteration: Alteration) -> None:
+        """Make the checks of a stored change that need the broker. Raises ApiError."""
+        kind = alteration.resource.kind
         if kind not in STORED:
             raise _invalid(f"Unknown resource type {kind}")
         if kind == ConfigResourceType.BROKER:
             self._check_broker(alteration)
-        return True
 
     def _check_broker(self, alteration: Alteration) -> None:
         name = alteration.resource.name
@@ -210,10 +207,6 @@ def _check_changes(alteration: Alteration) -> None:
     ]
     if nulls:
         raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
-
-
-def _changes_as_text(alteration: Alteration) -> str:
-    return ", ".join(f"{change.name}={change.value}" for change in alteration.changes)
 
 
 def _invalid(text: str) -> ApiError:
