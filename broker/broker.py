@@ -157,7 +157,6 @@ class Broker:
             ),
         )
         self.metadata_log = self.controller.log
-        self.producer_ids = self.controller.producer_ids
         self.metadata_sync = LogSync(self.metadata_log, self.log_syncs.flush)
         keeper = SnapshotKeeper(
             self.metadata_log,

@@ -52,7 +52,7 @@ def this_node(context: RequestContext) -> DescribeQuorumNode:
 
 def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionData:
     broker = context.broker
-    log = broker.controller.log
+    log = broker.metadata_log
     return DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_message="",

@@ -34,7 +34,7 @@ def handle(
             error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
         )
     response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    log = context.broker.controller.log
+    log = context.broker.metadata_log
     if log.recovery_point >= log.log_end_offset:
         return response
     return respond_when_synced(context, response)

@@ -44,7 +44,7 @@ class RunningBroker:
     def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
-        self._server = Server(broker, broker.loop, bound)
+        self._server = Server(broker, bound)
         for item in bound:
             host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(

@@ -45,7 +45,7 @@ def open_metadata(
     log_manager: LogManager,
     files: Files,
     now_ms: int,
-    reading: MetadataReading | None = None,
+    reading: MetadataReading | None,
 ) -> KraftLog:
     """Open the metadata log; format it if there is none yet.
 

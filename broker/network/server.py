@@ -30,16 +30,14 @@ DRAIN_S = 10.0
 class Server:
     """Accepts connections; closes those that stall, are idle too long, or are too many."""
 
-    def __init__(
-        self, broker: Broker, loop: asyncio.AbstractEventLoop, bound: Iterable[BoundListener]
-    ) -> None:
+    def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
         """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
         self._broker = broker
-        self._loop = loop
-        self._frame_memory = FrameMemory(loop, broker.config.queued_bytes_limit)
+        self._loop = broker.loop
+        self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
-            loop=loop,
+            loop=self._loop,
             now_ms=broker.now_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
             dispatcher=Dispatcher(broker, HANDLERS),
@@ -56,7 +54,7 @@ class Server:
         self._acceptors = [
             self._accept(item.listener, sock) for item in bound for sock in item.sockets
         ]
-        self._sweeper = loop.call_later(SWEEP_EVERY_S, self._sweep)
+        self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
 
     def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor:
         self._set_buffer_sizes(sock)
