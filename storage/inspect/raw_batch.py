@@ -77,6 +77,16 @@ class RawRecord(NamedTuple):
 AnyRecord = RawRecord | RawMessage
 
 
+class Fault(NamedTuple):
+    """What is wrong with a batch, as a text."""
+
+    what: str
+    is_checksum: bool = False
+
+    def __str__(self) -> str:
+        return self.what
+
+
 class RawBatch:
     """One batch of a file. A message of magic 0 or 1 counts as one batch.
 
@@ -188,18 +198,19 @@ class RawBatch:
         has_header = self.size_bytes >= HEADER_BYTES
         return has_header and self.crc == self._computed_crc(CHECKED_POSITION, is_message=False)
 
-    def fault(self) -> str | None:
-        """What is wrong with its magic, CRC, offsets or codec, as a text; None if nothing is."""
+    def fault(self) -> Fault | None:
+        """What is wrong with its magic, CRC, offsets or codec; None if nothing is."""
         try:
             if not 0 <= self.magic <= MAGIC_V2:
-                return f"no batch has magic {self.magic}"
+                return Fault(f"no batch has magic {self.magic}")
             if not self.is_valid():
-                return f"the checksummed bytes do not match the stored CRC, {self.crc:#010x}"
+                what = f"the checksummed bytes do not match the stored CRC, {self.crc:#010x}"
+                return Fault(what, is_checksum=True)
             if self.last_offset < self.offset or self.offset < 0:
-                return f"its offsets are {self.offset} to {self.last_offset}"
+                return Fault(f"its offsets are {self.offset} to {self.last_offset}")
             self.compression  # noqa: B018 - raises if the codec is unknown
         except UnreadableError as error:
-            return str(error)
+            return Fault(str(error))
         return None
 
     def _computed_crc(self, start: int, *, is_message: bool) -> int:

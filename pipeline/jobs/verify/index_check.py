@@ -18,7 +18,7 @@ from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.time_index import TimeIndex
 
 from .findings import Finding, Findings, Kind, Severity
-from .segment_walk import WalkedPiece
+from .segment_walk import BatchChunk
 
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("offset", ">i4")])
@@ -30,12 +30,12 @@ class IndexCheck:
     """The indexes of one segment, as they were before its log was opened. Raises OSError."""
 
     def __init__(
-        self, files: Files, log_path: Path, base_offset: int, findings: Findings, *, in_use: bool
+        self, files: Files, log_path: Path, base_offset: int, findings: Findings, *, is_active: bool
     ) -> None:
-        """`in_use`: a broker may be writing the segment, or was killed while it was active."""
+        """See SegmentWork for `is_active`."""
         self._findings = findings
         self._base_offset = base_offset
-        self._in_use = in_use
+        self._is_active = is_active
         self._newest_ms = NO_TIMESTAMP
         self._offsets_path = log_path.parent / segment_file(base_offset, FileKind.OFFSET_INDEX)
         self._times_path = log_path.parent / segment_file(base_offset, FileKind.TIME_INDEX)
@@ -55,10 +55,10 @@ class IndexCheck:
         try:
             data = files.read(path)
         except FileNotFoundError:
-            if not self._in_use:
+            if not self._is_active:
                 self._findings.problem(Kind.INDEX, str(path), "the index is missing")
             return np.zeros(0, entry)
-        if self._in_use:
+        if self._is_active:
             used = -(-len(data.rstrip(b"\0")) // entry.itemsize)
             data = data[: used * entry.itemsize]
         if len(data) % entry.itemsize:
@@ -79,22 +79,22 @@ class IndexCheck:
         self._findings.problem(Kind.INDEX, str(path), what)
         return at + 1
 
-    # --- called for each piece of the segment
+    # --- called for each chunk of the segment
 
-    def check(self, piece: WalkedPiece, end: int, broken: list[int]) -> None:
+    def check(self, chunk: BatchChunk, end: int, broken: list[int]) -> None:
         """Check the entries up to byte `end`; `broken` are positions of broken batches so far."""
-        self._check_positions(piece, end, broken)
+        self._check_positions(chunk, end, broken)
         newest = np.maximum.accumulate(
-            np.concatenate(([self._newest_ms], piece.table.max_timestamp))
+            np.concatenate(([self._newest_ms], chunk.table.max_timestamp))
         )
         self._newest_ms = int(newest[-1])
         if broken:
             self._time_slot = self._times_ms.size  # the timestamps of a broken batch are unknown
         else:
-            self._check_times(piece, newest[1:])
+            self._check_times(chunk, newest[1:])
 
-    def _check_positions(self, piece: WalkedPiece, end: int, broken: list[int]) -> None:
-        table = piece.table
+    def _check_positions(self, chunk: BatchChunk, end: int, broken: list[int]) -> None:
+        table = chunk.table
         slots = self._slots(self._positions, self._offset_slot, end)
         self._offset_slot = slots.stop
         positions, offsets = self._positions[slots], self._offsets[slots]
@@ -108,8 +108,8 @@ class IndexCheck:
                 what = f"{entry}: the batch ends at offset {table.last_offset[row[at]]}"
             self._wrong(self._offsets_path, what, int(offsets[at]))
 
-    def _check_times(self, piece: WalkedPiece, newest_ms: Ints) -> None:
-        last_offset = np.maximum.accumulate(piece.table.last_offset)
+    def _check_times(self, chunk: BatchChunk, newest_ms: Ints) -> None:
+        last_offset = np.maximum.accumulate(chunk.table.last_offset)
         slots = self._slots(self._time_offsets, self._time_slot, int(last_offset[-1]) + 1)
         self._time_slot = slots.stop
         times_ms, offsets = self._times_ms[slots], self._time_offsets[slots]

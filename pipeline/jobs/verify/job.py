@@ -8,12 +8,11 @@ from pathlib import Path
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
-from odradek.pipeline.reading.partitions import LogDirectories
-from odradek.storage.checkpoints import TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.storage.files import Files
 
 from .findings import Finding, Findings, Severity
-from .partition_join import PartitionVerdict, join_segments
+from .partition_join import PartitionJoin, PartitionVerdict
 from .plan import (
     LogRoot,
     PartitionListing,
@@ -168,7 +167,7 @@ class _Run:
         for key, listing in listings.items():
             results = [self._known[work.directory, work.base_offset] for work in listing.segments]
             offset = cleaned[key[0]].get(listing.partition, 0)
-            verdicts[key] = join_segments(listing, results, offset)
+            verdicts[key] = PartitionJoin(listing, results, offset).run()
         for key in (wanted or set()) - verdicts.keys():
             verdicts[key] = PartitionVerdict(key[1], [])  # deleted since the first pass
         return verdicts

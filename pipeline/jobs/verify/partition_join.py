@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from odradek.storage.checkpoints import TopicPartition
+from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.filenames import FileKind, segment_file
 
 from .findings import Finding, Findings, Kind
@@ -30,20 +30,16 @@ class PartitionVerdict:
     open_transactions: int = 0
 
 
-def join_segments(
-    listing: PartitionListing, results: list[SegmentResult], cleaner_offset: int
-) -> PartitionVerdict:
-    """Join `results`, in order of offset; `cleaner_offset` is the cleaner's checkpoint."""
-    return _Join(listing, results, cleaner_offset).run()
+class PartitionJoin:
+    """Checks one partition, given the results of its segments in order of offset."""
 
-
-class _Join:
     def __init__(
         self, listing: PartitionListing, results: list[SegmentResult], cleaner_offset: int
     ) -> None:
+        """`cleaner_offset` is the cleaner's checkpoint."""
         self._listing = listing
         self._results = results
-        cleaned_ends = [each.next_offset for each in results if each.was_cleaned]
+        cleaned_ends = [each.offsets.next_offset for each in results if each.offsets.was_cleaned]
         # The cleaner begins at the log's start, so it has cleaned everything before these offsets.
         self._cleaned_to = max([cleaner_offset, *cleaned_ends])
         self._findings = Findings()
@@ -55,6 +51,7 @@ class _Join:
         self._missing: list[tuple[int, int]] = []  # [first, end) of missing or unreadable batches
 
     def run(self) -> PartitionVerdict:
+        """Check the segments, and return the result."""
         for finding in self._listing.findings.all():
             self._findings.add(finding)
         for result in self._results:
@@ -63,7 +60,7 @@ class _Join:
                 self._missing.append((result.work.base_offset, result.work.base_offset + 1))
             else:
                 self._add(result)
-        self._verdict.producers = len(self._producers.edges)
+        self._verdict.producers = len(self._producers.batches)
         self._verdict.open_transactions = len(self._transactions.first_offsets)
         self._verdict.findings = self._findings.all()
         return self._verdict
@@ -72,8 +69,8 @@ class _Join:
         verdict = self._verdict
         verdict.segments += 1
         verdict.log_bytes += result.log_bytes
-        verdict.batches += result.batches
-        verdict.records += result.records
+        verdict.batches += result.offsets.batches
+        verdict.records += result.offsets.records
         for finding in result.findings:
             self._findings.add(finding)
         is_cleaned = result.work.base_offset < self._cleaned_to
@@ -91,17 +88,17 @@ class _Join:
             self._findings.problem(Kind.ORDER, path, what, offset=base)
         elif expected is not None and base > expected:
             self._add_gap(Gap(expected, base, 0), path, is_cleaned=is_cleaned)
-        self._expected = result.next_offset if result.knows_end else None
+        self._expected = result.offsets.next_offset if result.knows_end else None
         if result.has_broken:
-            self._missing.append((base, max(result.next_offset, base) + 1))
+            self._missing.append((base, max(result.offsets.next_offset, base) + 1))
 
     def _add_gaps(self, result: SegmentResult, *, is_cleaned: bool) -> None:
         if is_cleaned:
-            self._verdict.cleaned_gaps += result.gap_count
-            self._verdict.cleaned_offsets += result.missing_offsets
+            self._verdict.cleaned_gaps += result.offsets.gap_count
+            self._verdict.cleaned_offsets += result.offsets.missing_offsets
             return
         path = str(result.work.path)
-        for gap in result.gaps:
+        for gap in result.offsets.gaps:
             self._add_gap(gap, path, is_cleaned=False)
 
     def _add_gap(self, gap: Gap, path: str, *, is_cleaned: bool) -> None:
@@ -137,8 +134,8 @@ class _Join:
                 self._findings.problem(Kind.TRANSACTION, path, what, offset=offset)
 
     def _check_epochs(self, result: SegmentResult) -> None:
-        first, last = result.leader_epochs
+        first = result.offsets.first_epoch
         if 0 <= first < self._epoch:
             what = f"leader epoch {first} follows {self._epoch}"
             self._findings.problem(Kind.ORDER, str(result.work.path), what)
-        self._epoch = max(self._epoch, last)
+        self._epoch = max(self._epoch, result.offsets.last_epoch)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
+from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -56,21 +57,16 @@ class PartitionListing:
     findings: Findings = field(default_factory=Findings)
 
 
-def list_root(files: Files, path: Path, chosen: Collection[str] | None = None) -> LogRoot:
-    """Return the partitions in a log directory, of all or some topics. Raises OSError."""
-    partitions = []
-    names = files.list_directory(path)
-    for name in names:
-        try:
-            parsed = parse_partition_directory(name)
-        except ValueError:
-            continue
-        is_chosen = chosen is None or parsed.topic in chosen
-        if parsed.state is DirectoryState.LIVE and is_chosen and files.is_directory(path / name):
-            partitions.append(parsed.key)
+def list_root(files: Files, path: Path, topics: Collection[str] | None = None) -> LogRoot:
+    """Return the partitions in a log directory, of all or the given topics. Raises OSError."""
+    partitions = [
+        partition
+        for partition in LogDirectories([path], files).partitions()
+        if topics is None or partition.topic in topics
+    ]
     is_running = files.is_locked(path / LOCK)
-    stopped_cleanly = not is_running and CLEAN_SHUTDOWN in names
-    return LogRoot(path, is_running, stopped_cleanly, tuple(sorted(partitions)))
+    stopped_cleanly = not is_running and files.exists(path / CLEAN_SHUTDOWN)
+    return LogRoot(path, is_running, stopped_cleanly, tuple(partitions))
 
 
 def note_unknown_files(files: Files, root: Path, findings: Findings) -> None:
@@ -91,7 +87,7 @@ def note_unknown_files(files: Files, root: Path, findings: Findings) -> None:
             findings.note(Kind.FILE, str(path), "a stray log, which belongs to no topic")
 
 
-def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicPartition, int]:
+def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[tuple[str, int], int]:
     """Return the cleaner's checkpoint; add a note and return nothing if it cannot be read."""
     path = root / CLEANER_OFFSET_CHECKPOINT
     try:
@@ -106,7 +102,7 @@ def list_partition(
     files: Files, root: LogRoot, partition: TopicPartition, *, deep: bool
 ) -> PartitionListing | None:
     """List a partition's directory; return None if it no longer exists."""
-    directory = root.path / f"{partition[0]}-{partition[1]}"
+    directory = root.path / str(partition)
     try:
         names = files.list_directory(directory)
     except FileNotFoundError:
@@ -126,7 +122,7 @@ def list_partition(
             base_offset=base,
             size_bytes=versions[0].size_bytes,
             versions=versions,
-            in_use=is_last and not root.stopped_cleanly,
+            is_active=is_last and not root.stopped_cleanly,
             snapshots=tuple(
                 each for each in snapshots if each == base or (is_last and each not in bases)
             ),

@@ -8,8 +8,8 @@ The broker makes the same check when a batch is appended (storage/producer_entry
 cleaning, batches may be missing, so a sequence may skip numbers, but never repeat or go back. A
 producer that was silent for a day may have expired, and may continue with any sequence.
 
-A task checks one segment. The first and last batch of each producer in a piece are joined with
-those of the pieces before. Segments are joined in the same way.
+A task checks one segment. The first and last batch of each producer in a chunk are joined with
+those of the chunks before. Segments are joined in the same way.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class ProducerBatch(NamedTuple):
     timestamp_ms: int
 
 
-class ProducerEdges(NamedTuple):
+class ProducerBatches(NamedTuple):
     """The first and last batch of one producer in a part of a log."""
 
     first: ProducerBatch
@@ -60,7 +60,7 @@ class Producers:
     """The producers of a part of a log: of a segment, or of a partition so far."""
 
     def __init__(self) -> None:
-        self.edges: dict[int, ProducerEdges] = {}
+        self.batches: dict[int, ProducerBatches] = {}
 
     def check(self, table: BatchTable) -> Iterator[SequenceViolation]:
         """Check the next batches against each other and those before."""
@@ -74,24 +74,23 @@ class Producers:
         producer_id = table.producer_id[order]
         first = np.flatnonzero(np.diff(producer_id, prepend=-1))
         last = np.append(first[1:], producer_id.size) - 1
-        for head, tail in zip(order[first].tolist(), order[last].tolist(), strict=True):
-            edges = ProducerEdges(_batch(table, head), _batch(table, tail))
-            yield from self._join(int(table.producer_id[head]), edges)
+        rows = zip(order[first].tolist(), order[last].tolist(), strict=True)
+        yield from self.join(
+            {
+                int(table.producer_id[head]): ProducerBatches(
+                    _batch(table, head), _batch(table, tail)
+                )
+                for head, tail in rows
+            }
+        )
 
-    def join(self, following: dict[int, ProducerEdges]) -> Iterator[SequenceViolation]:
+    def join(self, following: dict[int, ProducerBatches]) -> Iterator[SequenceViolation]:
         """Append the part that follows this one, and check where they meet."""
-        for producer_id, edges in following.items():
-            yield from self._join(producer_id, edges)
-
-    def _join(self, producer_id: int, following: ProducerEdges) -> Iterator[SequenceViolation]:
-        known = self.edges.get(producer_id)
-        if known is None:
-            self.edges[producer_id] = following
-            return
-        violation = _violation(producer_id, known.last, following.first)
-        if violation is not None:
-            yield violation
-        self.edges[producer_id] = ProducerEdges(known.first, following.last)
+        for producer_id, batches in following.items():
+            known = self.batches.get(producer_id, batches)
+            if known is not batches:
+                yield from _violation(producer_id, known.last, batches.first)
+            self.batches[producer_id] = ProducerBatches(known.first, batches.last)
 
 
 def _violations_within(table: BatchTable, order: Ints) -> Iterator[SequenceViolation]:
@@ -105,9 +104,7 @@ def _violations_within(table: BatchTable, order: Ints) -> Iterator[SequenceViola
     for at in np.flatnonzero(same & ~continued & ~restarted).tolist():
         before, row = int(order[at]), int(order[at + 1])
         producer_id = int(table.producer_id[row])
-        violation = _violation(producer_id, _batch(table, before), _batch(table, row))
-        if violation is not None:
-            yield violation
+        yield from _violation(producer_id, _batch(table, before), _batch(table, row))
 
 
 def _batch(table: BatchTable, row: int) -> ProducerBatch:
@@ -125,9 +122,10 @@ def _batch(table: BatchTable, row: int) -> ProducerBatch:
 
 def _violation(
     producer_id: int, before: ProducerBatch, batch: ProducerBatch
-) -> SequenceViolation | None:
+) -> Iterator[SequenceViolation]:
+    """Yield a violation if `batch` does not continue `before`, the producer's previous batch."""
     if batch.timestamp_ms - before.timestamp_ms >= _EXPIRATION_MS:
-        return None
+        return
     expected = 0 if batch.epoch > before.epoch else increment_sequence(before.last_sequence, 1)
     ahead = (batch.base_sequence - expected) & MAX_SEQUENCE
     where = f"after the batch at offset {before.base_offset}"
@@ -138,6 +136,6 @@ def _violation(
         what = f"sequence {batch.base_sequence} of epoch {batch.epoch} {where}; expected {expected}"
         is_gap = ahead < _HALF or batch.epoch > before.epoch
     else:
-        return None
+        return
     what = f"producer {producer_id}: {what}"
-    return SequenceViolation(what, before.base_offset, batch.base_offset, batch.position, is_gap)
+    yield SequenceViolation(what, before.base_offset, batch.base_offset, batch.position, is_gap)

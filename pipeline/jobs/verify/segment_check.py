@@ -19,10 +19,10 @@ from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snaps
 
 from .findings import Finding, Findings, Kind
 from .index_check import IndexCheck
-from .offset_order import Gap, OffsetOrder
-from .producers import ProducerEdges, Producers, SequenceViolation
-from .segment_walk import SegmentWalk, WalkedPiece, batch_bytes
-from .transactions import SegmentTransactions, TransactionEdges
+from .offset_order import OffsetOrder, SegmentOffsets
+from .producers import ProducerBatches, Producers, SequenceViolation
+from .segment_walk import BatchChunk, SegmentWalk, batch_bytes
+from .transactions import BoundaryTransactions, SegmentTransactions
 
 _MAX_SEQUENCE_GAPS = 20
 _CHUNK_BYTES = 1 << 20
@@ -41,13 +41,17 @@ class FileVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentWork:
-    """A segment as it was listed. `snapshots` are the offsets of producer snapshots to read."""
+    """A segment as it was listed. `snapshots` are the offsets of producer snapshots to read.
+
+    `is_active`: it is the last segment, and its broker is running or was killed. So its end may be
+    incomplete.
+    """
 
     directory: Path
     base_offset: int
     size_bytes: int
     versions: tuple[FileVersion | None, ...]  # of its files
-    in_use: bool
+    is_active: bool
     snapshots: tuple[int, ...] = ()
     deep: bool = False
 
@@ -64,19 +68,14 @@ class SegmentResult:
     findings: list[Finding]
     is_gone: bool = False
     log_bytes: int = 0
-    batches: int = 0
-    records: int = 0
-    next_offset: int = 0
+    offsets: SegmentOffsets = field(default_factory=lambda: SegmentOffsets(next_offset=0))
     knows_end: bool = True
     has_broken: bool = False
-    was_cleaned: bool = False
-    gaps: list[Gap] = field(default_factory=list)
-    gap_count: int = 0
-    missing_offsets: int = 0
-    leader_epochs: tuple[int, int] = (-1, -1)
-    producers: dict[int, ProducerEdges] = field(default_factory=dict)
+    producers: dict[int, ProducerBatches] = field(default_factory=dict)
     sequence_gaps: list[SequenceViolation] = field(default_factory=list)
-    transactions: TransactionEdges = field(default_factory=lambda: TransactionEdges({}, {}, []))
+    transactions: BoundaryTransactions = field(
+        default_factory=lambda: BoundaryTransactions({}, {}, [])
+    )
 
 
 def check_segments(works: list[SegmentWork]) -> Iterator[SegmentResult]:
@@ -108,7 +107,7 @@ class _SegmentCheck:
         self._findings = findings
         self._path = str(work.path)
         base = work.base_offset
-        self._indexes = IndexCheck(files, work.path, base, findings, in_use=work.in_use)
+        self._indexes = IndexCheck(files, work.path, base, findings, is_active=work.is_active)
         self._file: OpenFile = files.open(work.path, read_only=True)
         self._size_bytes = self._file.append_position
         self._order = OffsetOrder(base, self._path, findings)
@@ -120,60 +119,55 @@ class _SegmentCheck:
         """Check the segment. Raises OSError."""
         work, order = self._work, self._order
         walk = SegmentWalk(self._files, self._file, self._size_bytes, self._findings)
-        for piece in walk.pieces():
-            self._check(piece, walk)
+        for chunk in walk.chunks():
+            self._check(chunk, walk)
         self._check_end(walk)
         is_lost = walk.stopped_by is not None
         self._indexes.finish(walk.end, is_lost=is_lost, has_broken=bool(walk.broken))
-        transactions = self._transactions.finish(self._files, order.next_offset, in_use=work.in_use)
+        transactions = self._transactions.finish(
+            self._files, order.offsets.next_offset, is_active=work.is_active
+        )
         return SegmentResult(
             work=work,
             findings=[],
             log_bytes=self._size_bytes,
-            batches=order.batches,
-            records=order.records,
-            next_offset=order.next_offset,
+            offsets=order.offsets,
             knows_end=not is_lost and order.knows_end(walk.broken),
             has_broken=bool(walk.broken) or is_lost,
-            was_cleaned=order.was_cleaned,
-            gaps=order.gaps,
-            gap_count=order.gap_count,
-            missing_offsets=order.missing_offsets,
-            leader_epochs=(order.first_epoch, order.last_epoch),
-            producers=self._producers.edges,
+            producers=self._producers.batches,
             sequence_gaps=self._sequence_gaps,
             transactions=transactions,
         )
 
-    def _check(self, piece: WalkedPiece, walk: SegmentWalk) -> None:
-        self._order.check(piece, walk.broken)
-        self._indexes.check(piece, walk.end, walk.broken)
-        if not piece.is_messages:
-            self._check_producers(piece)
-            self._transactions.add(piece, self._read)
+    def _check(self, chunk: BatchChunk, walk: SegmentWalk) -> None:
+        self._order.check(chunk, walk.broken)
+        self._indexes.check(chunk, walk.end, walk.broken)
+        if not chunk.is_messages:
+            self._check_producers(chunk)
+            self._transactions.add(chunk, self._read)
         if self._work.deep:
-            self._read_records(piece)
+            self._read_records(chunk)
 
-    def _check_producers(self, piece: WalkedPiece) -> None:
-        for violation in self._producers.check(piece.table):
+    def _check_producers(self, chunk: BatchChunk) -> None:
+        for violation in self._producers.check(chunk.table):
             if not violation.is_gap:
                 add_violation(violation, self._path, self._findings)
             elif len(self._sequence_gaps) < _MAX_SEQUENCE_GAPS:
                 self._sequence_gaps.append(violation)
 
-    def _read(self, piece: WalkedPiece, row: int) -> bytes:
-        return batch_bytes(piece, row, self._files, self._file)
+    def _read(self, chunk: BatchChunk, row: int) -> bytes:
+        return batch_bytes(chunk, row, self._files, self._file)
 
     # --- after the last whole batch
 
     def _check_end(self, walk: SegmentWalk) -> None:
         left = self._size_bytes - walk.end
-        if not left or (self._work.in_use and self._is_zero_from(walk.end)):
+        if not left or (self._work.is_active and self._is_zero_from(walk.end)):
             return
         if walk.stopped_by is not None:
             what = f"cannot be read from here on: {walk.stopped_by}"
             self._findings.problem(Kind.STRUCTURE, self._path, what, position=walk.end)
-        elif not self._work.in_use:
+        elif not self._work.is_active:
             what = f"{left} bytes after the last whole batch"
             self._findings.problem(Kind.STRUCTURE, self._path, what, position=walk.end)
 
@@ -187,29 +181,29 @@ class _SegmentCheck:
 
     # --- within batches
 
-    def _read_records(self, piece: WalkedPiece) -> None:
-        if piece.is_messages:
-            rows = range(piece.table.height)
+    def _read_records(self, chunk: BatchChunk) -> None:
+        if chunk.is_messages:
+            rows = range(chunk.table.height)
         else:
-            rows = range(0) if self._is_readable(piece) else range(piece.table.height)
+            rows = range(0) if self._is_readable(chunk) else range(chunk.table.height)
         for row in rows:
-            position, offset = int(piece.table.position[row]), int(piece.table.base_offset[row])
-            why = self._fault_inside(position, position + int(piece.table.size_bytes[row]))
+            position, offset = int(chunk.table.position[row]), int(chunk.table.base_offset[row])
+            why = self._fault_inside(position, position + int(chunk.table.size_bytes[row]))
             if why is not None:
                 what = f"the checksum is correct, but the batch cannot be read: {why}"
                 self._findings.problem(
                     Kind.RECORDS, self._path, what, position=position, offset=offset
                 )
 
-    def _is_readable(self, piece: WalkedPiece) -> bool:
+    def _is_readable(self, chunk: BatchChunk) -> bool:
         """Whether all records of many batches can be read and their offsets ascend."""
         decoder = RecordDecoder("", 0, _READ_ALL)
-        if not piece.data:
+        if not chunk.data:
             return False
-        table = piece.relative_table
+        table = chunk.relative_table
         last_offset = -1
         try:
-            for records in decoder.decode(piece.data, table, *_EVERY_OFFSET):
+            for records in decoder.decode(chunk.data, table, *_EVERY_OFFSET):
                 offsets = records.column(0).to_numpy()
                 ascends = (offsets[1:] > offsets[:-1]).all() and offsets[0] > last_offset
                 last_offset = int(offsets[-1])

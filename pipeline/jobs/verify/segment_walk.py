@@ -1,7 +1,7 @@
 """Reads the batches of a segment as tables, even if it is damaged.
 
-As long as batches are valid, the headers of a whole piece are read at once. If that fails (a
-message of magic 0 or 1, an impossible header, a batch larger than a piece), storage's scanner reads
+As long as batches are valid, the headers of a whole chunk are read at once. If that fails (a
+message of magic 0 or 1, an impossible header, a batch larger than a chunk), storage's scanner reads
 one batch at a time. It reports what is wrong, and finds where the next batch begins.
 """
 
@@ -22,18 +22,18 @@ from odradek.protocol.batch_header import (
     CorruptRecordError,
 )
 from odradek.storage.files import Files, OpenFile
-from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
+from odradek.storage.inspect.raw_batch import Fault, RawBatch, scan_raw
 from odradek.storage.inspect.raw_message import UnreadableError
 
 from .findings import Findings, Kind
 
-_PIECE_BYTES = 8 << 20
-_MAX_SINGLES = 4096  # per piece
-_NOT_CHECKSUMMED = "the batch is not what was checksummed"
+_CHUNK_BYTES = 8 << 20
+_MAX_SINGLES = 4096  # per chunk
+_WRONG_CHECKSUM = Fault("the batch is not what was checksummed", is_checksum=True)
 
 
-class WalkedPiece(NamedTuple):
-    """Valid batches in order of position. Broken batches between them are left out.
+class BatchChunk(NamedTuple):
+    """Consecutive valid batches that are checked together. Broken batches are left out.
 
     Positions in the table are bytes of the file. `data` may be empty; else it begins at byte
     `data_at`. A message of magic 0 or 1 has the row that any_batch.py makes of its header.
@@ -64,23 +64,23 @@ class SegmentWalk:
         self.stopped_by: str | None = None  # the reason why the next batch cannot be found
         self._one_by_one_until = 0
 
-    def pieces(self) -> Iterator[WalkedPiece]:
-        """Yield all pieces. Raises OSError."""
+    def chunks(self) -> Iterator[BatchChunk]:
+        """Yield all chunks. Raises OSError."""
         while self.stopped_by is None and self._size_bytes - self.end > MAGIC_POSITION:
             before = self.end
-            piece = self._many_batches() or self._single_batches()
-            if piece is not None and piece.table.height:
-                yield piece
+            chunk = self._many_batches() or self._single_batches()
+            if chunk is not None and chunk.table.height:
+                yield chunk
             if self.end == before:
                 return
 
     # --- many batches at once
 
-    def _many_batches(self) -> WalkedPiece | None:
+    def _many_batches(self) -> BatchChunk | None:
         at = self.end
         if at < self._one_by_one_until:
             return None
-        data = self._files.pread(self._file, min(_PIECE_BYTES, self._size_bytes - at), at)
+        data = self._files.pread(self._file, min(_CHUNK_BYTES, self._size_bytes - at), at)
         try:
             positions, end = find_batches(data)
             table = read_table(np.frombuffer(data, np.uint8), positions) if positions.size else None
@@ -92,21 +92,21 @@ class SegmentWalk:
         valid = checksums_match(data, table)
         for row in np.flatnonzero(~valid).tolist():
             position, offset = at + int(table.position[row]), int(table.base_offset[row])
-            self._add_broken(position, offset, _NOT_CHECKSUMMED)
+            self._add_broken(position, offset, _WRONG_CHECKSUM)
         self.end = at + end
         table = table.where(valid)
         moved = replace(table, position=table.position + at)
-        return WalkedPiece(moved, is_messages=False, data=data, data_at=at)
+        return BatchChunk(moved, is_messages=False, data=data, data_at=at)
 
     # --- one batch at a time
 
-    def _single_batches(self) -> WalkedPiece | None:
+    def _single_batches(self) -> BatchChunk | None:
         headers: list[tuple[int, BatchHeader]] = []
         taken = 0
         is_messages = False
         try:
             for raw in scan_raw(self._files, self._file, self.end, self._size_bytes):
-                ends = self._ends_piece(raw, is_messages=is_messages)
+                ends = self._ends_chunk(raw, is_messages=is_messages)
                 if taken and (taken == _MAX_SINGLES or ends):
                     break
                 is_messages = raw.is_message
@@ -118,36 +118,36 @@ class SegmentWalk:
             self.stopped_by = str(error)
         if not headers:
             return None
-        return WalkedPiece(table_of(headers), is_messages, data=b"", data_at=0)
+        return BatchChunk(table_of(headers), is_messages, data=b"", data_at=0)
 
-    def _ends_piece(self, raw: RawBatch, *, is_messages: bool) -> bool:
+    def _ends_chunk(self, raw: RawBatch, *, is_messages: bool) -> bool:
         if raw.is_message is not is_messages:
             return True
-        is_small = raw.magic == MAGIC_V2 and raw.size_bytes <= _PIECE_BYTES
+        is_small = raw.magic == MAGIC_V2 and raw.size_bytes <= _CHUNK_BYTES
         return is_small and raw.position >= self._one_by_one_until
 
     def _is_valid(self, raw: RawBatch) -> bool:
-        why = raw.fault()
-        if why is None and not raw.is_message and raw.header.record_count < 0:
-            why = f"it has {raw.header.record_count} records"
-        if why is not None:
-            self._add_broken(raw.position, raw.offset, why)
-        return why is None
+        fault = raw.fault()
+        if fault is None and not raw.is_message and raw.header.record_count < 0:
+            fault = Fault(f"it has {raw.header.record_count} records")
+        if fault is not None:
+            self._add_broken(raw.position, raw.offset, fault)
+        return fault is None
 
-    def _add_broken(self, position: int, offset: int, why: str) -> None:
+    def _add_broken(self, position: int, offset: int, fault: Fault) -> None:
         self.broken.append(position)
-        kind = Kind.CHECKSUM if "checksummed" in why else Kind.STRUCTURE
-        self._findings.problem(kind, self._path, why, position=position, offset=offset)
+        kind = Kind.CHECKSUM if fault.is_checksum else Kind.STRUCTURE
+        self._findings.problem(kind, self._path, fault.what, position=position, offset=offset)
 
 
 def _header_of(raw: RawBatch) -> BatchHeader:
     return read_message_header(raw.data()) if raw.is_message else raw.header
 
 
-def batch_bytes(piece: WalkedPiece, row: int, files: Files, file: OpenFile) -> bytes:
-    """Return all bytes of one batch of a piece."""
-    position, size = int(piece.table.position[row]), int(piece.table.size_bytes[row])
-    at = position - piece.data_at
-    if piece.data and at + size <= len(piece.data):
-        return piece.data[at : at + size]
+def batch_bytes(chunk: BatchChunk, row: int, files: Files, file: OpenFile) -> bytes:
+    """Return all bytes of one batch of a chunk."""
+    position, size = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
+    at = position - chunk.data_at
+    if chunk.data and at + size <= len(chunk.data):
+        return chunk.data[at : at + size]
     return files.pread_exact(file, max(size, HEADER_BYTES), position)

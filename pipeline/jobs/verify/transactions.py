@@ -1,11 +1,13 @@
 """Checks transactions: their markers, and the segment's index of aborted transactions.
 
-A read_committed consumer skips what the `.txnindex` lists. So each aborted transaction must be
-listed, from its first record or earlier on. An entry must refer to an abort marker, unless the
-marker has been removed.
+A read_committed consumer skips what the `.txnindex` lists. So each aborted transaction must have an
+entry that begins at its first record or before it. An entry must not name a transaction that was
+committed. An entry whose marker is not in the segment is accepted, because the marker may have been
+removed.
 
-The driver joins a transaction that began in an earlier segment: a task returns the first marker of
-each producer in its segment, and the transactions that are open at the segment's end.
+A producer's first marker in a segment may end a transaction that began in an earlier segment. So a
+task checks only the markers after it. It returns the first ones, and the transactions that are open
+at the segment's end, and the driver joins them (OpenTransactions).
 """
 
 from collections.abc import Callable, Iterator
@@ -23,48 +25,43 @@ from odradek.storage.files import Files
 from odradek.storage.txn_index import ENTRY_BYTES, AbortedTransaction, entries_of
 
 from .findings import Findings, Kind
-from .segment_walk import WalkedPiece
+from .segment_walk import BatchChunk
 
-ReadBatch = Callable[[WalkedPiece, int], bytes]
+ReadBatch = Callable[[BatchChunk, int], bytes]
 
 
 class EndedTransaction(NamedTuple):
-    """The transaction of a producer's first marker in a segment.
+    """A transaction whose marker, at `last_offset`, is in the segment.
 
-    `first_offset` is its first in this segment; None if it has no records here. `indexed_from` is
-    its first offset according to the index; None without an entry.
+    `first_offset` is the first of its records in the segment; None if there is none. `indexed_from`
+    is the first offset in its index entry; None if there is no entry.
     """
 
+    producer_id: int
     is_aborted: bool
     first_offset: int | None
     last_offset: int
-    indexed_from: int | None
+    indexed_from: int | None = None
 
 
 class MissingEntry(NamedTuple):
-    """An aborted transaction that is not in the index."""
+    """An aborted transaction without an index entry, or whose entry begins too late."""
 
     what: str
     first_offset: int
     last_offset: int
 
 
-class TransactionEdges(NamedTuple):
-    """The transactions of a segment that may reach beyond it, by producer id.
+class BoundaryTransactions(NamedTuple):
+    """The transactions of a segment that may have records in other segments, by producer id.
 
-    Missing entries are those of transactions within the segment.
+    `ended` holds those of the first markers; `opened`, the first offsets of those that begin in the
+    segment and are open at its end. `missing_entries` are of the other markers.
     """
 
     ended: dict[int, EndedTransaction]
-    opened: dict[int, int]  # first offset of those that began here and are open at the end
+    opened: dict[int, int]
     missing_entries: list[MissingEntry]
-
-
-class _Marker(NamedTuple):
-    producer_id: int
-    kind: ControlRecordType
-    first_offset: int | None
-    offset: int
 
 
 class SegmentTransactions:
@@ -76,11 +73,11 @@ class SegmentTransactions:
         self._base_offset = base_offset
         self._findings = findings
         self._open: dict[int, int] = {}
-        self._markers: list[_Marker] = []
+        self._ended: list[EndedTransaction] = []
 
-    def add(self, piece: WalkedPiece, read: ReadBatch) -> None:
-        """Add the next piece; `read` returns the bytes of one of its batches."""
-        table = piece.table
+    def add(self, chunk: BatchChunk, read: ReadBatch) -> None:
+        """Add the next chunk; `read` returns the bytes of one of its batches."""
+        table = chunk.table
         # A batch without records was emptied by the cleaner and says nothing about a transaction.
         has_data = table.is_transactional & (table.record_count > 0)
         rows = np.flatnonzero((table.producer_id >= 0) & (has_data | table.is_control))
@@ -88,26 +85,26 @@ class SegmentTransactions:
         for row in rows.tolist():
             producer_id = int(table.producer_id[row])
             if is_control[row]:
-                self._add_marker(piece, row, producer_id, read)
+                self._add_marker(chunk, row, producer_id, read)
             else:
                 self._open.setdefault(producer_id, int(table.base_offset[row]))
 
-    def _add_marker(self, piece: WalkedPiece, row: int, producer_id: int, read: ReadBatch) -> None:
-        offset = int(piece.table.base_offset[row])
+    def _add_marker(self, chunk: BatchChunk, row: int, producer_id: int, read: ReadBatch) -> None:
+        offset = int(chunk.table.base_offset[row])
         first_offset = self._open.pop(producer_id, None)
         try:
-            marker = next(read_records(read(piece, row)), None)
+            marker = next(read_records(read(chunk, row)), None)
             kind = None if marker is None else control_type(marker.key)
         except (CorruptRecordError, DecodeError) as error:
             what = f"the marker cannot be read: {error}"
-            position = int(piece.table.position[row])
+            position = int(chunk.table.position[row])
             self._findings.problem(
                 Kind.TRANSACTION, self._path, what, position=position, offset=offset
             )
             return
         if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-            assert kind is not None
-            self._markers.append(_Marker(producer_id, kind, first_offset, offset))
+            is_aborted = kind is ControlRecordType.ABORT
+            self._ended.append(EndedTransaction(producer_id, is_aborted, first_offset, offset))
         elif marker is not None:
             self._findings.note(
                 Kind.TRANSACTION, self._path, "a marker of unknown kind", offset=offset
@@ -115,43 +112,38 @@ class SegmentTransactions:
 
     # --- the index
 
-    def finish(self, files: Files, next_offset: int, *, in_use: bool) -> TransactionEdges:
-        """Check the index after all pieces were added. Raises OSError."""
-        entries = self._entries(files, next_offset, in_use=in_use)
+    def finish(self, files: Files, next_offset: int, *, is_active: bool) -> BoundaryTransactions:
+        """Check the index after all chunks were added. Raises OSError."""
+        entries = self._entries(files, next_offset, is_active=is_active)
         indexed = {(entry.producer_id, entry.last_offset): entry for entry in entries}
         ended: dict[int, EndedTransaction] = {}
         missing: list[MissingEntry] = []
-        for marker in self._markers:
-            entry = indexed.get((marker.producer_id, marker.offset))
-            each = EndedTransaction(
-                marker.kind is ControlRecordType.ABORT,
-                marker.first_offset,
-                marker.offset,
-                None if entry is None else entry.first_offset,
-            )
-            if marker.producer_id not in ended:
-                ended[marker.producer_id] = each
+        for each in self._ended:
+            if entry := indexed.get((each.producer_id, each.last_offset)):
+                each = each._replace(indexed_from=entry.first_offset)
+            if each.producer_id not in ended:
+                ended[each.producer_id] = each
             else:
-                missing += _missing_entry(marker.producer_id, each, marker.first_offset)
+                missing += _missing_entry(each, each.first_offset)
         self._check_entries(entries)
-        return TransactionEdges(ended, dict(self._open), missing)
+        return BoundaryTransactions(ended, dict(self._open), missing)
 
-    def _entries(self, files: Files, next_offset: int, *, in_use: bool) -> list[AbortedTransaction]:
+    def _entries(
+        self, files: Files, next_offset: int, *, is_active: bool
+    ) -> list[AbortedTransaction]:
         try:
             data = files.read(self._index_path)
         except FileNotFoundError:
             return []
-        if len(data) % ENTRY_BYTES and not in_use:
+        if len(data) % ENTRY_BYTES and not is_active:
             self._findings.note(Kind.INDEX, str(self._index_path), "the last entry is incomplete")
         entries = [entry for _, entry in entries_of(data)]
         # Entries that were appended after the log was read are not checked.
-        return [each for each in entries if not in_use or each.last_offset < next_offset]
+        return [each for each in entries if not is_active or each.last_offset < next_offset]
 
     def _check_entries(self, entries: list[AbortedTransaction]) -> None:
         committed = {
-            (each.producer_id, each.offset)
-            for each in self._markers
-            if each.kind is ControlRecordType.COMMIT
+            (each.producer_id, each.last_offset) for each in self._ended if not each.is_aborted
         }
         previous = -1
         for entry in entries:
@@ -175,32 +167,33 @@ class SegmentTransactions:
         self._findings.problem(Kind.TRANSACTION, str(self._index_path), what, offset=offset)
 
 
-def _missing_entry(
-    producer_id: int, ended: EndedTransaction, first_offset: int | None
-) -> list[MissingEntry]:
-    """Return the entry that the index lacks; `first_offset` is None if it is unknown."""
+def _missing_entry(ended: EndedTransaction, first_offset: int | None) -> list[MissingEntry]:
+    """Return the transaction if it is aborted and has no entry that begins early enough.
+
+    `first_offset` is that of the whole transaction; None if it is unknown, and nothing is checked.
+    """
     if not ended.is_aborted or first_offset is None:
         return []
     if ended.indexed_from is not None and ended.indexed_from <= first_offset:
         return []
     what = (
-        f"the transaction of producer {producer_id} from offset {first_offset} to "
+        f"the transaction of producer {ended.producer_id} from offset {first_offset} to "
         f"{ended.last_offset} was aborted and is not in the index"
     )
     return [MissingEntry(what, first_offset, ended.last_offset)]
 
 
 class OpenTransactions:
-    """The first offset of each producer's open transaction, in a partition so far."""
+    """The first offset of each open transaction, after some of a partition's segments."""
 
     def __init__(self) -> None:
         self.first_offsets: dict[int, int] = {}
 
-    def join(self, following: TransactionEdges) -> Iterator[MissingEntry]:
+    def join(self, following: BoundaryTransactions) -> Iterator[MissingEntry]:
         """Append the next segment, and yield the entries that its index lacks."""
         for producer_id, ended in following.ended.items():
             first_offset = self.first_offsets.pop(producer_id, ended.first_offset)
-            yield from _missing_entry(producer_id, ended, first_offset)
+            yield from _missing_entry(ended, first_offset)
         yield from following.missing_entries
         for producer_id, first_offset in following.opened.items():
             self.first_offsets.setdefault(producer_id, first_offset)
