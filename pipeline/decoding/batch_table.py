@@ -106,7 +106,7 @@ class BatchTable:
 def find_batches(data: bytes, position: int = 0) -> tuple[Ints, int]:
     """Return the positions of whole v2 batches, and the position after the last of them.
 
-    Raises CorruptRecordError for bytes that are no batch.
+    Raises CorruptRecordError if a length is too small for a batch header.
     """
     positions: list[int] = []
     add, room = positions.append, len(data)
@@ -114,7 +114,9 @@ def find_batches(data: bytes, position: int = 0) -> tuple[Ints, int]:
     while position + HEADER_BYTES <= room and data[position + MAGIC_POSITION] == MAGIC_V2:
         length = from_bytes(data[position + 8 : position + 12], "big", signed=True)
         if length < _SMALLEST_LENGTH:
-            raise CorruptRecordError(f"byte {position}: a batch of {length} bytes has no header")
+            raise CorruptRecordError(
+                f"byte {position}: a batch length of {length} is too small for a header"
+            )
         next_position = position + LOG_OVERHEAD + length
         if next_position > room:
             break

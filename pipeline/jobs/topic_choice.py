@@ -24,10 +24,10 @@ class TopicChoice:
         """Return the selected partitions, sorted. Raises JobError if a named topic is missing."""
         existing = directories.partitions()
         where = f" in {', '.join(map(str, directories.paths))}"
-        chosen = set(self.chosen({each.topic for each in existing}, where))
-        return [each for each in existing if each.topic in chosen]
+        selected = set(self.select({each.topic for each in existing}, where))
+        return [each for each in existing if each.topic in selected]
 
-    def chosen(self, topics: Collection[str], where: str = "") -> list[str]:
+    def select(self, topics: Collection[str], where: str = "") -> list[str]:
         """Return the selected topics. Raises JobError if a named topic is missing."""
         matches = self._matcher()
         missing = set(self.names).difference(topics)

@@ -39,9 +39,9 @@ def split_range(
         end = wanted.end if following is None else following.base_offset
         if end > wanted.start and segment.base_offset < wanted.end:
             opened = open_segment(files, segment)
-            points.add(opened, _batch_ends(files, opened, max_bytes), end)
-    edges = [wanted.start, *points.offsets, wanted.end]
-    return [subrange(wanted, start, end) for start, end in pairwise(edges) if start < end]
+            points.add(opened, _known_batches(files, opened, max_bytes), end)
+    bounds = [wanted.start, *points.offsets, wanted.end]
+    return [subrange(wanted, start, end) for start, end in pairwise(bounds) if start < end]
 
 
 def split_if_readable(
@@ -55,30 +55,40 @@ def split_if_readable(
 
 
 class _SplitPoints:
-    """The offsets at which to split: wherever `max_bytes` have been counted since the last."""
+    """The offsets at which to split a range.
+
+    The segments of the range are counted as one sequence of bytes. A part ends after the first
+    known batch that begins at or after a multiple of `max_bytes`. So its size differs from
+    `max_bytes` by up to the distance between two known batches.
+    """
 
     def __init__(self, wanted: OffsetRange, max_bytes: int) -> None:
         self.offsets: list[int] = []
         self._wanted = wanted
         self._max_bytes = max_bytes
-        self._total_bytes = 0
-        self._full_parts = 0
+        self._total_bytes = 0  # of the range, in the segments before
+        self._multiples = 0  # how many multiples of `max_bytes` had been reached at the last batch
 
-    def add(self, segment: OpenSegment, ends: IndexEntries, segment_end: int) -> None:
-        """Count a segment's bytes. `ends` are ends of batches, `segment_end` is an offset."""
-        first = int(np.searchsorted(ends.last_offset, self._wanted.start))
-        stop = int(np.searchsorted(ends.last_offset, self._wanted.end))
-        begin_at = ends.at(first - 1).position if first else 0
-        end_at = ends.at(stop).position if stop < ends.count else segment.size_bytes
-        total = self._total_bytes + ends.position[first:stop] - begin_at
-        full_parts = total // self._max_bytes
-        is_split = np.diff(full_parts, prepend=self._full_parts) > 0
-        self.offsets += (ends.last_offset[first:stop][is_split] + 1).tolist()
-        self._total_bytes += max(0, end_at - begin_at)
-        self._full_parts = max(self._full_parts, int(full_parts[-1]) if full_parts.size else 0)
-        in_total = self._total_bytes // self._max_bytes
-        if in_total > self._full_parts and segment_end < self._wanted.end:
-            self._full_parts = in_total
+    def add(self, segment: OpenSegment, batches: IndexEntries, segment_end: int) -> None:
+        """Add the next segment. `batches` are some of its batches, `segment_end` is an offset."""
+        # The known batches that end within the range.
+        first = int(np.searchsorted(batches.last_offset, self._wanted.start))
+        stop = int(np.searchsorted(batches.last_offset, self._wanted.end))
+        # The bytes of the range in this segment, from the known batch before the range to the one
+        # after it.
+        begin = batches.at(first - 1).position if first else 0
+        end = batches.at(stop).position if stop < batches.count else segment.size_bytes
+        # Split after each batch before which another multiple of max_bytes has been reached.
+        bytes_before = self._total_bytes + batches.position[first:stop] - begin
+        multiples = bytes_before // self._max_bytes
+        is_split = np.diff(multiples, prepend=self._multiples) > 0
+        self.offsets += (batches.last_offset[first:stop][is_split] + 1).tolist()
+        self._multiples = max(self._multiples, int(multiples[-1]) if multiples.size else 0)
+        self._total_bytes += max(0, end - begin)
+        # If another one is reached after the last known batch, split at the end of the segment.
+        multiples_at_end = self._total_bytes // self._max_bytes
+        if multiples_at_end > self._multiples and segment_end < self._wanted.end:
+            self._multiples = multiples_at_end
             self.offsets.append(segment_end)
 
 
@@ -90,16 +100,18 @@ def subrange(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
     return replace(wanted, start=start, end=end, aborted=aborted)
 
 
-def _batch_ends(files: Files, segment: OpenSegment, max_bytes: int) -> IndexEntries:
-    """Return ends of batches that are at most about `max_bytes` apart."""
+def _known_batches(files: Files, segment: OpenSegment, max_bytes: int) -> IndexEntries:
+    """Return batches that are at most about `max_bytes` apart: indexed ones, or all of them."""
     entries = read_offset_index(files, segment)
     if entries.count and not matches_log(files, segment, entries.at(-1)):
         entries = IndexEntries(entries.last_offset[:0], entries.position[:0])
     position = entries.at(-1).position if entries.count else 0
     if segment.size_bytes - position <= max_bytes:
         return entries
-    found = [(header.last_offset, at) for at, header in headers_from(files, segment, position)]
-    further = np.array(found[1 if entries.count else 0 :], np.int64).reshape(-1, 2)
+    headers = headers_from(files, segment, position)
+    scanned = [(header.last_offset, header_position) for header_position, header in headers]
+    # The scan begins with the batch of the last entry.
+    further = np.array(scanned[1 if entries.count else 0 :], np.int64).reshape(-1, 2)
     return IndexEntries(
         np.concatenate((entries.last_offset, further[:, 0])),
         np.concatenate((entries.position, further[:, 1])),

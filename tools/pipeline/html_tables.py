@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 
-def safe(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape untrusted text, and replace characters that cannot be printed."""
     return escape("".join(each if each.isprintable() else "\ufffd" for each in text))
 
@@ -20,9 +20,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div class="wide"><table>{inside}</table></div>'
 
 
-def with_bar(text: str, value: float, most: float) -> str:
-    """A number over a bar whose width is its share of `most`, the largest number."""
-    share = 100 * value / most if most else 0
+def with_bar(text: str, value: float, largest: float) -> str:
+    """A number over a bar whose width is its share of `largest`."""
+    share = 100 * value / largest if largest else 0
     return f'{text}<i class="bar" style="width:{share:.1f}%"></i>'
 
 

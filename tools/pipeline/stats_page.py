@@ -10,7 +10,7 @@ from odradek.pipeline.jobs.stats.hour_stats import HourStats
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag
 
-from .html_tables import safe, table, with_bar
+from .html_tables import escaped, table, with_bar
 from .stats_json import instant
 from .stats_report import percent
 from .stats_style import STYLE
@@ -30,7 +30,7 @@ def page(report: StatsReport, place: str, made_at: datetime) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>odradek: statistics of topics, {made}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>Statistics of topics</h1><p>{safe(place)} · {made}</p></header>",
+        f"<header><h1>Statistics of topics</h1><p>{escaped(place)} · {made}</p></header>",
         _tiles(report, totals.values()),
         _problems(report.problems),
         _overview(largest, totals),
@@ -65,7 +65,7 @@ def _tiles(report: StatsReport, totals: Iterable[HourStats]) -> str:
 def _problems(problems: Sequence[str]) -> str:
     if not problems:
         return ""
-    lines = "".join(f"<li>{safe(each)}</li>" for each in problems)
+    lines = "".join(f"<li>{escaped(each)}</li>" for each in problems)
     return f'<section class="problems"><h2>Could not be read</h2><ul>{lines}</ul></section>'
 
 
@@ -84,22 +84,22 @@ def _overview(topics: Sequence[TopicStats], totals: dict[str, HourStats]) -> str
         "first",
         "last",
     )
-    most = max((each.stored_bytes for each in totals.values()), default=0)
+    largest = max((each.stored_bytes for each in totals.values()), default=0)
     rows = [
-        _topic_row(index, topic, totals[topic.topic], most) for index, topic in enumerate(topics)
+        _topic_row(index, topic, totals[topic.topic], largest) for index, topic in enumerate(topics)
     ]
     return f"<section><h2>Topics</h2>{table(header, rows)}</section>"
 
 
-def _topic_row(index: int, topic: TopicStats, total: HourStats, most: int) -> tuple[str, ...]:
-    name = safe(topic.topic)
+def _topic_row(index: int, topic: TopicStats, total: HourStats, largest: int) -> tuple[str, ...]:
+    name = escaped(topic.topic)
     return (
         f'<a href="#t{index}">{name}</a>' if index < _MAX_TOPICS_WITH_CHARTS else name,
         number(topic.partitions),
         number(total.records),
-        with_bar(size(total.stored_bytes), total.stored_bytes, most),
+        with_bar(size(total.stored_bytes), total.stored_bytes, largest),
         f"{total.ratio:.2f}",
-        safe(", ".join(sorted(total.codecs))),
+        escaped(", ".join(sorted(total.codecs))),
         number(total.sizes.quantile(0.99)),
         number(total.keys.distinct),
         number(total.tombstones),
@@ -112,15 +112,15 @@ def _topic_row(index: int, topic: TopicStats, total: HourStats, most: int) -> tu
 def _groups(groups: Sequence[GroupLag]) -> str:
     if not groups:
         return ""
-    most = max(group.lag for group in groups)
+    largest = max(group.lag for group in groups)
     header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
     rows = [
         (
-            safe(group.group),
-            safe(f"{group.kind} ({group.protocol})" if group.protocol else group.kind),
+            escaped(group.group),
+            escaped(f"{group.kind} ({group.protocol})" if group.protocol else group.kind),
             str(group.members),
             number(len(group.partitions)),
-            with_bar(f"{group.lag:,}", group.lag, most),
+            with_bar(f"{group.lag:,}", group.lag, largest),
             number(group.lost),
             instant(group.last_commit_ms) or "",
         )
@@ -140,8 +140,8 @@ def _lags(groups: Sequence[GroupLag]) -> str:
     header = ("partition", "group", "committed", "start", "end", "lag", "lost")
     rows = [
         (
-            safe(f"{each.topic}-{each.partition}"),
-            safe(group),
+            escaped(f"{each.topic}-{each.partition}"),
+            escaped(group),
             f"{each.committed:,}",
             *("gone" if bound is None else f"{bound:,}" for bound in (each.start, each.end)),
             "gone" if each.lag is None else f"{each.lag:,}",

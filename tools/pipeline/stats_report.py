@@ -127,7 +127,7 @@ def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
 def show_plan(plan: StatsPlan, *, as_json: bool) -> int:
     """Print what would be read; returns the exit code."""
     topics: dict[str, list[int]] = {}
-    for each in plan.chosen:
+    for each in plan.selected:
         sums = topics.setdefault(each.partition.topic, [0, 0, 0])
         sums[0] += 1
         sums[1] += each.bounds.end - each.bounds.start

@@ -4,7 +4,7 @@ from odradek.pipeline.jobs.stats.hour_stats import HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import TopicStats
 from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
 
-from .html_tables import facts, safe
+from .html_tables import escaped, facts
 from .stats_json import instant
 from .stats_report import hour_text, percent
 from .svg_charts import Axis, Column, binary_end, columns, decimal_end, shares
@@ -16,7 +16,7 @@ _STEPS_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 720, 8760)
 
 def topic_section(anchor: str, topic: TopicStats, total: HourStats) -> str:
     """The HTML of one topic's section."""
-    name = safe(topic.topic)
+    name = escaped(topic.topic)
     if not total.batches:
         return f'<section class="topic" id="{anchor}"><h2>{name}</h2><p>It is empty.</p></section>'
     hours, step = _columns_of(topic)

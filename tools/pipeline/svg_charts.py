@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .html_tables import safe
+from .html_tables import escaped
 
 _WIDTH, _HEIGHT = 720, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 8, 10, 26
@@ -40,7 +40,7 @@ def columns(title: str, shown: Sequence[Column], axis: Axis) -> str:
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:g}" y2="{y:g}"/>'
         )
-        text = safe(axis.amount(top * step / 4))
+        text = escaped(axis.amount(top * step / 4))
         parts.append(
             f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:g}" text-anchor="end">{text}</text>'
         )
@@ -52,13 +52,13 @@ def columns(title: str, shown: Sequence[Column], axis: Axis) -> str:
         parts.append(
             f'<rect class="s0" x="{x + pitch * 0.08:.2f}" y="{_TOP + height - drawn:.2f}" '
             f'width="{pitch * 0.84:.2f}" height="{drawn:.2f}">'
-            f"<title>{safe(each.tooltip)}</title></rect>"
+            f"<title>{escaped(each.tooltip)}</title></rect>"
         )
         if number % every == 0:
             middle = x + pitch / 2
             parts.append(
                 f'<text class="axis" x="{middle:.1f}" y="{_HEIGHT - 8}" '
-                f'text-anchor="middle">{safe(each.label)}</text>'
+                f'text-anchor="middle">{escaped(each.label)}</text>'
             )
     return "".join([*parts, "</svg>"])
 
@@ -72,7 +72,7 @@ def shares(title: str, shown: Sequence[Column]) -> str:
         width = _WIDTH * each.value / total
         parts.append(
             f'<rect class="s{number % _COLOURS}" x="{x:.2f}" y="4" height="20" '
-            f'width="{max(width - 1, 0.5):.2f}"><title>{safe(each.tooltip)}</title></rect>'
+            f'width="{max(width - 1, 0.5):.2f}"><title>{escaped(each.tooltip)}</title></rect>'
         )
         x += width
     x = 0.0
@@ -80,14 +80,14 @@ def shares(title: str, shown: Sequence[Column]) -> str:
         parts.append(
             f'<rect class="s{number % _COLOURS}" x="{x:g}" y="35" width="10" height="10"/>'
         )
-        parts.append(f'<text class="legend" x="{x + 14:g}" y="44">{safe(each.tooltip)}</text>')
+        parts.append(f'<text class="legend" x="{x + 14:g}" y="44">{escaped(each.tooltip)}</text>')
         x += 24 + 6.4 * len(each.tooltip)
     return "".join([*parts, "</svg>"])
 
 
 def _svg_start(title: str, height: int) -> str:
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{safe(title)}" '
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escaped(title)}" '
         f'xmlns="http://www.w3.org/2000/svg">'
     )
 

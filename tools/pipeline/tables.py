@@ -53,9 +53,9 @@ def size(value: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def print_each(label: str, lines: Sequence[str], most: int = 20) -> None:
-    """Print `label: line` to stderr for the first `most` lines, and how many more there are."""
-    for line in lines[:most]:
+def print_each(label: str, lines: Sequence[str], limit: int = 20) -> None:
+    """Print `label: line` to stderr for the first `limit` lines, and how many more there are."""
+    for line in lines[:limit]:
         typer.secho(f"{label}: {line}", fg="yellow", err=True)
-    if len(lines) > most:
-        typer.secho(f"{label}: … and {len(lines) - most} more", fg="yellow", err=True)
+    if len(lines) > limit:
+        typer.secho(f"{label}: … and {len(lines) - limit} more", fg="yellow", err=True)

@@ -141,7 +141,7 @@ def compact(
 ) -> None:
     """Merge small files. Raises JobError, OSError."""
     archived = sorted({file.of.topic for file in committer.state.files.values()})
-    groups = mergeable_groups(committer.state, topics.chosen(archived))
+    groups = mergeable_groups(committer.state, topics.select(archived))
     manifest = committer.manifest
     # Files of old dates may have been deleted on purpose. A group that lacks a file is left alone.
     groups = [group for group in groups if all(_exists(manifest, file) for file in group)]

@@ -38,7 +38,7 @@ from .plan import (
 )
 from .staging import StagedRange, StagingWork
 from .summary import ArchiveSummary
-from .typed_values import DEAD_LETTER_SCHEMA, TypedValues, schema_id
+from .value_schema import DEAD_LETTER_SCHEMA, ValueSchema, schema_id
 
 _COMMIT_EVERY_S = 5.0
 
@@ -63,9 +63,9 @@ class ArchiveSettings:
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
 
-    def typed_values(self) -> TypedValues | None:
+    def value_schema(self) -> ValueSchema | None:
         """Return how to parse values, or None. Raises JobError."""
-        return None if self.values is None else TypedValues(self.values, self.keep_value)
+        return None if self.values is None else ValueSchema(self.values, self.keep_value)
 
 
 def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[PartitionPlan]:
@@ -93,7 +93,7 @@ def run_archive(
     files: Files | None = None,
 ) -> ArchiveSummary:
     """Bring an archive up to date. Raises JobError, OSError."""
-    settings.typed_values()  # raises for an invalid schema before anything is done
+    settings.value_schema()  # raises for an invalid schema before anything is done
     files = files or Files()
     layout = ArchiveLayout(settings.archive)
     with _open_archive(files, layout) as committer:
@@ -194,13 +194,13 @@ class _Run:
             log_directories=tuple(path.absolute() for path in self._settings.log_directories),
             layout=self._committer.manifest.layout,
             run_id=self._committer.run_id,
-            typed_values=self._settings.typed_values(),
+            value_schema=self._settings.value_schema(),
             verify_crc=self._settings.verify_crc,
             files=self._files,
         )
 
     def _archived_files(self, staged: StagedRange) -> Iterator[ArchivedFile]:
-        typed = self._settings.typed_values()
+        typed = self._settings.value_schema()
         schema = RECORD_SCHEMA if typed is None else typed.schema
         for file in staged.files:
             yield _archived_file(staged, file, schema)

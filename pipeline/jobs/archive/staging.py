@@ -24,7 +24,7 @@ from .dated_files import DatedFiles, StagedFile
 from .layout import ArchiveLayout
 from .offset_gaps import OffsetGaps
 from .parquet_format import RECORD_COLUMNS
-from .typed_values import TypedValues
+from .value_schema import ValueSchema
 
 
 class StagedRange(NamedTuple):
@@ -52,7 +52,7 @@ class StagingWork:
     log_directories: tuple[Path, ...]
     layout: ArchiveLayout
     run_id: str
-    typed_values: TypedValues | None = None
+    value_schema: ValueSchema | None = None
     verify_crc: bool = True
     files: Files = field(default_factory=Files)
 
@@ -92,9 +92,9 @@ class StagingWork:
         )
 
     def _typed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        if self.typed_values is None:
+        if self.value_schema is None:
             return batch, None
-        return self.typed_values.split(batch)
+        return self.value_schema.split(batch)
 
 
 class _RangeReading:

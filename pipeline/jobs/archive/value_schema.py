@@ -24,7 +24,7 @@ _RESERVED = frozenset({*RECORD_SCHEMA.names, "topic", "date", "error"})
 
 
 @dataclass(frozen=True, slots=True)
-class TypedValues:
+class ValueSchema:
     """Parses values into the columns of `kind`. Raises JobError for names of other columns."""
 
     kind: pa.StructType

@@ -3,8 +3,6 @@
 A column that would not be written is an error. Spark's Kafka sink ignores it.
 """
 
-from collections.abc import Iterable
-
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -30,28 +28,29 @@ def sink_rows(frame: DataFrame, sink: Sink) -> DataFrame:
         check_columns(records.schema, None, with_timestamp="timestamp" in records.columns)
     except OptionError as error:
         raise JobError(f"the columns for the sink: {error}") from None
-    here = [name for name in ("key", "value") if name in records.columns]
-    return records.withColumns({name: sf.col(name).cast("binary") for name in here})
+    return records.withColumns(
+        {name: sf.col(name).cast("binary") for name in ("key", "value") if name in records.columns}
+    )
 
 
 def _check_names(frame: DataFrame, sink: Sink) -> DataFrame:
-    """Check that the SQL's columns have the names of the sink's, and add the topic."""
+    """Check that each column of the SQL is one of the sink's, and add `sink.topic`."""
     names = frame.columns
     if "value" not in names:
         raise JobError(
-            f"the SQL yields no column 'value', but {', '.join(names)}: rename one, or set "
-            "sink.value: json, which packs them"
+            f"the SQL yields the columns {', '.join(names)}. A column 'value' is required: rename "
+            "one, or set sink.value: json, which packs them"
         )
     others = [name for name in names if name not in _COLUMNS]
     if others:
         raise JobError(
-            f"the SQL yields {', '.join(others)}, which would not be written: a record has "
+            f"the SQL yields {', '.join(others)}, which a record cannot hold: its columns are "
             f"{', '.join(_COLUMNS)} (sink.value: json packs all columns into the value)"
         )
     if sink.topic is None and "topic" not in names:
         raise JobError("sink.topic is missing, and the SQL yields no column 'topic'")
     if sink.topic is not None and "topic" in names:
-        raise JobError("the SQL yields a column 'topic', and sink.topic is set: use only one")
+        raise JobError("sink.topic is set, and the SQL yields a column 'topic': use only one")
     return frame if sink.topic is None else frame.withColumn("topic", sf.lit(sink.topic))
 
 
@@ -69,7 +68,8 @@ def _pack_json(frame: DataFrame, sink: Sink) -> DataFrame:
         if column not in frame.columns:
             place = "topic_column" if name == "topic" else name
             raise JobError(
-                f"sink.{place}: the SQL yields no column {column}, but {', '.join(frame.columns)}"
+                f"sink.{place}: the SQL yields no column {column}. "
+                f"It yields {', '.join(frame.columns)}"
             )
     rest = [name for name in frame.columns if name not in named.values()]
     if not rest:
@@ -81,7 +81,7 @@ def _pack_json(frame: DataFrame, sink: Sink) -> DataFrame:
         columns["topic"] = sf.lit(sink.topic)
     columns["value"] = sf.to_json(sf.struct(*map(_column, rest)), dict(sink.json_options))
     try:
-        return frame.select(*(column.alias(name) for name, column in _in_order(columns)))
+        return frame.select(*(columns[name].alias(name) for name in _COLUMNS if name in columns))
     except PySparkException as error:
         raise JobError(f"sink.value: {first_line(error)}") from error
 
@@ -94,10 +94,6 @@ def _as_key(frame: DataFrame, name: str, sink: Sink) -> Column:
     if isinstance(kind, StructType | ArrayType | MapType | VariantType):
         return sf.to_json(_column(name), dict(sink.json_options))
     return _column(name).cast("string")
-
-
-def _in_order(columns: dict[str, Column]) -> Iterable[tuple[str, Column]]:
-    return ((name, columns[name]) for name in _COLUMNS if name in columns)
 
 
 def _column(name: str) -> Column:

@@ -67,7 +67,7 @@ def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayP
     state = ArchiveState.of(manifest.entries())
     if not state.last_number:
         raise JobError(f"{settings.archive} is not an archive: it has no manifest")
-    topics = settings.topics.chosen(sorted({key.topic for key in state.covered}))
+    topics = settings.topics.select(sorted({key.topic for key in state.covered}))
     if settings.to_topic is not None and len(topics) != 1:
         raise JobError(f"cannot replay {len(topics)} topics to one topic, {settings.to_topic}")
     return _plan(settings, state, topics)

@@ -61,7 +61,7 @@ class StatsReport:
 class StatsPlan:
     """What would be read."""
 
-    chosen: list[PartitionExtent]
+    selected: list[PartitionExtent]
     all: list[PartitionExtent]  # ends of all partitions, for the lag
 
 
@@ -95,14 +95,14 @@ def _scan(
     progress: Progress,
 ) -> list[TopicStats]:
     topics: dict[str, TopicStats] = {}
-    for each in plan.chosen:
+    for each in plan.selected:
         topic = topics.setdefault(each.partition.topic, TopicStats(each.partition.topic))
         topic.partitions += 1
         topic.offsets += each.bounds.end - each.bounds.start
     directories = LogDirectories(settings.log_directories)
     if not any(topic.offsets for topic in topics.values()):
         return list(topics.values())
-    tasks = scan_tasks(directories, plan.chosen, runner.parallelism)
+    tasks = scan_tasks(directories, plan.selected, runner.parallelism)
     progress.total("counting", len(tasks))
     edges: list[RangeStats] = []
     work = ScanWork(tuple(settings.log_directories), settings.verify_crc)

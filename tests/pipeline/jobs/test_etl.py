@@ -212,10 +212,14 @@ def test_rows_become_records(spark: "SparkSession") -> None:
         (
             "SELECT 'a' x, 'b' y",
             Sink(topic="t"),
-            "no column 'value', but x, y: rename one, or set",
+            "the columns x, y. A column 'value' is required: rename one, or set",
         ),
-        ("SELECT 'a' value, 1 x", Sink(topic="t"), "yields x, which would not be written"),
-        ("SELECT 'a' value, 't' topic", Sink(topic="t"), "sink.topic is set: use only one"),
+        ("SELECT 'a' value, 1 x", Sink(topic="t"), "yields x, which a record cannot hold"),
+        (
+            "SELECT 'a' value, 't' topic",
+            Sink(topic="t"),
+            "sink.topic is set, and the SQL yields a column 'topic': use only one",
+        ),
         ("SELECT 'a' value", Sink(), "sink.topic is missing, and the SQL yields no column"),
         ("SELECT 1 value", Sink(topic="t"), "Column 'value' is int; cast it to binary or string"),
         ("SELECT 'a' value, 1L partition", Sink(topic="t"), "Column 'partition' is bigint"),

@@ -28,7 +28,7 @@ def directories(tmp_path: Path) -> LogDirectories:
         (TopicChoice(pattern="__.*"), []),
     ],
 )
-def test_topics_are_chosen(
+def test_topics_are_selected(
     directories: LogDirectories, choice: TopicChoice, expected: list[str]
 ) -> None:
     assert list(map(str, choice.partitions(directories))) == expected
@@ -38,7 +38,7 @@ def test_a_topic_that_is_not_there_is_named(directories: LogDirectories) -> None
     with pytest.raises(JobError, match="no topic b, c in"):
         TopicChoice(names=["c", "a", "b"]).partitions(directories)
     with pytest.raises(JobError, match="no topic b"):
-        TopicChoice(names=["b"]).chosen(["a"])
+        TopicChoice(names=["b"]).select(["a"])
 
 
 def test_an_invalid_pattern_is_refused(directories: LogDirectories) -> None:

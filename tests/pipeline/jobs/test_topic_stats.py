@@ -109,7 +109,7 @@ def test_how_the_work_is_cut_changes_nothing(
     whole = counted(tmp_path)
     monkeypatch.setattr("odradek.pipeline.jobs.stats.plan._MIN_TASK_BYTES", 1000)
     settings = StatsSettings(log_directories=[tmp_path])
-    tasks = scan_tasks(LogDirectories([tmp_path]), plan_stats(settings).chosen, 100)
+    tasks = scan_tasks(LogDirectories([tmp_path]), plan_stats(settings).selected, 100)
     assert len(tasks) > 5
     assert _plain(total_of(counted(tmp_path))) == _plain(total_of(whole))
 
