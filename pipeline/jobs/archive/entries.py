@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.reading.partitions import TopicPartition
 
 FORMAT = 1
 
@@ -20,13 +21,18 @@ class PartitionKey(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str  # in hexadecimal digits; "" if the log directory does not contain it
     partition: int
 
+    @property
+    def without_id(self) -> TopicPartition:
+        """The partition without the topic id."""
+        return TopicPartition(self.topic, self.partition)
+
 
 class ArchivedRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Offsets [start, end) were read, and their records are archived.
 
-    An offset without a record belongs to a control record, an aborted transaction, or a record that
-    log compaction has removed. `gaps` are the first ranges of such offsets; `absent` counts all
-    such offsets. `lost` offsets were deleted before they could be read.
+    `absent` is the number of offsets that have no record in the archive: those of control records,
+    of aborted transactions, and of records that log compaction has removed. `gaps` are the first
+    ranges of such offsets. `lost` are the ranges that were deleted before they could be read.
     """
 
     of: PartitionKey

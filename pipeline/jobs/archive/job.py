@@ -23,22 +23,18 @@ from odradek.storage.files import Files, LockHeldError
 
 from .commit import Committer
 from .compaction import compact
-from .dated_files import StagedFile
-from .entries import ArchivedFile, ArchivedRange
-from .layout import ArchiveLayout, date_of
+from .layout import ArchiveLayout
 from .manifest import ArchiveState, Manifest
-from .parquet_format import RECORD_SCHEMA
 from .plan import (
     MAX_PART_BYTES,
     PartitionPlan,
     Planner,
     divide_into_tasks,
     part_size_bytes,
-    partition_key,
 )
 from .staging import StagedRange, StagingWork
 from .summary import ArchiveSummary
-from .value_schema import DEAD_LETTER_SCHEMA, ValueSchema, schema_id
+from .value_schema import ValueSchema
 
 _COMMIT_EVERY_S = 5.0
 
@@ -171,9 +167,9 @@ class _Run:
         staged, self._staged = self._staged, []
         for each in staged:
             self.summary.add_staged(each)
-        ranges = [_archived_range(each) for each in staged if each.end > each.wanted.start]
+        ranges = [each.archived for each in staged if each.archived.end > each.archived.start]
         if ranges:
-            files = [file for each in staged for file in self._archived_files(each)]
+            files = [file for each in staged for file in each.files]
             self._committer.archive(ranges, files, self._partitions)
             self.summary.add_committed(files)
 
@@ -198,45 +194,6 @@ class _Run:
             verify_crc=self._settings.verify_crc,
             files=self._files,
         )
-
-    def _archived_files(self, staged: StagedRange) -> Iterator[ArchivedFile]:
-        typed = self._settings.value_schema()
-        schema = RECORD_SCHEMA if typed is None else typed.schema
-        for file in staged.files:
-            yield _archived_file(staged, file, schema)
-        for file in staged.dead_letter_files:
-            yield _archived_file(staged, file, DEAD_LETTER_SCHEMA, is_dead_letters=True)
-
-
-def _archived_range(staged: StagedRange) -> ArchivedRange:
-    return ArchivedRange(
-        of=partition_key(staged.wanted.partition, staged.wanted.topic_id),
-        start=staged.wanted.start,
-        end=staged.end,
-        records=sum(file.records for file in staged.files),
-        dead_letters=sum(file.records for file in staged.dead_letter_files),
-        absent=staged.absent,
-        gaps=staged.gaps,
-        lost=staged.lost,
-    )
-
-
-def _archived_file(
-    staged: StagedRange, file: StagedFile, schema: pa.Schema, *, is_dead_letters: bool = False
-) -> ArchivedFile:
-    return ArchivedFile(
-        of=partition_key(staged.wanted.partition, staged.wanted.topic_id),
-        path="",  # set by the commit
-        staged=file.path.name,
-        date=date_of(file.day),
-        records=file.records,
-        size_bytes=file.size_bytes,
-        first_offset=file.first_offset,
-        last_offset=file.last_offset,
-        times_ms=file.times_ms,
-        schema_id=schema_id(schema),
-        is_dead_letters=is_dead_letters,
-    )
 
 
 def _partition_counts(plans: Sequence[PartitionPlan]) -> dict[str, int]:

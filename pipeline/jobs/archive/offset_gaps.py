@@ -9,33 +9,34 @@ _MAX_LISTED = 20
 
 
 class OffsetGaps:
-    """Takes the offsets of a range's records in order. `absent` counts offsets without a record.
+    """Takes the offsets of a range's records in order.
 
-    `first` are the first ranges of these. `next` is the first offset not yet accounted for.
+    `absent` is the number of offsets without a record. `listed` are the first ranges of such
+    offsets. `next_offset` is the first offset that is not counted yet.
     """
 
     def __init__(self, start: int) -> None:
-        self.first: list[Span] = []
+        self.listed: list[Span] = []
         self.absent = 0
-        self.next = start
+        self.next_offset = start
 
     def add(self, offsets: Ints) -> None:
         """Add the next records, in order of offset."""
-        before = np.concatenate(([self.next - 1], offsets[:-1]))
-        for row in np.flatnonzero(offsets - before > 1)[: _MAX_LISTED - len(self.first)].tolist():
-            self.first.append(Span(int(before[row]) + 1, int(offsets[row])))
-        self.absent += int(offsets[-1]) + 1 - self.next - offsets.size
-        self.next = int(offsets[-1]) + 1
+        before = np.concatenate(([self.next_offset - 1], offsets[:-1]))
+        for row in np.flatnonzero(offsets - before > 1)[: _MAX_LISTED - len(self.listed)].tolist():
+            self.listed.append(Span(int(before[row]) + 1, int(offsets[row])))
+        self.absent += int(offsets[-1]) + 1 - self.next_offset - offsets.size
+        self.next_offset = int(offsets[-1]) + 1
 
-    def skip_to(self, offset: int, *, lost_from: int) -> None:
-        """Leave out lost offsets, which are counted elsewhere."""
-        self.end(lost_from)
-        self.next = offset
+    def skip_lost(self, lost: Span) -> None:
+        """Count the offsets before the lost ones, and leave these out."""
+        self.finish(lost.start)
+        self.next_offset = lost.end
 
-    def end(self, offset: int) -> None:
-        """Count the rest of the range, which ends at `offset`."""
-        if offset > self.next:
-            if len(self.first) < _MAX_LISTED:
-                self.first.append(Span(self.next, offset))
-            self.absent += offset - self.next
-            self.next = offset
+    def finish(self, end: int) -> None:
+        """Count the offsets without a record before `end`."""
+        if end > self.next_offset:
+            if len(self.listed) < _MAX_LISTED:
+                self.listed.append(Span(self.next_offset, end))
+            self.absent += end - self.next_offset
+            self.next_offset = end

@@ -1,4 +1,4 @@
-"""Reads ranges of offsets and writes them to staged files. This is what a task runs, without Spark.
+"""Reads ranges of offsets and writes them to staged files. Tasks run this; it does not use Spark.
 
 A task may be killed, run again, or run twice at once. Its files have names that no other attempt
 has, and become visible only when the driver commits its result.
@@ -21,26 +21,23 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 
 from .dated_files import DatedFiles, StagedFile
-from .layout import ArchiveLayout
+from .entries import ArchivedFile, ArchivedRange, PartitionKey
+from .layout import ArchiveLayout, date_of
 from .offset_gaps import OffsetGaps
-from .parquet_format import RECORD_COLUMNS
-from .value_schema import ValueSchema
+from .parquet_format import RECORD_COLUMNS, RECORD_SCHEMA
+from .plan import partition_key
+from .value_schema import DEAD_LETTER_SCHEMA, ValueSchema, schema_id
 
 
 class StagedRange(NamedTuple):
-    """The result for a range.
+    """The result for a range, which the driver may commit.
 
-    `end` is less than the wanted end if a batch is damaged (`error`) or if the log ends earlier
-    (`note`). The rest is read by another run.
+    `archived` ends before the end of the range if a batch is damaged (`error`) or if the log ends
+    earlier (`note`). Another run reads the rest. `files` have no `path` yet.
     """
 
-    wanted: OffsetRange
-    end: int
-    files: tuple[StagedFile, ...] = ()
-    dead_letter_files: tuple[StagedFile, ...] = ()
-    absent: int = 0
-    gaps: tuple[Span, ...] = ()
-    lost: tuple[Span, ...] = ()
+    archived: ArchivedRange
+    files: tuple[ArchivedFile, ...] = ()
     note: str = ""
     error: str = ""
 
@@ -72,29 +69,53 @@ class StagingWork:
         reading = _RangeReading(self, wanted)
         try:
             for batch in reading.batches():
-                valid, invalid = self._typed(batch)
+                if self.value_schema is None:
+                    records.add(batch)
+                    continue
+                valid, invalid = self.value_schema.split(batch)
                 records.add(valid)
                 if invalid is not None:
                     dead_letters.add(invalid)
         except CorruptRecordError as error:
-            reading.end, reading.error = reading.gaps.next, str(error)
-        reading.gaps.end(reading.end)
-        return StagedRange(
-            wanted,
-            reading.end,
-            tuple(records.finish()),
-            tuple(dead_letters.finish()),
-            reading.gaps.absent,
-            tuple(reading.gaps.first),
-            tuple(reading.lost),
-            reading.note,
-            reading.error,
+            reading.end, reading.error = reading.gaps.next_offset, str(error)
+        reading.gaps.finish(reading.end)
+        key = partition_key(wanted.partition, wanted.topic_id)
+        schema = RECORD_SCHEMA if self.value_schema is None else self.value_schema.schema
+        valid_files = [_archived_file(key, file, schema) for file in records.finish()]
+        invalid_files = [
+            _archived_file(key, file, DEAD_LETTER_SCHEMA, is_dead_letters=True)
+            for file in dead_letters.finish()
+        ]
+        archived = ArchivedRange(
+            of=key,
+            start=wanted.start,
+            end=reading.end,
+            records=sum(file.records for file in valid_files),
+            dead_letters=sum(file.records for file in invalid_files),
+            absent=reading.gaps.absent,
+            gaps=tuple(reading.gaps.listed),
+            lost=tuple(reading.lost),
         )
+        files = (*valid_files, *invalid_files)
+        return StagedRange(archived, files, reading.note, reading.error)
 
-    def _typed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        if self.value_schema is None:
-            return batch, None
-        return self.value_schema.split(batch)
+
+def _archived_file(
+    key: PartitionKey, file: StagedFile, schema: pa.Schema, *, is_dead_letters: bool = False
+) -> ArchivedFile:
+    return ArchivedFile(
+        of=key,
+        path="",  # set by the commit
+        staged=file.path.name,
+        date=date_of(file.day),
+        records=file.records,
+        size_bytes=file.size_bytes,
+        first_offset=file.first_offset,
+        last_offset=file.last_offset,
+        times_ms=file.times_ms,
+        schema_id=schema_id(schema),
+        is_dead_letters=is_dead_letters,
+    )
 
 
 class _RangeReading:
@@ -110,13 +131,13 @@ class _RangeReading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all records that exist. Raises CorruptRecordError, OSError."""
-        at: int | None = self._wanted.start
-        while at is not None and at < self.end:
+        start: int | None = self._wanted.start
+        while start is not None and start < self.end:
             try:
-                yield from self._read(at)
+                yield from self._read(start)
                 return
             except DataLostError as error:
-                at = self._resume_at(error)
+                start = self._skip_lost(error)
 
     def _read(self, start: int) -> Iterator[pa.RecordBatch]:
         topic, partition = self._wanted.partition
@@ -130,12 +151,15 @@ class _RangeReading:
             self.gaps.add(batch["offset"].to_numpy().astype(np.int64, copy=False))
             yield batch
 
-    def _resume_at(self, error: DataLostError) -> int | None:
-        """Return where to continue. None at the log's end: it may grow, so nothing is lost."""
+    def _skip_lost(self, error: DataLostError) -> int | None:
+        """Return where to continue after lost offsets.
+
+        Returns None if the log ends before them: it may grow, so they are not lost.
+        """
         if error.resumes_at is None:
             self.end = error.start
             self.note = f"the log ends at {self.end} now, not at {self._wanted.end}"
             return None
         self.lost.append(Span(error.start, error.resumes_at))
-        self.gaps.skip_to(error.resumes_at, lost_from=error.start)
+        self.gaps.skip_lost(self.lost[-1])
         return error.resumes_at

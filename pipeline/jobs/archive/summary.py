@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.reading.partitions import TopicPartition
+
 from .entries import ArchivedFile
 from .plan import PartitionPlan
 from .staging import StagedRange
@@ -43,21 +46,22 @@ class ArchiveSummary:
             if plan.problem:
                 self.problems.append(f"{plan.partition}: {plan.problem}")
             for each in plan.lost:
-                topic.lost += each.end - each.start
-                self.lost.append(f"{plan.partition}: offsets {each.start} to {each.end - 1}")
+                self._add_lost(plan.partition, each.lost)
 
     def add_staged(self, staged: StagedRange) -> None:
         """Count a range that is about to be committed."""
-        partition = staged.wanted.partition
-        topic = self._topic(partition.topic)
-        topic.absent += staged.absent
-        for start, end in staged.lost:
-            topic.lost += end - start
-            self.lost.append(f"{partition}: offsets {start} to {end - 1}")
+        partition = staged.archived.of.without_id
+        self._topic(partition.topic).absent += staged.archived.absent
+        self._add_lost(partition, staged.archived.lost)
         if staged.error:
             self.problems.append(f"{partition}: {staged.error}")
         if staged.note:
             self.notes.append(f"{partition}: {staged.note}")
+
+    def _add_lost(self, partition: TopicPartition, lost: Iterable[Span]) -> None:
+        for span in lost:
+            self._topic(partition.topic).lost += span.size
+            self.lost.append(f"{partition}: offsets {span.start} to {span.end - 1}")
 
     def add_committed(self, files: Iterable[ArchivedFile]) -> None:
         """Count files that were committed."""

@@ -135,7 +135,7 @@ def _work(
 
 def _done_before(wanted: PartitionReplay, stored: ProgressFiles) -> ReplayResult:
     progress = stored.read(wanted.source.partition)
-    return ReplayResult(wanted.source.partition, wanted.target, progress, progress, 0, 0)
+    return ReplayResult(wanted.source.partition, wanted.target, progress, progress)
 
 
 def _check_files(layout: ArchiveLayout, plan: ReplayPlan) -> None:

@@ -61,7 +61,7 @@ class PartitionFiles:
 
     @property
     def partition(self) -> TopicPartition:
-        return TopicPartition(self.of.topic, self.of.partition)
+        return self.of.without_id
 
     @property
     def records(self) -> int:

@@ -1,7 +1,8 @@
-"""Sends one partition's records in order of offset. This is what a task runs, without Spark."""
+"""Sends one partition's records in order of offset. Tasks run this; it does not use Spark."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,15 +30,16 @@ class PartitionReplay(NamedTuple):
     target: str
 
 
-class ReplayResult(NamedTuple):
-    """The result for a partition; `before` is the progress that earlier runs had stored."""
+@dataclass(slots=True)
+class ReplayResult:
+    """The result for a partition, so far; `before` is the progress that earlier runs had stored."""
 
     source: TopicPartition
     target: str
     before: PartitionProgress
     progress: PartitionProgress
-    found_delivered: int
-    changed_timestamps: int
+    found_delivered: int = 0
+    changed_timestamps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,78 +64,62 @@ class SendingWork:
         stored = ProgressFiles(self.layout.replay(self.job_id), self.files)
         lock = stored.lock(partition)
         try:
-            sending = _Sending(self, wanted, partition, stored)
-            yield sending.result() if sending.progress.is_done else sending.run()
+            before = stored.read(partition)
+            result = ReplayResult(partition, wanted.target, before, before)
+            if not before.is_done:
+                _Sending(self, wanted.source, stored, result).run()
+            yield result
         finally:
             lock.release()
 
 
 class _Sending:
-    """Sends one partition, and stores its progress."""
+    """Sends one partition, stores its progress, and keeps `result` up to date."""
 
     def __init__(
         self,
         work: SendingWork,
-        wanted: PartitionReplay,
-        partition: TopicPartition,
+        source: PartitionFiles,
         stored: ProgressFiles,
+        result: ReplayResult,
     ) -> None:
         self._work = work
-        self._wanted = wanted
-        self._partition = partition
+        self._source = source
         self._stored = stored
-        self._before = self.progress = stored.read(partition)
-        self._found_delivered = 0
-        self._changed_timestamps = 0
+        self._result = result
+        self._target = (result.target, result.source.partition)
 
-    def result(self) -> ReplayResult:
-        """Return the result so far."""
-        return ReplayResult(
-            self._partition,
-            self._wanted.target,
-            self._before,
-            self.progress,
-            self._found_delivered,
-            self._changed_timestamps,
-        )
-
-    def run(self) -> ReplayResult:
+    def run(self) -> None:
         """Send the remaining records. The progress is stored even if it fails."""
         self._resume()
-        config, target = self._work.config, self._wanted.target
-        producer = PartitionProducer(config, target, self._partition.partition)
-        began_with = self.progress
+        producer = PartitionProducer(self._work.config, *self._target)
+        began_with = self._result.progress
         try:
             self._send(producer, began_with)
         finally:
             producer.close()
             self._store(producer, began_with)
-        self.progress = replace(self.progress, is_done=True)
-        self._stored.write(self._partition, self.progress)
-        return self.result()
+        self._write_progress(replace(self._result.progress, is_done=True))
 
     def _resume(self) -> None:
         """Find the target's end, or the records that a killed run delivered and did not store."""
-        partition = self._partition.partition
-        reader = TargetReader(self._work.config, self._wanted.target, partition)
-        try:
-            if self.progress.target_next < 0:
-                self.progress = replace(self.progress, target_next=reader.end())
+        progress = self._result.progress
+        with closing(TargetReader(self._work.config, *self._target)) as reader:
+            if progress.target_next < 0:
+                progress = replace(progress, target_next=reader.end())
             else:
                 left = (record for table in self._tables() for record in outgoing_records(table))
-                found = find_delivered(left, reader.records(self.progress.target_next))
-                self._found_delivered = found.records
-                self.progress = self.progress.with_more(found)
-        finally:
-            reader.close()
-        self._stored.write(self._partition, self.progress)
+                delivered = find_delivered(left, reader.records(progress.target_next))
+                self._result.found_delivered = delivered.records
+                progress = progress.with_more(delivered)
+        self._write_progress(progress)
 
     def _send(self, producer: PartitionProducer, began_with: PartitionProgress) -> None:
         now = self._work.now
         stored_at = now()
         limit = _RateLimit(self._work)
         for table in self._tables():
-            self._changed_timestamps += count_changed_timestamps(table)
+            self._result.changed_timestamps += count_changed_timestamps(table)
             for record in outgoing_records(table):
                 limit.wait()
                 producer.send(record)
@@ -144,16 +130,17 @@ class _Sending:
 
     def _store(self, producer: PartitionProducer, began_with: PartitionProgress) -> None:
         if producer.records:
-            self.progress = began_with.with_more(producer)
-            self._stored.write(self._partition, self.progress)
+            self._write_progress(began_with.with_more(producer))
+
+    def _write_progress(self, progress: PartitionProgress) -> None:
+        self._result.progress = progress
+        self._stored.write(self._result.source, progress)
 
     def _tables(self) -> Iterator[pa.Table]:
         """Yield the selected records that are not delivered yet."""
         root = self._work.layout.root
-        files = [
-            OffsetFile(root / each.path, each.first_offset) for each in self._wanted.source.files
-        ]
-        start = max(self.progress.next_offset, self._work.selection.from_offset or 0)
+        files = [OffsetFile(root / each.path, each.first_offset) for each in self._source.files]
+        start = max(self._result.progress.next_offset, self._work.selection.from_offset or 0)
         for table in read_by_offset(files, start, columns=COLUMNS):
             selected = self._work.selection.filter(table)
             if selected.num_rows:
