@@ -54,19 +54,9 @@ def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
     valid &= np.minimum(key_bytes, value_bytes) >= LEAST_INT32
     valid &= (header_count >= 0) & (header_count <= room)
     valid &= np.where(header_count == 0, headers_at == end, headers_at < end)
-    fields = RecordFields(
-        begin=begin,
-        end=end,
-        timestamp_delta=timestamp_delta,
-        offset_delta=offset_delta,
-        key_at=key_at,
-        key_bytes=key_bytes,
-        value_at=value_at,
-        value_bytes=value_bytes,
-        headers_at=headers_at,
-        header_count=header_count,
-    )
-    return fields, valid
+    deltas = (timestamp_delta, offset_delta)
+    key_and_value = (key_at, key_bytes, value_at, value_bytes)
+    return RecordFields(begin, end, *deltas, *key_and_value, headers_at, header_count), valid
 
 
 class HeaderFields(NamedTuple):

@@ -1,10 +1,8 @@
 """The interface that a job reports its progress to."""
 
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """A job calls these methods while it runs."""
+class Progress:
+    """A job calls these methods while it runs. This class ignores the calls."""
 
     def total(self, description: str, parts: int) -> None:
         """Begin a phase with this many parts."""
@@ -13,12 +11,4 @@ class Progress(Protocol):
         """Add parts that are done."""
 
 
-class _NoProgress:
-    def total(self, description: str, parts: int) -> None:
-        """Ignore it."""
-
-    def done(self, parts: int) -> None:
-        """Ignore it."""
-
-
-NO_PROGRESS = _NoProgress()
+NO_PROGRESS = Progress()

@@ -40,7 +40,7 @@ class OdradekWriter(DataSourceArrowWriter):
     """Writes a batch query: one batch, under a random name."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        _check(options, schema)
+        check_columns(schema, options.topic, with_timestamp=options.with_timestamp)
         self.options = options
         self.query = str(uuid.uuid4())
 
@@ -70,7 +70,7 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a stream. Spark keeps the query's id across restarts."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        _check(options, schema)
+        check_columns(schema, options.topic, with_timestamp=options.with_timestamp)
         self.options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
@@ -112,10 +112,6 @@ def _warn_if_at_least_once(
             f"{options.client['bootstrap.servers']} has no transactions: rows are written at "
             "least once, and again if a task or batch runs again (delivery=auto)"
         )
-
-
-def _check(options: WriteOptions, schema: StructType) -> None:
-    check_columns(schema, options.topic, with_timestamp=options.with_timestamp)
 
 
 def _context() -> TaskContext:

@@ -13,11 +13,9 @@ class Origin(Protocol):
 
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions."""
-        ...
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
         """Return the readable offsets; with read_committed, up to the last stable offset."""
-        ...
 
     def offsets_at(
         self,
@@ -25,12 +23,9 @@ class Origin(Protocol):
         bounds: Mapping[TopicPartition, OffsetBounds],
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset in the bounds that is not older; None if all are older."""
-        ...
 
     def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
         """Return the ids of the partitions' topics, if known."""
-        ...
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         """Return the consecutive ranges that tasks read for the offsets [start, end)."""
-        ...

@@ -9,7 +9,7 @@ ByTime({orders-0: 17â€¦})          startingOffsetsByTimestamp={"orders":{"0":17â
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.partitions import TopicPartition
@@ -87,7 +87,7 @@ def as_json_object(offsets: Offsets) -> dict[str, dict[str, int]]:
 def from_json_object(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     """Parse the result of `as_json_object`."""
     return {
-        TopicPartition(topic, int(partition)): offset
+        TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in offsets.items()
         for partition, offset in partitions.items()
     }
@@ -108,9 +108,9 @@ def _object(name: str, text: str, example: str) -> dict[str, Any]:
     return parsed
 
 
-def _is_integer(number: object) -> bool:
+def _is_integer(number: object) -> TypeGuard[int]:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
 def _is_index(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+    return _is_integer(number) and number >= 0

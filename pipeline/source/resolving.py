@@ -50,15 +50,13 @@ def starting_offsets(
     origin: Origin, options: ReadOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
     """Return where to begin in each of these partitions. Raises OptionError, DataLostError."""
-    found = _resolve(origin, "starting", options.starting, bounds)
-    offsets: dict[TopicPartition, int] = {}
-    for partition, offset in found.items():
+    offsets = _resolve(origin, "starting", options.starting, bounds)
+    for partition, offset in offsets.items():
         if offset is None and not options.latest_if_no_match:
             raise OptionError(
                 f"No offset matched from request of starting timestamp in {partition}: all records "
                 "are older (startingOffsetsByTimestampStrategy=latest begins at its end)"
             )
-        offsets[partition] = bounds[partition].end if offset is None else offset
     return _within(options, offsets, bounds)
 
 
@@ -66,15 +64,7 @@ def ending_offsets(
     origin: Origin, options: ReadOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
     """Return where to end. Raises OptionError, DataLostError."""
-    found = _resolve(origin, "ending", options.ending, bounds)
-    return _within(
-        options,
-        {
-            partition: bounds[partition].end if offset is None else offset
-            for partition, offset in found.items()
-        },
-        bounds,
-    )
+    return _within(options, _resolve(origin, "ending", options.ending, bounds), bounds)
 
 
 def _resolve(
@@ -116,13 +106,16 @@ def _check_same(
 
 
 def _within(
-    options: ReadOptions, offsets: Mapping[TopicPartition, int], bounds: Bounds
+    options: ReadOptions, offsets: Mapping[TopicPartition, int | None], bounds: Bounds
 ) -> dict[TopicPartition, int]:
-    """Clip offsets to the bounds, or raise DataLostError for those outside (failOnDataLoss)."""
-    found: dict[TopicPartition, int] = {}
+    """Clip offsets to the bounds, or raise DataLostError for those outside (failOnDataLoss).
+
+    None stands for the end of the partition.
+    """
+    clipped: dict[TopicPartition, int] = {}
     for partition, offset in offsets.items():
         start, end = bounds[partition]
-        found[partition] = min(max(offset, start), end)
-        if found[partition] != offset:
+        clipped[partition] = end if offset is None else min(max(offset, start), end)
+        if offset not in (None, clipped[partition]):
             report_loss(options, f"offset {offset} of {partition} is not in [{start}, {end}]")
-    return found
+    return clipped

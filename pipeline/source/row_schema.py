@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES
-from odradek.pipeline.decoding.columns import ALL_COLUMNS, COLUMN_TYPES
+from odradek.pipeline.decoding.columns import COLUMN_TYPES
 from odradek.pipeline.option_values import OptionError
 
 from .options import ReadOptions
@@ -43,12 +43,10 @@ def full_schema(options: ReadOptions) -> StructType:
     """Return the schema of a query that names none: the columns of Spark's Kafka source."""
     if options.batch_view:
         return _schema_of(BATCH_COLUMN_TYPES)
-    types = {
-        name: COLUMN_TYPES[name]
-        for name in ALL_COLUMNS
-        if options.include_headers or name != "headers"
-    }
-    return _schema_of(types)
+    with_headers = options.include_headers
+    return _schema_of(
+        {name: kind for name, kind in COLUMN_TYPES.items() if with_headers or name != "headers"}
+    )
 
 
 def chosen_columns(schema: StructType, options: ReadOptions) -> tuple[str, ...]:

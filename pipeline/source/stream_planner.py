@@ -102,7 +102,8 @@ class StreamPlanner:
             if begin is None:
                 continue
             if partition in recreated or begin > end[partition]:
-                begin = self._restart(partition, begin, end[partition], bounds)
+                self._report_replaced(partition, begin, end[partition])
+                begin = bounds[partition].start if partition in bounds else end[partition]
             ranges[partition] = (begin, end[partition])
         return split_ranges(self._origin, self._options, ranges)
 
@@ -167,17 +168,6 @@ class StreamPlanner:
             for partition, topic_id in self._topic_ids.items()
             if known.get(partition, topic_id) != topic_id
         }
-
-    def _restart(
-        self,
-        partition: TopicPartition,
-        begin: int,
-        end: int,
-        bounds: dict[TopicPartition, OffsetBounds],
-    ) -> int:
-        """Report a log that was replaced, and return where to begin in the new one."""
-        self._report_replaced(partition, begin, end)
-        return bounds[partition].start if partition in bounds else end
 
     def _should_wait(self, new: int) -> bool:
         """Whether there are too few new records for a batch, and the last one is recent."""

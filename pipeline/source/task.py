@@ -1,4 +1,4 @@
-"""Reads one range of offsets into Arrow record batches. This is what a task runs."""
+"""Reads one range of offsets into Arrow record batches. Tasks run this."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,14 +29,19 @@ def read_range(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
-    if reads_files(options) or not options.client.get("bootstrap.servers"):
-        return _read_files(options, wanted, columns, times_ms)
-    return _read_broker(options, wanted, columns, times_ms)
+    if not reads_files(options) and options.client.get("bootstrap.servers"):
+        from .broker_reader import BrokerReader  # confluent-kafka is needed only here
 
-
-def _read_files(
-    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
-) -> Iterator[pa.RecordBatch]:
+        yield from BrokerReader(
+            options.client,
+            wanted,
+            columns,
+            times_ms,
+            read_committed=options.read_committed,
+            fail_on_data_loss=options.fail_on_data_loss,
+            timeout_ms=options.poll_timeout_ms,
+        ).read()
+        return
     for directory in options.directories:
         # Raises OSError. An unreadable directory would otherwise look as if it had no records.
         next(directory.iterdir(), None)
@@ -51,22 +56,6 @@ def _read_files(
             verify_crc=options.verify_crc,
             fail_on_data_loss=options.fail_on_data_loss,
         ).read()
-
-
-def _read_broker(
-    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
-) -> Iterator[pa.RecordBatch]:
-    from .broker_reader import BrokerReader  # confluent-kafka is needed only here
-
-    return BrokerReader(
-        options.client,
-        wanted,
-        columns,
-        times_ms,
-        read_committed=options.read_committed,
-        fail_on_data_loss=options.fail_on_data_loss,
-        timeout_ms=options.poll_timeout_ms,
-    ).read()
 
 
 def _is_readable(directory: Path) -> bool:

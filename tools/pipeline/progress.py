@@ -33,7 +33,7 @@ def progress_bar(unit: str) -> Iterator[Progress]:
     )
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as shown:
 
-        class Shown:
+        class Shown(Progress):
             """Shows one rich task at a time."""
 
             def __init__(self) -> None:

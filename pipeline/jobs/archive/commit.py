@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -43,22 +43,11 @@ class Committer:
         partitions: dict[str, int],
     ) -> Entry:
         """Commit ranges that were read, and their files. Raises JobError, OSError."""
-        entry = self._next("archive")
-        return self._commit(
-            replace(
-                entry,
-                ranges=tuple(ranges),
-                files=_with_paths(files, entry.number),
-                partitions=partitions,
-            )
-        )
+        return self._commit("archive", files, ranges=tuple(ranges), partitions=partitions)
 
     def compaction(self, files: Sequence[ArchivedFile], replaced: Sequence[str]) -> Entry:
         """Commit files that replace others with the same records. Raises JobError, OSError."""
-        entry = self._next("compaction")
-        return self._commit(
-            replace(entry, files=_with_paths(files, entry.number), replaced=tuple(replaced))
-        )
+        return self._commit("compaction", files, replaced=tuple(replaced))
 
     def take_over(self, entries: Sequence[Entry]) -> int:
         """Complete the commits of killed runs, delete their other files; return the number of runs.
@@ -70,21 +59,20 @@ class Committer:
         files, layout = self.manifest.files, self.manifest.layout
         runs = files.list_directory(layout.staging)
         if runs:
-            self._commit(self._next("takeover"))
+            self._commit("takeover")
         for entry in entries:
             if entry.run_id in runs:
                 self._publish_again(entry)
         for run_id in runs:
-            self._delete_staging(run_id)
+            self.delete_staging(run_id)
         self.manifest.remove_temporary_files()
         return len(runs)
 
-    def delete_staging(self) -> None:
-        """Delete what this run has staged and not committed."""
-        self._delete_staging(self.run_id)
+    def delete_staging(self, run_id: str) -> None:
+        """Delete what a run has staged and not committed.
 
-    def _delete_staging(self, run_id: str) -> None:
-        """If an abandoned task still writes to the directory, the next run deletes it."""
+        If an abandoned task still writes to the directory, the next run deletes it.
+        """
         directory = self.manifest.layout.run(run_id)
         try:
             self.manifest.files.remove_tree(directory)
@@ -93,16 +81,22 @@ class Committer:
                 "%s could not be deleted; the next run will do it: %s", directory, error
             )
 
-    def _next(self, kind: Literal["archive", "compaction", "takeover"]) -> Entry:
-        return Entry(
+    def _commit(
+        self,
+        kind: Literal["archive", "compaction", "takeover"],
+        files: Sequence[ArchivedFile] = (),
+        **changes: Any,  # fields of Entry
+    ) -> Entry:
+        number = self.state.last_number + 1
+        entry = Entry(
             format=FORMAT,
-            number=self.state.last_number + 1,
+            number=number,
             run_id=self.run_id,
             created_ms=self.now_ms(),
             kind=kind,
+            files=tuple(replace(file, path=_path(file, number)) for file in files),
+            **changes,
         )
-
-    def _commit(self, entry: Entry) -> Entry:
         self.manifest.add(entry)
         self.state.add(entry)
         publish(self.manifest.files, self.manifest.layout, entry)
@@ -119,12 +113,8 @@ class Committer:
         publish(files, self.manifest.layout, replace(entry, files=tuple(left)))
 
 
-def _with_paths(files: Iterable[ArchivedFile], number: int) -> tuple[ArchivedFile, ...]:
-    """Return the files with their final paths."""
-    return tuple(replace(file, path=_path(file, number)) for file in files)
-
-
 def _path(file: ArchivedFile, number: int) -> str:
+    """Return the final path of a file in the entry with that number."""
     directory = date_directory(file.of.topic, file.date, dead_letters=file.is_dead_letters)
     name = data_file_name(file.of.partition, file.first_offset, file.last_offset, number)
     return f"{directory}/{name}"

@@ -97,7 +97,7 @@ def run_archive(
         run.read()
         if settings.compact:
             compact(runner, committer, settings.topics, run.summary, progress)
-        committer.delete_staging()
+        committer.delete_staging(committer.run_id)
         return run.summary
 
 

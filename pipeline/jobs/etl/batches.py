@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.sink.write_options import Delivery
+from odradek.pipeline.source.positions import from_json_object
 
 # Names of observed metrics: a prefix for those of each source, and that of what is written.
 SOURCE = "odradek.source."
@@ -106,18 +108,14 @@ def _lag(sources: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
-def _offsets(reported: Any) -> dict[tuple[str, str], int] | None:  # JSON, or JSON in a text
-    """Parse {"orders": {"0": 23}} to {(topic, partition): offset}; None for another format."""
+def _offsets(reported: Any) -> dict[TopicPartition, int] | None:  # JSON, or JSON in a text
+    """Parse {"orders": {"0": 23}}. Returns None for another format."""
     if isinstance(reported, str):
         try:
             reported = json.loads(reported)
         except ValueError:
             return None
     try:
-        return {
-            (topic, partition): int(offset)
-            for topic, offsets in reported.items()
-            for partition, offset in offsets.items()
-        }
+        return from_json_object(reported)
     except (AttributeError, TypeError, ValueError):
         return None

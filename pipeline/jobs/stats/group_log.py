@@ -43,7 +43,6 @@ from odradek.protocol.schema import DecodeError, Message
 from odradek.storage.batch_scan import read_batches
 from odradek.storage.files import Files
 
-_ATTEMPTS = 5
 _INT16 = struct.Struct(">h")
 _GROUP_KINDS: Mapping[type[Message], str] = MappingProxyType(
     {
@@ -106,12 +105,15 @@ class GroupLogWork:
 def read_group_log(directories: LogDirectories, partition: TopicPartition) -> GroupLogState:
     """Return the groups in one partition; with a `problem`, those in the records before it."""
     values = _LastValues()
+
+    def read(directory: Path) -> None:
+        nonlocal values
+        values = _LastValues()
+        _read_into(values, directories.files, directory)
+
     problem = ""
     try:
-        for _ in range(_ATTEMPTS):
-            values = _LastValues()
-            if _read_into(values, directories, partition):
-                break
+        directories.retry(partition, read)
     except (CorruptRecordError, DecodeError, OSError) as error:
         problem = str(error)
     state = _group_state(partition, values.by_key)
@@ -119,27 +121,17 @@ def read_group_log(directories: LogDirectories, partition: TopicPartition) -> Gr
     return state
 
 
-def _read_into(
-    values: "_LastValues", directories: LogDirectories, partition: TopicPartition
-) -> bool:
-    """Return False if files were replaced while they were read; then all must be read again."""
-    files: Files = directories.files
-    try:
-        for segment in list_segments(files, directories.required(partition)):
-            opened = open_segment(files, segment)
-            for header, data in read_batches(files, opened.file, 0, opened.size_bytes):
-                records = read_any_records(data, header)
-                if header.is_control:
-                    values.end(header.producer_id, records)
-                elif header.is_transactional:
-                    values.hold(header.producer_id, records)
-                else:
-                    values.put(records)
-    except FileNotFoundError:
-        if directories.find(partition) is None:
-            raise
-        return False
-    return True
+def _read_into(values: "_LastValues", files: Files, directory: Path) -> None:
+    for segment in list_segments(files, directory):
+        opened = open_segment(files, segment)
+        for header, data in read_batches(files, opened.file, 0, opened.size_bytes):
+            records = read_any_records(data, header)
+            if header.is_control:
+                values.end(header.producer_id, records)
+            elif header.is_transactional:
+                values.hold(header.producer_id, records)
+            else:
+                values.put(records)
 
 
 class _LastValues:

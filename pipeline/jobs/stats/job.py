@@ -138,8 +138,12 @@ def _lag(
     problems: list[str],
     progress: Progress,
 ) -> list[GroupLag]:
-    logs = [each for each in plan.all if each.partition.topic == CONSUMER_OFFSETS_TOPIC]
-    if not any(each.bounds.end > each.bounds.start for each in logs):
+    logs = [
+        each
+        for each in plan.all
+        if each.partition.topic == CONSUMER_OFFSETS_TOPIC and each.bounds.start < each.bounds.end
+    ]
+    if not logs:  # then the runner is not used: Spark takes seconds to start
         return []
     tasks = group_log_tasks(logs, runner.parallelism)
     progress.total("groups", len(tasks))

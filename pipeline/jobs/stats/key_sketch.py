@@ -24,15 +24,11 @@ _WORD_BYTES = 8
 Hashes = npt.NDArray[np.uint64]
 
 
-def _empty() -> Bytes:
-    return np.zeros(_REGISTERS, np.uint8)
-
-
 @dataclass(slots=True)
 class KeySketch:
     """A sketch of a set of keys."""
 
-    registers: Bytes = field(default_factory=_empty)
+    registers: Bytes = field(default_factory=lambda: np.zeros(_REGISTERS, np.uint8))
 
     def add(self, hashes: Hashes) -> None:
         """Add keys, by their hashes."""

@@ -9,7 +9,6 @@ from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.segments import list_segments, open_segment
 from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _MAX_TASK_BYTES = 256 << 20
 _MIN_TASK_BYTES = 16 << 20
@@ -76,9 +75,7 @@ def scan_tasks(
 def group_log_tasks(
     extents: Sequence[PartitionExtent], parallelism: int
 ) -> list[list[TopicPartition]]:
-    """Return tasks of whole `__consumer_offsets` partitions, as order matters; largest first."""
-    logs = [each for each in extents if each.partition.topic == CONSUMER_OFFSETS_TOPIC]
-    logs = [each for each in logs if each.bounds.start < each.bounds.end]
-    logs.sort(key=lambda each: -each.log_bytes)
+    """Return tasks of whole partitions, because the order of records matters; largest first."""
+    logs = sorted(extents, key=lambda each: -each.log_bytes)
     count = min(len(logs), parallelism * 2)
     return [[each.partition for each in logs[number::count]] for number in range(count)]

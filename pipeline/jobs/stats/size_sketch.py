@@ -16,10 +16,6 @@ _STEP_BITS = 4
 _BUCKETS = (32 - _STEP_BITS) * _STEPS + _STEPS
 
 
-def _no_counts() -> Ints:
-    return np.zeros(_BUCKETS, np.int64)
-
-
 @dataclass(slots=True)
 class SizeSketch:
     """Sizes in bytes, from 0 to 2**31."""
@@ -28,7 +24,7 @@ class SizeSketch:
     total: int = 0
     smallest: int = 0
     largest: int = 0
-    counts: Ints = field(default_factory=_no_counts)
+    counts: Ints = field(default_factory=lambda: np.zeros(_BUCKETS, np.int64))
 
     def add(self, sizes: Ints) -> None:
         """Add sizes."""
