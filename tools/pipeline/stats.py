@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import (
-    Conf,
-    DryRun,
-    LogDirs,
-    Master,
-    Topic,
-    Topics,
-    log_directories,
-    settings_of,
-)
+from .options import Conf, DryRun, LogDirs, Master, Topic, Topics, log_directories, settings_of
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings

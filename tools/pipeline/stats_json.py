@@ -1,9 +1,6 @@
 """Prints the result of `odradek pipeline stats --json`."""
 
-import json
 from datetime import UTC, datetime
-
-import typer
 
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
@@ -11,6 +8,7 @@ from odradek.pipeline.jobs.stats.lag import GroupLag
 from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
+from .tables import print_json
 
 
 def show_json(report: StatsReport) -> int:
@@ -20,7 +18,7 @@ def show_json(report: StatsReport) -> int:
         "groups": [_group(each) for each in report.groups],
         "problems": report.problems,
     }
-    typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+    print_json(shown)
     return EXIT_PROBLEMS if report.problems else EXIT_DONE
 
 
@@ -96,15 +94,15 @@ def _group(group: GroupLag) -> dict[str, object]:
         "lastCommit": instant(group.last_commit_ms),
         "partitions": [
             {
-                "topic": each.topic,
-                "partition": each.partition,
-                "committed": each.committed,
-                "start": each.start,
-                "end": each.end,
+                "topic": each.commit.topic,
+                "partition": each.commit.partition,
+                "committed": each.commit.offset,
+                "start": each.bounds.start if each.bounds else None,
+                "end": each.bounds.end if each.bounds else None,
                 "lag": each.lag,
                 "lost": each.lost,
-                "committedAt": instant(each.committed_ms),
-                "metadata": each.metadata or None,
+                "committedAt": instant(each.commit.committed_ms),
+                "metadata": each.commit.metadata or None,
             }
             for each in group.partitions
         ],

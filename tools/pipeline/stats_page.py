@@ -12,7 +12,7 @@ from odradek.pipeline.jobs.stats.lag import GroupLag
 
 from .html_tables import escaped, table, with_bar
 from .stats_json import instant
-from .stats_report import percent
+from .stats_report import lag_cells, percent
 from .stats_style import STYLE
 from .stats_topic import topic_section
 from .tables import number, size
@@ -140,12 +140,9 @@ def _lags(groups: Sequence[GroupLag]) -> str:
     header = ("partition", "group", "committed", "start", "end", "lag", "lost")
     rows = [
         (
-            escaped(f"{each.topic}-{each.partition}"),
+            escaped(f"{each.commit.topic}-{each.commit.partition}"),
             escaped(group),
-            f"{each.committed:,}",
-            *("gone" if bound is None else f"{bound:,}" for bound in (each.start, each.end)),
-            "gone" if each.lag is None else f"{each.lag:,}",
-            number(each.lost),
+            *lag_cells(each),
         )
         for group, each in lags[:_MAX_LAG_ROWS]
     ]

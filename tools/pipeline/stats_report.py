@@ -1,16 +1,12 @@
 """Prints the result of `odradek pipeline stats`: tables of topics, of hours, and of groups."""
 
-import json
-
-import typer
-
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
 from odradek.pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
 from .stats_json import instant
-from .tables import number, print_each, show_table, size
+from .tables import number, print_each, print_json, show_table, size
 
 _COLUMNS = (
     "records",
@@ -108,7 +104,7 @@ def _show_groups(groups: list[GroupLag]) -> None:
     header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
     show_table("groups", header, rows)
     lags = [
-        (f"{group.group}: {each.topic}-{each.partition}", *_lag_cells(each))
+        (f"{group.group}: {each.commit.topic}-{each.commit.partition}", *lag_cells(each))
         for group in groups
         for each in group.partitions
         if each.lag is None or each.lag or each.lost
@@ -118,10 +114,10 @@ def _show_groups(groups: list[GroupLag]) -> None:
         show_table("partitions with lag", columns, lags)
 
 
-def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
-    bounds = [lag.start, lag.end, lag.lag]
-    shown = ["gone" if each is None else f"{each:,}" for each in bounds]
-    return f"{lag.committed:,}", *shown, number(lag.lost)
+def lag_cells(lag: PartitionLag) -> tuple[str, ...]:
+    """The committed offset, the start and end of the partition, the lag and the lost offsets."""
+    shown = ["gone"] * 3 if lag.bounds is None else [f"{each:,}" for each in (*lag.bounds, lag.lag)]
+    return f"{lag.commit.offset:,}", *shown, number(lag.lost)
 
 
 def show_plan(plan: StatsPlan, *, as_json: bool) -> int:
@@ -138,7 +134,7 @@ def show_plan(plan: StatsPlan, *, as_json: bool) -> int:
             {"topic": topic, **dict(zip(names, sums, strict=True))}
             for topic, sums in topics.items()
         ]
-        typer.echo(json.dumps({"topics": shown}, ensure_ascii=False, indent=2))
+        print_json({"topics": shown})
         return EXIT_DONE
     rows = [
         (topic, number(count), number(offsets), size(log_bytes))

@@ -1,5 +1,6 @@
 """Prints a job's result: as a table on a terminal, else as aligned lines."""
 
+import json
 import sys
 from collections.abc import Sequence
 
@@ -36,6 +37,11 @@ def _show_on_terminal(
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def print_json(value: object) -> None:
+    """Print a JSON value with indents."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def number(value: int) -> str:

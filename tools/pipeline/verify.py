@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import (
-    Conf,
-    DryRun,
-    LogDirs,
-    Master,
-    Topic,
-    Topics,
-    log_directories,
-    settings_of,
-)
+from .options import Conf, DryRun, LogDirs, Master, Topic, Topics, log_directories, settings_of
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.verify.job import VerifySettings

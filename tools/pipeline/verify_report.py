@@ -1,6 +1,5 @@
 """Prints the result of `odradek pipeline verify`: a table by topic, then each finding."""
 
-import json
 from collections.abc import Iterable, Sequence
 
 import typer
@@ -11,7 +10,7 @@ from odradek.pipeline.jobs.verify.partition_join import PartitionVerdict
 from odradek.pipeline.jobs.verify.plan import PartitionListing
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
-from .tables import number, print_each, show_table, size
+from .tables import number, print_each, print_json, show_table, size
 
 _HEADER = (
     "topic",
@@ -133,7 +132,7 @@ def show_json(report: VerifyReport) -> int:
         "findings": [_finding(finding) for finding in report.findings],
         "unsettled": [f"{topic}-{partition}" for topic, partition in report.unsettled],
     }
-    typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+    print_json(shown)
     return EXIT_PROBLEMS if report.problems else EXIT_DONE
 
 
@@ -164,7 +163,7 @@ def show_plan(listings: Sequence[PartitionListing], *, as_json: bool) -> int:
         topics.setdefault(listing.partition[0], []).append(listing)
     if as_json:
         plan = [{"topic": name, **_amounts(each)} for name, each in sorted(topics.items())]
-        typer.echo(json.dumps({"topics": plan}, ensure_ascii=False, indent=2))
+        print_json({"topics": plan})
         return EXIT_DONE
     rows = [
         (name, number(found["partitions"]), number(found["segments"]), size(found["logBytes"]))

@@ -9,7 +9,8 @@ of a job.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
@@ -26,30 +27,36 @@ _ADVICE = "set another checkpoint"
 
 def check_checkpoint(spark: SparkSession, checkpoint: str, job: str, reads: Sequence[str]) -> bool:
     """Return whether this job has already used the checkpoint. Raises JobError if another has."""
-    try:
+    with _errors_named(checkpoint):
         directory = _Directory(spark, checkpoint)
-        owner = directory.read(NAME) if directory.has("offsets") else None
-        if owner is None and directory.has("offsets"):
-            raise JobError(
-                f"the checkpoint {checkpoint} belongs to another query, not to this job: {_ADVICE}"
-            )
-    except (Py4JError, PySparkException) as error:
-        raise JobError(f"the checkpoint {checkpoint}: {first_line(error)}") from error
-    if owner is not None:
-        _check_owner(owner, checkpoint, job, list(reads))
-    return owner is not None
+        if not directory.has("offsets"):
+            return False
+        owner = directory.read(NAME)
+    if owner is None:
+        raise JobError(
+            f"the checkpoint {checkpoint} belongs to another query, not to this job: {_ADVICE}"
+        )
+    _check_owner(owner, checkpoint, job, list(reads))
+    return True
 
 
 def claim_checkpoint(spark: SparkSession, checkpoint: str, job: str, reads: Sequence[str]) -> bool:
     """Check the checkpoint, and store the job in it if it is new. Raises JobError."""
     is_resumed = check_checkpoint(spark, checkpoint, job, reads)
     if not is_resumed:
-        try:
+        with _errors_named(checkpoint):
             text = json.dumps({"job": job, "reads": list(reads)})
             _Directory(spark, checkpoint).write(NAME, text)
-        except (Py4JError, PySparkException) as error:
-            raise JobError(f"the checkpoint {checkpoint}: {first_line(error)}") from error
     return is_resumed
+
+
+@contextmanager
+def _errors_named(checkpoint: str) -> Iterator[None]:
+    """Raise Spark's errors as JobError, with the checkpoint's name."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise JobError(f"the checkpoint {checkpoint}: {first_line(error)}") from error
 
 
 def _check_owner(text: str, checkpoint: str, job: str, reads: list[str]) -> None:

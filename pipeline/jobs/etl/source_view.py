@@ -32,9 +32,9 @@ def source_view(spark: SparkSession, job: EtlJob, name: str) -> SourceView:
     """Build a source's view. Raises JobError."""
     source, place = job.sources[name], f"sources.{name}"
     frame = _load(spark, job, name)
-    for part in ("key", "value"):
-        frame = decode(frame, part, getattr(source, part), f"{place}.{part}")
     parts = ("key", "value")
+    for part in parts:
+        frame = decode(frame, part, getattr(source, part), f"{place}.{part}")
     errors = [sf.concat(sf.lit(f"{part}: "), sf.col(error_column(part))) for part in parts]
     is_bad = sf.greatest(*errors).isNotNull()  # greatest() is null if both are
     frame = frame.withColumn(_ERROR, sf.when(is_bad, sf.concat_ws("; ", *errors)))

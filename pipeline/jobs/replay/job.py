@@ -106,7 +106,10 @@ def run_replay(
     stored = ProgressFiles(layout.replay(settings.job_id), files)
     stored.begin(plan.job)
     left = [each for each in plan.replays if not stored.read(each.source.partition).is_done]
-    summary.results += [_done_before(each, stored) for each in plan.replays if each not in left]
+    for each in plan.replays:
+        if each not in left:
+            before = stored.read(each.source.partition)
+            summary.results.append(ReplayResult(each.source.partition, each.target, before, before))
     if left:  # else the runner is not used: Spark takes seconds to start
         work = _work(settings, layout, files, min(runner.parallelism, len(left)))
         with (
@@ -131,11 +134,6 @@ def _work(
         records_per_s=None if rate is None else rate / at_once,
         files=files,
     )
-
-
-def _done_before(wanted: PartitionReplay, stored: ProgressFiles) -> ReplayResult:
-    progress = stored.read(wanted.source.partition)
-    return ReplayResult(wanted.source.partition, wanted.target, progress, progress)
 
 
 def _check_files(layout: ArchiveLayout, plan: ReplayPlan) -> None:
@@ -165,7 +163,7 @@ def _prepare_targets(settings: ReplaySettings, plan: ReplayPlan) -> list[str]:
                 raise JobError(f"topic {target} does not exist: create it, or use --create")
             targets.create(target, needed, settings.topic_settings)
         elif existing[target] < needed:
-            raise JobError(f"{target} has {existing[target]} partitions, but needs {needed}")
+            raise JobError(f"{target} has {existing[target]} partitions; {needed} are needed")
     oldest_ms = min(file.times_ms[0] for each in plan.replays for file in each.source.files)
     used = [target for target in plan.partitions if target in existing]
     return targets.warnings(used, oldest_ms, time.time_ns() // 1_000_000) if used else []

@@ -2,32 +2,37 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.partitions import TopicPartition
 
-from .group_log import Group, GroupLogState
+from .group_log import Commit, Group, GroupLogState
 from .plan import PartitionExtent
 
 _NO_GROUP = "offsets only"  # no member ever joined: a consumer with assign(), or an admin client
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLag:
+class PartitionLag(NamedTuple):
     """One partition of a group.
 
-    `lag` is None if the partition does not exist, or belongs to a later topic of that name.
-    `lost` records were deleted before the group read them; `lag` does not count them.
+    `bounds` is None if the partition does not exist, or belongs to a later topic of that name.
     """
 
-    topic: str
-    partition: int
-    committed: int
-    start: int | None
-    end: int | None
-    lag: int | None
-    lost: int
-    committed_ms: int
-    metadata: str
+    commit: Commit
+    bounds: OffsetBounds | None
+
+    @property
+    def lag(self) -> int | None:
+        """The number of existing offsets that the group has not read; None without bounds."""
+        if self.bounds is None:
+            return None
+        return max(self.bounds.end - max(self.commit.offset, self.bounds.start), 0)
+
+    @property
+    def lost(self) -> int:
+        """The number of offsets that were deleted before the group read them."""
+        return 0 if self.bounds is None else max(self.bounds.start - self.commit.offset, 0)
 
 
 @dataclass(slots=True)
@@ -53,7 +58,7 @@ class GroupLag:
     @property
     def last_commit_ms(self) -> int:
         """The time of the last commit; -1 if there is none."""
-        return max((each.committed_ms for each in self.partitions), default=-1)
+        return max((each.commit.committed_ms for each in self.partitions), default=-1)
 
 
 def group_lags(
@@ -71,24 +76,9 @@ def group_lags(
             known = groups.setdefault(commit.group, GroupLag(*Group(commit.group, _NO_GROUP, 0)))
             partition = TopicPartition(commit.topic, commit.partition)
             extent = _extent(extent_of, partition, commit.topic_id)
-            start, end = extent.bounds if extent else (None, None)
-            lost = max((start or 0) - commit.offset, 0)
-            lag = None if end is None else max(end - max(commit.offset, start or 0), 0)
-            known.partitions.append(
-                PartitionLag(
-                    topic=commit.topic,
-                    partition=commit.partition,
-                    committed=commit.offset,
-                    start=start,
-                    end=end,
-                    lag=lag,
-                    lost=lost,
-                    committed_ms=commit.committed_ms,
-                    metadata=commit.metadata,
-                )
-            )
+            known.partitions.append(PartitionLag(commit, extent.bounds if extent else None))
     for each in groups.values():
-        each.partitions.sort(key=lambda lag: (lag.topic, lag.partition))
+        each.partitions.sort(key=lambda lag: (lag.commit.topic, lag.commit.partition))
     return [groups[name] for name in sorted(groups)]
 
 

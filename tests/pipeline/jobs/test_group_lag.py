@@ -105,8 +105,8 @@ def test_the_last_commit_counts(data: Path, journal: PartitionLog) -> None:
     write(journal, commit("g", 30), commit("h", 100))
     found = groups(data)
     [partition] = found["g"].partitions
-    assert (partition.committed, partition.end, partition.lag) == (30, 100, 70)
-    assert (partition.committed_ms, partition.metadata) == (NOW_MS, "m")
+    assert (partition.commit.offset, partition.bounds, partition.lag) == (30, (0, 100), 70)
+    assert (partition.commit.committed_ms, partition.commit.metadata) == (NOW_MS, "m")
     assert found["h"].lag == 0
     assert (found["g"].kind, found["g"].members) == ("offsets only", 0)
 
@@ -178,7 +178,7 @@ def test_records_that_were_deleted_before_they_were_read_are_lost(
     write(journal, commit("g", 10))
     write_offsets(Files(), data / LOG_START_OFFSET_CHECKPOINT, {("orders", 0): 60})
     [partition] = groups(data)["g"].partitions
-    assert (partition.start, partition.lag, partition.lost) == (60, 40, 50)
+    assert (partition.bounds, partition.lag, partition.lost) == ((60, 100), 40, 50)
 
 
 def test_partitions_that_are_not_there_have_no_lag(data: Path, journal: PartitionLog) -> None:

@@ -206,7 +206,7 @@ def test_errors_are_reported_before_anything_is_sent(
     with pytest.raises(JobError, match="does not exist"):
         replay_here(settings_for(tmp_path, broker, create=False))
     Targets({"bootstrap.servers": broker.bootstrap}).create(f"{tmp_path.name}.narrow", 1, {})
-    with pytest.raises(JobError, match="has 1 partitions, but needs 2"):
+    with pytest.raises(JobError, match="has 1 partitions; 2 are needed"):
         replay_here(settings_for(tmp_path, broker, to_topic=f"{tmp_path.name}.narrow"))
     monkeypatch.setattr(target, "_TIMEOUT_S", 0.5)
     with pytest.raises(JobError, match="the broker does not answer: "):

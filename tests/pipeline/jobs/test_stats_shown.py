@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from odradek.pipeline.jobs.stats.group_log import Group
+from odradek.pipeline.jobs.stats.group_log import Commit, Group
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, run_stats
 from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
 from odradek.pipeline.jobs.verify.job import VerifyReport, VerifySettings, run_verify
+from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.protocol.compression import CompressionType
 from odradek.tools.app import app
 from odradek.tools.pipeline.stats_json import instant, show_json
@@ -56,8 +57,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def report(data: Path) -> StatsReport:
     found = run_stats(InThisProcess(), StatsSettings(log_directories=[data]))
-    here = PartitionLag("orders", 0, 10, 5, 90, 80, 0, NOW_MS, "")
-    gone = PartitionLag("other", 1, 10, None, None, None, 0, -1, "")
+    here = PartitionLag(Commit(HOSTILE, "orders", 0, 10, NOW_MS, "", None), OffsetBounds(5, 90))
+    gone = PartitionLag(Commit(HOSTILE, "other", 1, 10, -1, "", None), None)
     found.groups = [
         GroupLag(*Group(HOSTILE, "classic", 2, "consumer"), [here, gone]),
         GroupLag(*Group("idle", "consumer", 0)),
