@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from odradek.pipeline.jobs.offset_spans import Span, without
-from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
+from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.isolation import CommittedPart, committed_part
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
@@ -77,12 +77,17 @@ class Planner:
         begin = min(covered[0].start, bounds.start) if covered else bounds.start
         if not without(Span(begin, closed), covered):
             return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
-        committed = self._committed(partition, bounds)
+        committed = CommittedPart(bounds.end)
+        if self.committed_only:  # markers in the active segment count, even if it is not archived
+            committed = committed_part(self.directories, partition, bounds.end)
         end = min(closed, committed.end)
         missing = without(Span(begin, end), covered)
         ranges = [
-            OffsetRange(partition, start, stop, committed.aborted, topic_id)
-            for start, stop in spans_from(missing, bounds.start)
+            OffsetRange(
+                partition, max(span.start, bounds.start), span.end, committed.aborted, topic_id
+            )
+            for span in missing
+            if span.end > bounds.start
         ]
         return PartitionPlan(
             partition,
@@ -91,12 +96,6 @@ class Planner:
             bounds.end - max(end, bounds.start),
             tuple(_lost(key, span, bounds.start) for span in missing if span.start < bounds.start),
         )
-
-    def _committed(self, partition: TopicPartition, bounds: OffsetBounds) -> CommittedPart:
-        """Read markers in the active segment too, even if it is not archived."""
-        if not self.committed_only:
-            return CommittedPart(bounds.end)
-        return committed_part(self.directories, partition, bounds.end)
 
     def _size_bytes(self, segments: list[SegmentPath], ranges: list[OffsetRange]) -> int:
         """Return the size of the segments that overlap the ranges."""
@@ -118,11 +117,6 @@ def partition_key(partition: TopicPartition, topic_id: bytes | None) -> Partitio
         topic_id=topic_id.hex() if topic_id else "",
         partition=partition.partition,
     )
-
-
-def spans_from(spans: Iterable[Span], start: int) -> list[Span]:
-    """Return the parts of the spans at or after `start`."""
-    return [Span(max(span.start, start), span.end) for span in spans if span.end > start]
 
 
 def _lost(key: PartitionKey, span: Span, log_start: int) -> ArchivedRange:

@@ -6,6 +6,7 @@ opened, because an entry is written after its batch. The unused rest of an activ
 is zeros.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,26 @@ from .segment_walk import BatchChunk
 
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("offset", ">i4")])
+_MAX_INT64 = 2**63 - 1
 assert _OFFSET_ENTRY.itemsize == OffsetIndex.entry.size
 assert _TIME_ENTRY.itemsize == TimeIndex.entry.size
+
+
+@dataclass(slots=True)
+class _Entries:
+    """The entries of an index that are not checked yet, as columns."""
+
+    path: Path
+    first: Ints
+    second: Ints
+
+    def take(self, end: int) -> tuple[Ints, Ints]:
+        """Take the entries before the first whose second field is `end` or more."""
+        after = np.flatnonzero(self.second >= end)
+        count = int(after[0]) if after.size else self.second.size
+        taken = self.first[:count], self.second[:count]
+        self.first, self.second = self.first[count:], self.second[count:]
+        return taken
 
 
 class IndexCheck:
@@ -37,19 +56,29 @@ class IndexCheck:
         self._base_offset = base_offset
         self._is_active = is_active
         self._newest_ms = NO_TIMESTAMP
-        self._offsets_path = log_path.parent / segment_file(base_offset, FileKind.OFFSET_INDEX)
-        self._times_path = log_path.parent / segment_file(base_offset, FileKind.TIME_INDEX)
-        by_offset = self._read(files, self._offsets_path, _OFFSET_ENTRY)
-        self._offsets: Ints = by_offset["offset"].astype(np.int64) + base_offset
-        self._positions: Ints = by_offset["position"].astype(np.int64)
-        by_time = self._read(files, self._times_path, _TIME_ENTRY)
-        self._times_ms: Ints = by_time["timestamp_ms"].astype(np.int64)
-        self._time_offsets: Ints = by_time["offset"].astype(np.int64) + base_offset
-        count = self._ascending(self._offsets_path, self._offsets, self._positions)
-        self._offsets, self._positions = self._offsets[:count], self._positions[:count]
-        count = self._ascending(self._times_path, self._times_ms, self._time_offsets)
-        self._times_ms, self._time_offsets = self._times_ms[:count], self._time_offsets[:count]
-        self._offset_slot = self._time_slot = 0
+        directory = log_path.parent
+        offset_index = directory / segment_file(base_offset, FileKind.OFFSET_INDEX)
+        time_index = directory / segment_file(base_offset, FileKind.TIME_INDEX)
+        self._offsets = self._entries(files, offset_index, _OFFSET_ENTRY)
+        self._times = self._entries(files, time_index, _TIME_ENTRY)
+
+    def _entries(self, files: Files, path: Path, entry: np.dtype) -> _Entries:
+        """Return the leading entries that are in ascending order, with absolute offsets."""
+        raw = self._read(files, path, entry)
+        first, second = (
+            raw[name].astype(np.int64) + (self._base_offset if name == "offset" else 0)
+            for name in entry.names or ()
+        )
+        falls = np.flatnonzero((np.diff(first) <= 0) | (np.diff(second) < 0))
+        if not falls.size:
+            return _Entries(path, first, second)
+        last = int(falls[0])
+        what = (
+            f"entries are not ascending: ({first[last + 1]}, {second[last + 1]}) follows "
+            f"({first[last]}, {second[last]})"
+        )
+        self._findings.problem(Kind.INDEX, str(path), what)
+        return _Entries(path, first[: last + 1], second[: last + 1])
 
     def _read(self, files: Files, path: Path, entry: np.dtype) -> np.ndarray:
         try:
@@ -66,19 +95,6 @@ class IndexCheck:
             self._findings.problem(Kind.INDEX, str(path), what)
         return np.frombuffer(data, entry, len(data) // entry.itemsize)
 
-    def _ascending(self, path: Path, first: Ints, second: Ints) -> int:
-        """Return the number of leading entries that are in ascending order."""
-        falls = np.flatnonzero((np.diff(first) <= 0) | (np.diff(second) < 0))
-        if not falls.size:
-            return int(first.size)
-        at = int(falls[0])
-        what = (
-            f"entries are not ascending: ({first[at + 1]}, {second[at + 1]}) follows "
-            f"({first[at]}, {second[at]})"
-        )
-        self._findings.problem(Kind.INDEX, str(path), what)
-        return at + 1
-
     # --- called for each chunk of the segment
 
     def check(self, chunk: BatchChunk, end: int, broken: list[int]) -> None:
@@ -89,41 +105,31 @@ class IndexCheck:
         )
         self._newest_ms = int(newest[-1])
         if broken:
-            self._time_slot = self._times_ms.size  # the timestamps of a broken batch are unknown
+            self._times.take(_MAX_INT64)  # the timestamps of a broken batch are unknown
         else:
             self._check_times(chunk, newest[1:])
 
     def _check_positions(self, chunk: BatchChunk, end: int, broken: list[int]) -> None:
         table = chunk.table
-        slots = self._slots(self._positions, self._offset_slot, end)
-        self._offset_slot = slots.stop
-        positions, offsets = self._positions[slots], self._offsets[slots]
+        offsets, positions = self._offsets.take(end)
         row = np.minimum(np.searchsorted(table.position, positions), table.height - 1)
         begins = table.position[row] == positions
         wrong: Bools = (~begins | (table.last_offset[row] != offsets)) & ~np.isin(positions, broken)
-        for at in np.flatnonzero(wrong).tolist():
-            entry = f"({offsets[at]}, {positions[at]})"
+        for slot in np.flatnonzero(wrong).tolist():
+            entry = f"({offsets[slot]}, {positions[slot]})"
             what = f"{entry}: no batch begins at this position"
-            if begins[at]:
-                what = f"{entry}: the batch ends at offset {table.last_offset[row[at]]}"
-            self._wrong(self._offsets_path, what, int(offsets[at]))
+            if begins[slot]:
+                what = f"{entry}: the batch ends at offset {table.last_offset[row[slot]]}"
+            self._wrong(self._offsets.path, what, int(offsets[slot]))
 
     def _check_times(self, chunk: BatchChunk, newest_ms: Ints) -> None:
         last_offset = np.maximum.accumulate(chunk.table.last_offset)
-        slots = self._slots(self._time_offsets, self._time_slot, int(last_offset[-1]) + 1)
-        self._time_slot = slots.stop
-        times_ms, offsets = self._times_ms[slots], self._time_offsets[slots]
+        times_ms, offsets = self._times.take(int(last_offset[-1]) + 1)
         actual_ms = newest_ms[np.searchsorted(last_offset, offsets)]
-        for at in np.flatnonzero(actual_ms != times_ms).tolist():
-            entry = f"({times_ms[at]} ms, {offsets[at]})"
-            what = f"{entry}: the largest timestamp up to this offset is {actual_ms[at]} ms"
-            self._wrong(self._times_path, what, int(offsets[at]))
-
-    @staticmethod
-    def _slots(keys: Ints, first: int, end: int) -> slice:
-        """Return the slots from `first` to the last in sequence whose key is below `end`."""
-        above = np.flatnonzero(keys[first:] >= end)
-        return slice(first, first + int(above[0]) if above.size else keys.size)
+        for slot in np.flatnonzero(actual_ms != times_ms).tolist():
+            entry = f"({times_ms[slot]} ms, {offsets[slot]})"
+            what = f"{entry}: the largest timestamp up to this offset is {actual_ms[slot]} ms"
+            self._wrong(self._times.path, what, int(offsets[slot]))
 
     def finish(self, end: int, *, is_lost: bool, has_broken: bool) -> None:
         """Check the entries after the last batch, which ends at byte `end`.
@@ -132,17 +138,15 @@ class IndexCheck:
         """
         if is_lost:
             return
-        positions = self._positions[self._offset_slot :]
-        beyond = self._offset_slot + np.flatnonzero(positions >= end)
-        self._add_beyond(self._offsets_path, beyond, self._offsets, self._positions)
+        self._offsets.take(end)
+        self._add_remaining(self._offsets)
         if not has_broken:
-            beyond = np.arange(self._time_slot, self._times_ms.size)
-            self._add_beyond(self._times_path, beyond, self._times_ms, self._time_offsets)
+            self._add_remaining(self._times)
 
-    def _add_beyond(self, path: Path, slots: Ints, first: Ints, second: Ints) -> None:
-        if slots.size:
-            what = f"({first[slots[0]]}, {second[slots[0]]}) is after the end of the log"
-            self._wrong(path, what, None, more=int(slots.size) - 1)
+    def _add_remaining(self, entries: _Entries) -> None:
+        if entries.first.size:
+            what = f"({entries.first[0]}, {entries.second[0]}) is after the end of the log"
+            self._wrong(entries.path, what, None, more=int(entries.first.size) - 1)
 
     def _wrong(self, path: Path, what: str, offset: int | None, more: int = 0) -> None:
         self._findings.add(
