@@ -25,7 +25,7 @@ def times_ms(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 
 def headers_of(column: pa.Array | pa.ChunkedArray) -> Iterator[Headers | None]:
-    """Return the headers of each row; None where it has none."""
+    """Return the headers of each row, or None for a row without headers."""
     if column.null_count == len(column):
         return repeat(None, len(column))
     return (

@@ -1,6 +1,7 @@
 """Sets of offsets: sorted, disjoint ranges [start, end)."""
 
 from collections.abc import Iterable
+from itertools import product
 from typing import NamedTuple
 
 
@@ -32,19 +33,19 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 def without(span: Span, taken: Iterable[Span]) -> list[Span]:
     """Return the parts of `span` that are in none of `taken`."""
     left: list[Span] = []
-    at = span.start
+    begin = span.start
     for start, end in merge_spans(taken):
         if start >= span.end:
             break
-        if start > at:
-            left.append(Span(at, start))
-        at = max(at, end)
-    if at < span.end:
-        left.append(Span(at, span.end))
+        if start > begin:
+            left.append(Span(begin, start))
+        begin = max(begin, end)
+    if begin < span.end:
+        left.append(Span(begin, span.end))
     return left
 
 
-def overlap(one: Iterable[Span], other: Iterable[Span]) -> list[Span]:
+def overlap(first: Iterable[Span], second: Iterable[Span]) -> list[Span]:
     """Return the offsets that are in both."""
-    others = list(other)
-    return merge_spans(Span(max(a.start, b.start), min(a.end, b.end)) for a in one for b in others)
+    pairs = product(first, second)
+    return merge_spans(Span(max(a.start, b.start), min(a.end, b.end)) for a, b in pairs)

@@ -1,1 +1,1 @@
-"""Reads partitions from their directories while a broker may be writing them. No Spark here."""
+"""Reads partitions from their directories while a broker may be writing them. Does not use Spark."""

@@ -64,7 +64,7 @@ def _last_indexed(files: Files, segment: OpenSegment) -> int:
 def offset_at(
     directories: LogDirectories, partition: TopicPartition, timestamp_ms: int, bounds: OffsetBounds
 ) -> int | None:
-    """Return the offset of the first record in the bounds that is not older; None without one.
+    """Return the offset of the first record in the bounds that is not older, or None.
 
     Raises CorruptRecordError, FileNotFoundError.
     """

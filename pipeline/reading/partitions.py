@@ -1,7 +1,7 @@
 """Finds the partitions in log directories.
 
-Directories that are to be deleted, or are being moved, or are stray, are no partitions. A directory
-that is no log's is ignored here; a broker would refuse to start.
+Directories that are to be deleted, are being moved, or are stray, are not partitions. A directory
+that does not belong to a log is ignored. A broker would refuse to start.
 """
 
 from collections.abc import Callable, Iterable, Iterator

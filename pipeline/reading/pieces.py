@@ -96,7 +96,7 @@ def _computed_crcs(data: bytes, table: BatchTable) -> Ints:
     view = memoryview(data)
     rows = zip(table.position.tolist(), table.size_bytes.tolist(), strict=True)
     return np.fromiter(
-        (crc32c(view[at + CHECKED_POSITION : at + size]) for at, size in rows),
+        (crc32c(view[begin + CHECKED_POSITION : begin + size]) for begin, size in rows),
         np.int64,
         table.height,
     )

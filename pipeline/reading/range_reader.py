@@ -92,42 +92,42 @@ class RangeReader:
 
         Raises DataLostError, CorruptRecordError, OSError.
         """
-        at, end = self.wanted.start, self.wanted.end
+        offset, end = self.wanted.start, self.wanted.end
         done: OpenSegment | None = None
-        while at < end:
-            segment = self._next_segment(at, done)
+        while offset < end:
+            segment = self._next_segment(offset, done)
             if segment is None:
                 return
-            at = max(at, segment.base_offset)
-            for piece in self._pieces(segment, at):
-                yield from self._decoded(piece, at)
-                at = max(at, piece.next_offset)
-                if at >= end:
+            offset = max(offset, segment.base_offset)
+            for piece in self._pieces(segment, offset):
+                yield from self._decoded(piece, offset)
+                offset = max(offset, piece.next_offset)
+                if offset >= end:
                     return
             done = segment
 
-    def _pieces(self, segment: OpenSegment, at: int) -> Iterator[Piece]:
+    def _pieces(self, segment: OpenSegment, offset: int) -> Iterator[Piece]:
         files = self.directories.files
-        position, end_position = position_range(files, segment, at, self.wanted.end)
+        position, end_position = position_range(files, segment, offset, self.wanted.end)
         return read_pieces(files, segment, position, end_position, verify_crc=self.verify_crc)
 
-    def _decoded(self, piece: Piece, at: int) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, piece: Piece, offset: int) -> Iterator[pa.RecordBatch]:
         if piece.table is None:
-            yield from self.decoder.decode_messages(piece.data, at, self.wanted.end)
+            yield from self.decoder.decode_messages(piece.data, offset, self.wanted.end)
             return
         table = piece.table
-        within = (table.last_offset >= at) & (table.base_offset < self.wanted.end)
+        within = (table.last_offset >= offset) & (table.base_offset < self.wanted.end)
         table = table.where(within)
         if self.decoder.only_data_batches:
             table = table.where(~table.is_control & (table.record_count > 0))
             table = without_aborted(table, self.wanted.aborted)
         if table.height:
-            yield from self.decoder.decode(piece.data, table, at, self.wanted.end)
+            yield from self.decoder.decode(piece.data, table, offset, self.wanted.end)
 
     # -- segments ----------------------------------------------------------------------------------
 
-    def _next_segment(self, at: int, done: OpenSegment | None) -> OpenSegment | None:
-        """Return the segment to read at offset `at`; None if nothing is left of the range.
+    def _next_segment(self, offset: int, done: OpenSegment | None) -> OpenSegment | None:
+        """Return the segment to read from `offset` on, or None if nothing is left of the range.
 
         Raises DataLostError.
         """
@@ -136,12 +136,12 @@ class RangeReader:
                 self.wait(_WAIT_S)
             try:
                 segments = list_segments(self.directories.files, self._directory())
-                segment = self._segment_at(segments, at, done)
+                segment = self._segment_at(segments, offset, done)
             except FileNotFoundError:
                 continue
             if segment is not None:
                 return segment
-        return self._skip_lost(at)
+        return self._skip_lost(offset)
 
     def _directory(self) -> Path:
         directory = self.directories.required(self.wanted.partition)
@@ -151,36 +151,36 @@ class RangeReader:
         return directory
 
     def _segment_at(
-        self, segments: list[SegmentPath], at: int, done: OpenSegment | None
+        self, segments: list[SegmentPath], offset: int, done: OpenSegment | None
     ) -> OpenSegment | None:
-        """Return the segment that contains `at`, or the next one if `done` is that segment."""
+        """Return the segment that contains `offset`, or the next one if `done` is that segment."""
         files = self.directories.files
-        following = bisect_right(segments, at, key=lambda segment: segment.base_offset)
+        following = bisect_right(segments, offset, key=lambda segment: segment.base_offset)
         if not following:
             return None
         opened = open_segment(files, segments[following - 1])
         if done is None or not os.path.sameopenfile(opened.file.fd, done.file.fd):
             return opened
-        # `at` was removed by the cleaner: it is between the last batch of one and the next segment.
+        # The cleaner removed this offset: it is after the last batch of `done`.
         return open_segment(files, segments[following]) if following < len(segments) else None
 
-    def _skip_lost(self, at: int) -> OpenSegment | None:
+    def _skip_lost(self, offset: int) -> OpenSegment | None:
         """Return the segment after the lost records, if loss is allowed. Raises DataLostError."""
         segments: list[SegmentPath] = []
         why = "they are after the end of the log"
         try:
             listed = list_segments(self.directories.files, self._directory())
-            segments = [segment for segment in listed if segment.base_offset > at]
+            segments = [segment for segment in listed if segment.base_offset > offset]
         except FileNotFoundError as error:
             why = str(error)
         until = min(segments[0].base_offset if segments else self.wanted.end, self.wanted.end)
         if segments:
             why = f"the log begins at {segments[0].base_offset}"
-        lost = f"{self.wanted.partition}: offsets {at} to {until - 1} are lost: {why}"
+        lost = f"{self.wanted.partition}: offsets {offset} to {until - 1} are lost: {why}"
         if self.fail_on_data_loss:
             raise DataLostError(
                 f"{lost} (failOnDataLoss=false continues without them)",
-                at,
+                offset,
                 until if segments else None,
             )
         _logger.warning("%s", lost)

@@ -58,9 +58,9 @@ def split_ranges(
     ]
     if options.batch_view:
         return parts  # a batch must not be divided
-    most = options.max_records_per_partition
-    if most is not None:
-        parts = [piece for part in parts for piece in _split(part, -(-_size(part) // most))]
+    max_records = options.max_records_per_partition
+    if max_records is not None:
+        parts = [each for part in parts for each in _split(part, -(-_size(part) // max_records))]
     return _split_to_at_least(parts, options.min_partitions or 0)
 
 
@@ -69,16 +69,14 @@ def _split_to_at_least(parts: Sequence[OffsetRange], count: int) -> list[OffsetR
     if len(parts) >= count:
         return list(parts)
     total = sum(map(_size, parts))
-    return [
-        piece for part in parts for piece in _split(part, math.ceil(_size(part) * count / total))
-    ]
+    return [each for part in parts for each in _split(part, math.ceil(_size(part) * count / total))]
 
 
 def _split(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
     size = _size(part)
     count = min(count, size)
-    edges = [part.start + size * number // count for number in range(count + 1)]
-    return [subrange(part, start, end) for start, end in pairwise(edges)]
+    bounds = [part.start + size * number // count for number in range(count + 1)]
+    return [subrange(part, start, end) for start, end in pairwise(bounds)]
 
 
 def _size(part: OffsetRange) -> int:

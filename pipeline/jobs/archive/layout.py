@@ -50,7 +50,7 @@ def entry_name(number: int) -> str:
 
 
 def entry_number(name: str) -> int | None:
-    """Return the number of an entry; None for another name."""
+    """Return the number of an entry, or None if it is not the name of an entry."""
     match = _ENTRY.fullmatch(name)
     return int(match[1]) if match else None
 

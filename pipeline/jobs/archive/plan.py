@@ -68,7 +68,7 @@ class Planner:
         bounds = offset_bounds(self.directories, partition)
         if covered and covered[-1].end > bounds.end:
             problem = (
-                f"the archive has offsets up to {covered[-1].end - 1}, but the log ends at "
+                f"the archive has offsets up to {covered[-1].end - 1} and the log ends at "
                 f"{bounds.end}: the log was truncated or replaced since"
             )
             return PartitionPlan(partition, problem=problem)

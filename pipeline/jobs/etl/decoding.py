@@ -57,8 +57,9 @@ def _with_json(frame: DataFrame, name: str, spec: DecodingSpec, place: str) -> D
         )
     except PySparkException as failure:
         raise JobError(f"{place}: {first_line(failure)}") from failure
-    one = sf.get(sf.col(parsed)["r"], sf.lit(0))
-    fits = sf.col(parsed)[_CORRUPT].isNull() & (sf.size(sf.col(parsed)["r"]) == 1) & one.isNotNull()
+    value = sf.get(sf.col(parsed)["r"], sf.lit(0))
+    is_single = sf.size(sf.col(parsed)["r"]) == 1
+    fits = sf.col(parsed)[_CORRUPT].isNull() & is_single & value.isNotNull()
     error = (
         sf.when(sf.col(name).isNull(), None)
         .when(~_is_text(name), "not UTF-8")
@@ -70,7 +71,7 @@ def _with_json(frame: DataFrame, name: str, spec: DecodingSpec, place: str) -> D
         field = sf.col(".".join((f"`{decoded}`", *_quoted(path))))
         missing = parent.isNotNull() & field.isNull()
         error = error.when(missing, f"{'.'.join(path)} is missing")
-    return with_parsed.withColumn(decoded, one).withColumn(error_column(name), error).drop(parsed)
+    return with_parsed.withColumn(decoded, value).withColumn(error_column(name), error).drop(parsed)
 
 
 def json_type(ddl: str, place: str) -> DataType:

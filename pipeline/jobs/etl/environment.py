@@ -40,7 +40,7 @@ class Environment:
             case dict():
                 return {key: self.substitute(each, (*path, key)) for key, each in data.items()}
             case list():
-                return [self.substitute(each, (*path, at)) for at, each in enumerate(data)]
+                return [self.substitute(each, (*path, index)) for index, each in enumerate(data)]
             case _:
                 return data
 

@@ -43,7 +43,7 @@ class DecodingSpec:
 
 @dataclass(frozen=True, slots=True)
 class TriggerSpec:
-    """How often a batch runs; None: until all existing records are read."""
+    """How often a batch runs. If `every` is None, one run reads all existing records and ends."""
 
     every: str | None = None
 

@@ -79,8 +79,8 @@ def _record_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> 
                 lines[*path, key.value] = key.start_mark.line + 1
                 _record_lines(value, (*path, key.value), lines)
     elif isinstance(node, yaml.SequenceNode):
-        for at, each in enumerate(node.value):
-            _record_lines(each, (*path, at), lines)
+        for index, each in enumerate(node.value):
+            _record_lines(each, (*path, index), lines)
 
 
 def _check_unique(key: yaml.ScalarNode, seen: set[str]) -> None:

@@ -47,7 +47,7 @@ class Targets:
         deadline = time.monotonic() + _TIMEOUT_S
         while self.partitions().get(topic, 0) < partitions:
             if time.monotonic() > deadline:
-                raise JobError(f"{topic} was created, but the broker does not list it")
+                raise JobError(f"the broker created {topic} and does not list it")
             time.sleep(0.1)
 
     def warnings(self, topics: Sequence[str], oldest_ms: int, now_ms: int) -> list[str]:

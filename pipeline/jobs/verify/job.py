@@ -30,10 +30,13 @@ _SegmentKey = tuple[Path, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySettings:
-    """What to check; `deep`: each record, and not only headers and checksums."""
+    """What to check. `deep`: each record, and not only headers and checksums.
+
+    If `topics` is None, all logs are checked, including the metadata log.
+    """
 
     log_directories: Sequence[Path]
-    topics: TopicChoice | None = None  # None: all, including the metadata log
+    topics: TopicChoice | None = None
     deep: bool = False
 
 

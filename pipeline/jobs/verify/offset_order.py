@@ -119,9 +119,9 @@ class OffsetOrder:
         if self.offsets.first_epoch < 0:
             self.offsets.first_epoch = int(epoch[0])
         reached = np.maximum.accumulate(np.concatenate(([self.offsets.last_epoch], epoch)))
-        for at in np.flatnonzero(epoch < reached[:-1]).tolist():
-            what = f"leader epoch {epoch[at]} follows {reached[at]}"
-            self._problem(Kind.ORDER, what, chunk, int(rows[at]))
+        for index in np.flatnonzero(epoch < reached[:-1]).tolist():
+            what = f"leader epoch {epoch[index]} follows {reached[index]}"
+            self._problem(Kind.ORDER, what, chunk, int(rows[index]))
         self.offsets.last_epoch = int(reached[-1])
 
     def _problem(self, kind: Kind, what: str, chunk: BatchChunk, row: int) -> None:

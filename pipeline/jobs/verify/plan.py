@@ -188,12 +188,12 @@ def _note_snapshots(listing: PartitionListing, snapshots: list[int], bases: set[
 
 
 def divide_into_tasks(works: Sequence[SegmentWork], parallelism: int) -> list[list[SegmentWork]]:
-    """Return tasks of about equal bytes: several per core, but none too small."""
+    """Return tasks of about equal bytes: several per core, or fewer if they would be small."""
     if not works:
         return []
     total = sum(work.size_bytes for work in works)
-    most = max(1, -(-total // _SMALLEST_TASK_BYTES))
-    count = min(len(works), parallelism * _TASKS_PER_CORE, most)
+    max_tasks = max(1, -(-total // _SMALLEST_TASK_BYTES))
+    count = min(len(works), parallelism * _TASKS_PER_CORE, max_tasks)
     tasks: list[list[SegmentWork]] = [[] for _ in range(count)]
     loads = [(0, 0, number) for number in range(count)]
     for work in sorted(works, key=lambda each: -each.size_bytes):

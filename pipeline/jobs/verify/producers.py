@@ -8,8 +8,8 @@ The broker makes the same check when a batch is appended (storage/producer_entry
 cleaning, batches may be missing, so a sequence may skip numbers, but never repeat or go back. A
 producer that was silent for a day may have expired, and may continue with any sequence.
 
-A task checks one segment. The first and last batch of each producer in a chunk are joined with
-those of the chunks before. Segments are joined in the same way.
+A task checks one segment. The first batch of each producer in a chunk is compared with its last
+batch in the chunks before. The driver compares segments in the same way.
 """
 
 from collections.abc import Iterator
@@ -101,8 +101,8 @@ def _violations_within(table: BatchTable, order: Ints) -> Iterator[SequenceViola
         sequence[1:] == (sequence[:-1] + span[:-1] + 1) & MAX_SEQUENCE
     )
     restarted = (epoch[1:] > epoch[:-1]) & (sequence[1:] == 0)
-    for at in np.flatnonzero(same & ~continued & ~restarted).tolist():
-        before, row = int(order[at]), int(order[at + 1])
+    for index in np.flatnonzero(same & ~continued & ~restarted).tolist():
+        before, row = int(order[index]), int(order[index + 1])
         producer_id = int(table.producer_id[row])
         yield from _violation(producer_id, _batch(table, before), _batch(table, row))
 

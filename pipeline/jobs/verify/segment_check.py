@@ -190,7 +190,7 @@ class _SegmentCheck:
             position, offset = int(chunk.table.position[row]), int(chunk.table.base_offset[row])
             why = self._fault_inside(position, position + int(chunk.table.size_bytes[row]))
             if why is not None:
-                what = f"the checksum is correct, but the batch cannot be read: {why}"
+                what = f"the batch cannot be read, although its checksum is correct: {why}"
                 self._findings.problem(
                     Kind.RECORDS, self._path, what, position=position, offset=offset
                 )

@@ -77,26 +77,26 @@ class SegmentWalk:
     # --- many batches at once
 
     def _many_batches(self) -> BatchChunk | None:
-        at = self.end
-        if at < self._one_by_one_until:
+        start = self.end
+        if start < self._one_by_one_until:
             return None
-        data = self._files.pread(self._file, min(_CHUNK_BYTES, self._size_bytes - at), at)
+        data = self._files.pread(self._file, min(_CHUNK_BYTES, self._size_bytes - start), start)
         try:
             positions, end = find_batches(data)
             table = read_table(np.frombuffer(data, np.uint8), positions) if positions.size else None
         except CorruptRecordError:
-            self._one_by_one_until = at + len(data)
+            self._one_by_one_until = start + len(data)
             return None
         if table is None:
             return None
         valid = checksums_match(data, table)
         for row in np.flatnonzero(~valid).tolist():
-            position, offset = at + int(table.position[row]), int(table.base_offset[row])
+            position, offset = start + int(table.position[row]), int(table.base_offset[row])
             self._add_broken(position, offset, _WRONG_CHECKSUM)
-        self.end = at + end
+        self.end = start + end
         table = table.where(valid)
-        moved = replace(table, position=table.position + at)
-        return BatchChunk(moved, is_messages=False, data=data, data_at=at)
+        moved = replace(table, position=table.position + start)
+        return BatchChunk(moved, is_messages=False, data=data, data_at=start)
 
     # --- one batch at a time
 
@@ -147,7 +147,7 @@ def _header_of(raw: RawBatch) -> BatchHeader:
 def batch_bytes(chunk: BatchChunk, row: int, files: Files, file: OpenFile) -> bytes:
     """Return all bytes of one batch of a chunk."""
     position, size = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
-    at = position - chunk.data_at
-    if chunk.data and at + size <= len(chunk.data):
-        return chunk.data[at : at + size]
+    begin = position - chunk.data_at
+    if chunk.data and begin + size <= len(chunk.data):
+        return chunk.data[begin : begin + size]
     return files.pread_exact(file, max(size, HEADER_BYTES), position)
