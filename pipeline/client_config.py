@@ -53,6 +53,12 @@ PRODUCER_SETTINGS: Mapping[str, str | int] = {
     "queue.buffering.max.messages": 200_000,
 }
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
+_RENAMED_STORES = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
 _SSL_STORES = ("ssl.truststore.", "ssl.keystore.")
 
 
@@ -104,7 +110,6 @@ def _credentials(jaas: str) -> dict[str, str]:
 
 
 def _ssl_stores(java: Mapping[str, str]) -> dict[str, str]:
-    config: dict[str, str] = {}
     for store, formats in (("truststore", ("PEM",)), ("keystore", ("PEM", "PKCS12"))):
         kind = java.get(f"ssl.{store}.type", "JKS").upper()
         given = [f"ssl.{store}.location", f"ssl.{store}.certificates"]
@@ -113,17 +118,8 @@ def _ssl_stores(java: Mapping[str, str]) -> dict[str, str]:
             raise ClientConfigError(
                 f"kafka.ssl.{store}.type is {kind}: librdkafka reads {' and '.join(formats)}"
             )
-    if "ssl.truststore.location" in java:
-        config["ssl.ca.location"] = java["ssl.truststore.location"]
-    if "ssl.truststore.certificates" in java:
-        config["ssl.ca.pem"] = java["ssl.truststore.certificates"]
-    if "ssl.keystore.location" in java:
-        config |= _keystore(java)
-    if "ssl.keystore.certificate.chain" in java:
-        config["ssl.certificate.pem"] = java["ssl.keystore.certificate.chain"]
-    if "ssl.keystore.key" in java:
-        config["ssl.key.pem"] = java["ssl.keystore.key"]
-    return config
+    config = {name: java[javas] for javas, name in _RENAMED_STORES.items() if javas in java}
+    return config | _keystore(java) if "ssl.keystore.location" in java else config
 
 
 def _keystore(java: Mapping[str, str]) -> dict[str, str]:

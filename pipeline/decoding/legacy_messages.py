@@ -47,17 +47,11 @@ def read_messages(data: bytes) -> Iterator[DecodedRecords]:
 
 
 def _decoded(records: list[LegacyRecord]) -> DecodedRecords:
-    data = b"".join(part or b"" for record in records for part in (record.key, record.value))
-    sizes = np.array(
-        [
-            -1 if part is None else len(part)
-            for record in records
-            for part in (record.key, record.value)
-        ],
-        np.int64,
-    )
+    texts = [text for record in records for text in (record.key, record.value)]
+    data = b"".join(text or b"" for text in texts)
+    sizes = np.array([-1 if text is None else len(text) for text in texts], np.int64)
     stored = np.maximum(sizes, 0)
-    at = np.cumsum(stored) - stored
+    begin = np.cumsum(stored) - stored
     zeros = np.zeros(len(records), np.int64)
     return DecodedRecords(
         offset=np.array([record.offset for record in records], np.int64),
@@ -65,13 +59,13 @@ def _decoded(records: list[LegacyRecord]) -> DecodedRecords:
         timestamp_type=np.array([_timestamp_type(record) for record in records], np.int64),
         data=data,
         fields=RecordFields(
-            begin=at[0::2],
-            end=at[0::2] + stored[0::2] + stored[1::2],
+            begin=begin[0::2],
+            end=begin[0::2] + stored[0::2] + stored[1::2],
             timestamp_delta=zeros,
             offset_delta=zeros,
-            key_at=at[0::2],
+            key_at=begin[0::2],
             key_bytes=sizes[0::2],
-            value_at=at[1::2],
+            value_at=begin[1::2],
             value_bytes=sizes[1::2],
             headers_at=zeros,
             header_count=zeros,

@@ -1,1 +1,1 @@
-"""Reads partitions from their directories while a broker may be writing them. Does not use Spark."""
+"""Reads partitions from their directories while a broker may be writing them, without Spark."""

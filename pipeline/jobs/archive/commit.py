@@ -11,7 +11,7 @@ end of step 2 it does not see all of the records.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,15 +131,8 @@ def publish(files: Files, layout: ArchiveLayout, entry: Entry) -> None:
         files.make_directory(target.parent)
         files.rename(staged, target)
         touched.add(target.parent)
-    for directory in sorted(
-        {parent for each in touched for parent in _with_parents(layout.root, each)}
-    ):
-        files.fsync_directory(directory)
-
-
-def _with_parents(root: Path, directory: Path) -> Iterable[Path]:
-    """Yield a directory and its parents up to the archive's root: each may be new."""
-    while directory != root:
-        yield directory
-        directory = directory.parent
-    yield root
+    # The directories between these and the archive's root may be new, too.
+    with_parents = {directory for each in touched for directory in (each, *each.parents)}
+    for directory in sorted(with_parents):
+        if directory.is_relative_to(layout.root):
+            files.fsync_directory(directory)

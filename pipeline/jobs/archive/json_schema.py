@@ -64,12 +64,10 @@ def _type_of(description: Any, place: str) -> pa.DataType:  # any JSON value
     match description:
         case str():
             return _simple_type(description, place)
-        case [element]:
+        case [element] | {"type": "array", "elementType": element}:
             return pa.list_(pa.field("element", _type_of(element, f"{place}[]")))
         case {"type": "struct", "fields": list(fields)}:
             return pa.struct([_field(each, place) for each in fields])
-        case {"type": "array", "elementType": element}:
-            return pa.list_(pa.field("element", _type_of(element, f"{place}[]")))
         case {"type": "map"}:
             raise JobError(f"{place}: a map is not supported")
         case dict():

@@ -71,8 +71,9 @@ class Manifest:
             return []
         numbers = [number for number in map(entry_number, names) if number is not None]
         if numbers != list(range(1, len(numbers) + 1)):
-            missing = _missing_numbers(numbers)
-            raise JobError(f"{self.layout.manifest}: missing entries: {missing}")
+            missing = sorted(set(range(1, numbers[-1] + 1)) - set(numbers))
+            listed = ", ".join(map(str, missing[:10]))
+            raise JobError(f"{self.layout.manifest}: missing entries: {listed}")
         return [self._entry(number) for number in numbers]
 
     def add(self, entry: Entry) -> None:
@@ -105,8 +106,3 @@ class Manifest:
         if entry.format != FORMAT:
             raise JobError(f"{path} has format {entry.format}; this version supports {FORMAT}")
         return entry
-
-
-def _missing_numbers(numbers: list[int]) -> str:
-    missing = sorted(set(range(1, numbers[-1] + 1)) - set(numbers))
-    return ", ".join(map(str, missing[:10]))

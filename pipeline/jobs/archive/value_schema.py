@@ -64,11 +64,9 @@ class ValueSchema:
         records = _concatenated(valid, RECORD_SCHEMA)
         if not self.keep_value:
             records = records.drop_columns(["value"])
-        fields = pa.concat_arrays(parsed).flatten() if parsed else self._empty_columns()
+        parsed = parsed or [pa.array([], self.kind)]
+        fields = pa.concat_arrays(parsed).flatten()
         return pa.record_batch([*records.columns, *fields], schema=self.schema)
-
-    def _empty_columns(self) -> list[pa.Array]:
-        return [pa.array([], field.type) for field in self.kind]
 
     def _parts(
         self, batch: pa.RecordBatch

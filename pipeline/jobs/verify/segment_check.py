@@ -182,11 +182,9 @@ class _SegmentCheck:
     # --- within batches
 
     def _read_records(self, chunk: BatchChunk) -> None:
-        if chunk.is_messages:
-            rows = range(chunk.table.height)
-        else:
-            rows = range(0) if self._is_readable(chunk) else range(chunk.table.height)
-        for row in rows:
+        if not chunk.is_messages and self._is_readable(chunk):
+            return
+        for row in range(chunk.table.height):
             position, offset = int(chunk.table.position[row]), int(chunk.table.base_offset[row])
             why = self._fault_inside(position, position + int(chunk.table.size_bytes[row]))
             if why is not None:
