@@ -1,0 +1,120 @@
+"""The transactional ids of one partition of `__transaction_state`, built by replaying its records.
+
+A transactional id is stored in the partition that it hashes to. Each record has the whole state of
+one id, so the newest record counts.
+
+One thing is not in the records: the epoch that a producer had before its current one. A producer
+that repeats InitProducerId after a restart of the broker is fenced therefore, as in Kafka.
+
+Kafka: TransactionStateManager.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TypeVar
+
+from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
+from odradek.coordinator.timers import Now, TimerMoment
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
+
+from .states import IDLE, PREPARED, TransactionState
+from .transaction import NO_EPOCH, Transaction, record_of, stored_transaction, tombstone_of
+
+R = TypeVar("R")
+
+# A timeout of this many milliseconds means that the transaction has none (two-phase commit).
+NO_TIMEOUT_MS = (1 << 31) - 1
+
+
+class TransactionTable:
+    """Transactions by transactional id. Only `replay` changes them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Transaction] = {}
+        self._open_since: dict[str, TimerMoment] = {}
+        self._last_epochs: dict[str, int] = {}
+
+    # -- replay ------------------------------------------------------------------------------------
+
+    def replay(self, record: JournalRecord, context: ReplayContext) -> None:  # noqa: ARG002 # a state machine's signature
+        """Apply one record of the log. Raises LookupError for a state that does not exist."""
+        key, value = record.key, record.value
+        assert isinstance(key, TransactionLogKey)
+        transactional_id = key.transactional_id
+        if value is None:
+            self.by_id.pop(transactional_id, None)
+            self._open_since.pop(transactional_id, None)
+            self._last_epochs.pop(transactional_id, None)
+            return
+        assert isinstance(value, TransactionLogValue)
+        transaction = stored_transaction(transactional_id, value)
+        self.by_id[transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self._open_since.setdefault(transactional_id, TimerMoment())
+        else:
+            self._open_since.pop(transactional_id, None)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Ignore a marker: `__transaction_state` has no transactional records."""
+
+    # -- lookups -----------------------------------------------------------------------------------
+
+    def get(self, transactional_id: str) -> Transaction:
+        """Return the transaction of an id. Raises ApiError: INVALID_PRODUCER_ID_MAPPING."""
+        transaction = self.by_id.get(transactional_id)
+        if transaction is None:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"transactional id {transactional_id} is not known",
+            )
+        return transaction
+
+    def last_epoch(self, transactional_id: str) -> int:
+        """Return the epoch before the current one; -1 if it is not known."""
+        return self._last_epochs.get(transactional_id, NO_EPOCH)
+
+    def prepared(self) -> Iterator[Transaction]:
+        """Iterate over the transactions whose end is decided and not completed."""
+        return (each for each in self.by_id.values() if each.state in PREPARED)
+
+    def timed_out(self, now: Now) -> list[Transaction]:
+        """Return the open transactions that are older than their timeout.
+
+        The age is measured from the first call after the transaction has begun, or was loaded, by
+        the timer clock. So a change of the wall clock aborts no transaction.
+        """
+        old = []
+        for transactional_id, since in self._open_since.items():
+            transaction = self.by_id[transactional_id]
+            since.note(transaction.start_ms, now)
+            age_ms = now.timer_ms - since.timer_ms
+            if transaction.timeout_ms != NO_TIMEOUT_MS and age_ms > transaction.timeout_ms:
+                old.append(transaction)
+        return old
+
+    # -- decisions ---------------------------------------------------------------------------------
+
+    def write(
+        self,
+        transaction: Transaction,
+        transaction_version: int,
+        reply: R,
+        *,
+        last_epoch: int | None = None,
+    ) -> Outcome[R]:
+        """Write the next transaction of an id; `last_epoch`: the epoch before it, if it changes."""
+        record = record_of(transaction, transaction_version)
+        if last_epoch is None:
+            return Outcome(reply=reply, records=(record,))
+        note = partial(self._last_epochs.__setitem__, transaction.transactional_id, last_epoch)
+        return Outcome(reply=reply, records=(record,), then=(note,))
+
+    def expire(self, now_ms: int, expiration_ms: int) -> Outcome[None]:
+        """Delete the transactional ids that have been idle for `expiration_ms`."""
+        expired = [
+            tombstone_of(transactional_id)
+            for transactional_id, transaction in self.by_id.items()
+            if transaction.state in IDLE and transaction.last_update_ms <= now_ms - expiration_ms
+        ]
+        return Outcome(reply=None, records=tuple(expired), atomic=False)

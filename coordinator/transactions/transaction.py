@@ -1,0 +1,140 @@
+"""The state of one transactional id, as its record in `__transaction_state` holds it.
+
+A transaction is a value. A decision makes the next one from it, and writes that as a record; replay
+puts it in the place of the old one. Kafka: TransactionMetadata, TransactionLog.
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+import msgspec
+
+from odradek.coordinator.outcome import JournalRecord
+from odradek.protocol.records.transaction_state import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+
+from .states import PREVIOUS, TransactionState
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_TIME = -1
+MAX_EPOCH = (1 << 15) - 1
+# The first transaction.version whose records have the producer ids before and after, and the first
+# in which each transaction has an epoch of its own (KIP-890).
+FIRST_VERSION_WITH_PRODUCER_IDS = 1
+FIRST_VERSION_WITH_EPOCH_BUMP = 2
+
+TopicPartition = tuple[str, int]
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """What identifies one instance of a producer."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
+
+
+class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+    """The last transaction of a transactional id, or the one that is open.
+
+    `start_ms` and `last_update_ms` are wall-clock times. `client_version` is the transaction
+    version that the producer used. `next_producer_id` is set while a transaction ends that used the
+    last epoch of its producer id.
+    """
+
+    transactional_id: str
+    producer_id: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: AbstractSet[TopicPartition] = frozenset()
+    start_ms: int = NO_TIME
+    last_update_ms: int
+    client_version: int = 0
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Whether clients may not get another epoch of this producer id."""
+        return is_exhausted(self.producer_epoch)
+
+    def become(self, state: TransactionState, **changes: Any) -> "Transaction":
+        """Return the next transaction of this id."""
+        assert self.state in PREVIOUS[state], f"{self.state.name} becomes {state.name}"
+        return msgspec.structs.replace(
+            self, state=state, **{"previous_producer_id": self.producer_id, **changes}
+        )
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether an epoch is the last one for clients. The one after it fences the producer."""
+    return epoch >= MAX_EPOCH - 1
+
+
+def record_of(transaction: Transaction, transaction_version: int) -> JournalRecord:
+    """Return the record of a transaction. `transaction_version` is the finalized one."""
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=_partitions_of(transaction),
+        transaction_last_update_timestamp_ms=transaction.last_update_ms,
+        transaction_start_timestamp_ms=transaction.start_ms,
+    )
+    value_version = int(transaction_version >= FIRST_VERSION_WITH_PRODUCER_IDS)
+    if value_version:
+        value = msgspec.structs.replace(  # type: ignore[type-var] # schema.py hides the base
+            value,
+            previous_producer_id=transaction.previous_producer_id,
+            next_producer_id=transaction.next_producer_id,
+            client_transaction_version=transaction.client_version,
+        )
+    key = TransactionLogKey(transactional_id=transaction.transactional_id)
+    return JournalRecord(value, value_version, key)
+
+
+def tombstone_of(transactional_id: str) -> JournalRecord:
+    """Return the record that deletes a transactional id."""
+    return JournalRecord(None, 0, TransactionLogKey(transactional_id=transactional_id))
+
+
+def _partitions_of(transaction: Transaction) -> list[PartitionsSchema] | None:
+    if transaction.state is TransactionState.EMPTY:
+        return None
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
+
+
+def stored_transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
+    """Return the transaction of a record. Raises LookupError for an unknown state."""
+    try:
+        state = TransactionState(value.transaction_status)
+    except ValueError:
+        raise LookupError(f"transaction state {value.transaction_status}") from None
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=value.producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=frozenset(
+            (topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        ),
+        start_ms=value.transaction_start_timestamp_ms,
+        last_update_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )
