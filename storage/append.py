@@ -47,3 +47,17 @@ class PendingBatch(NamedTuple):
     @property
     def next_offset(self) -> int:
         return self.base_offset + self.header.last_offset_delta + 1
+
+
+class EndMarker(NamedTuple):
+    """A marker that ends a producer's transaction in one log.
+
+    `transaction_version` 2 or higher means that the marker's epoch is higher than that of the
+    transaction's batches (KIP-890).
+    """
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int

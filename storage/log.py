@@ -27,15 +27,20 @@ from typing import TypeVar
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import (
     NO_TIMESTAMP,
+    PREFIX_BYTES,
     BatchHeader,
     CorruptRecordError,
     batch_prefix,
+    read_header,
 )
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 
-from .append import AppendOrigin, AppendResult, PendingBatch
+from .append import AppendOrigin, AppendResult, EndMarker, PendingBatch
 from .append_rules import AppendRules
 from .batch_validator import check_client_batch, split_batches
 from .checkpoints import TopicPartition, write_topic_id
@@ -257,20 +262,44 @@ class PartitionLog:
                     self.log_start_offset,
                     is_duplicate=True,
                 )
+            if header.is_transactional:
+                self.producers.check_transaction(header, is_verified=transaction_verified)
             self.producers.check(header, base_offset)
-            if header.is_transactional and not transaction_verified:
-                self._check_transaction(header)
         return self._write(
             [PendingBatch(base_offset, self.leader_epoch, header, parts)], now_ms, stamp_ms
         )
 
-    def _check_transaction(self, header: BatchHeader) -> None:
-        producer = self.producers.producers.get(header.producer_id)
-        if producer is None or not producer.has_open_transaction:
-            raise ApiError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"producer id {header.producer_id} has no transaction open on {self.name}",
-            )
+    def begin_verification(self, header: BatchHeader, now_ms: int, *, is_v2: bool) -> bool:
+        """Whether the batch's transaction must be verified before `append`.
+
+        `is_v2`: see Verification. Raises ApiError: INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+        """
+        self.check_online()
+        return self.producers.begin_verification(header, now_ms, is_v2=is_v2)
+
+    def append_marker(self, marker: EndMarker, now_ms: int) -> AppendResult:
+        """Append the marker that ends a transaction; nothing is written if it is refused.
+
+        A transaction of which this log has no batch may be ended, too. Raises ApiError:
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        """
+        self.check_online()
+        self.producers.check_marker(marker, self.log_end_offset)
+        kind = ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT
+        record = Record(control_key(kind), end_txn_value(marker.coordinator_epoch), now_ms)
+        batch = build_batch(
+            [record],
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            is_transactional=True,
+            is_control=True,
+            log_append_time_ms=now_ms if self._rules.log_append_time else None,
+        )
+        view = memoryview(batch)
+        entry = PendingBatch(
+            self.log_end_offset, self.leader_epoch, read_header(view), (view[PREFIX_BYTES:],)
+        )
+        return self._write([entry], now_ms, -1)
 
     def _write(
         self, entries: Sequence[PendingBatch], now_ms: int, log_append_time_ms: int

@@ -23,7 +23,11 @@ from typing import NamedTuple
 from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader, increment_sequence
 from odradek.protocol.errors import ApiError, ErrorCode
 
+from .append import EndMarker
+
 BATCHES_KEPT = 5
+MAX_EPOCH = (1 << 15) - 1
+FIRST_VERSION_WITH_EPOCH_BUMP = 2
 NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1
 
@@ -106,6 +110,31 @@ class ProducerEntry:
                 ErrorCode.INVALID_TXN_STATE,
                 base_offset,
                 f"not transactional, but its transaction since {self.txn_first_offset} is open",
+            )
+
+    def check_marker(self, marker: EndMarker, base_offset: int) -> None:
+        """Raise ApiError if the marker may not end the transaction. Changes nothing.
+
+        In version 2 a marker has a newer epoch than the batches. One of the same epoch is accepted
+        if no transaction is open: it repeats the marker that ended it. Raises
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        epoch = marker.producer_epoch
+        is_late = epoch < self.epoch
+        if marker.transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMP and epoch == self.epoch:
+            is_late = self.has_open_transaction and epoch != MAX_EPOCH
+        if is_late:
+            raise self._refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                base_offset,
+                f"a marker of epoch {epoch} came after epoch {self.epoch}",
+            )
+        if marker.coordinator_epoch < self.coordinator_epoch:
+            raise self._refused(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                base_offset,
+                f"a marker of coordinator epoch {marker.coordinator_epoch} came after one of epoch"
+                f" {self.coordinator_epoch}",
             )
 
     def expects(self, header: BatchHeader) -> bool:

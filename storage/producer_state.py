@@ -25,13 +25,16 @@ from typing import NamedTuple
 
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.compression import Buffer
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
 from odradek.protocol.records.control import ControlRecordType, control_type, coordinator_epoch_of
 
+from .append import EndMarker
 from .filenames import FileKind, FileState, live_offsets, segment_file
 from .files import Files
 from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry
 from .producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from .verification import Verification
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class ProducerStates:
         self.recall: Callable[[], None] | None = None
         self._files = files
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
+        self._verifications: dict[int, Verification] = {}
         self._last_snapshot_offset = 0
         self._snapshots = self._list_snapshots()
 
@@ -97,8 +101,80 @@ class ProducerStates:
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
         """
         producer = self.producers.get(header.producer_id)
+        if check_sequence and self._verifications:
+            self._check_verification(header, producer)
         if producer is not None:
             producer.check(header, base_offset, check_sequence=check_sequence)
+
+    def check_transaction(self, header: BatchHeader, *, is_verified: bool) -> None:
+        """Check that a transactional batch belongs to an open transaction, or may begin one.
+
+        Raises ApiError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
+        """
+        if self.has_open_transaction(header):
+            return
+        self._check_epoch(header)
+        if not is_verified:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer id {header.producer_id} has no transaction open",
+            )
+
+    def has_open_transaction(self, header: BatchHeader) -> bool:
+        """Whether the batch continues a transaction of its producer and epoch."""
+        producer = self.producers.get(header.producer_id)
+        return (
+            producer is not None
+            and producer.has_open_transaction
+            and producer.epoch == header.producer_epoch
+        )
+
+    def begin_verification(self, header: BatchHeader, now_ms: int, *, is_v2: bool) -> bool:
+        """Whether the coordinator must confirm that the batch's transaction has this partition.
+
+        Raises ApiError: INVALID_PRODUCER_EPOCH.
+        """
+        self._check_epoch(header)
+        if self.has_open_transaction(header):
+            return False
+        known = self._verifications.get(header.producer_id)
+        if known is None:
+            self._verifications[header.producer_id] = Verification(
+                header.producer_epoch, header.base_sequence, now_ms, is_v2
+            )
+        else:
+            known.note(header)
+        return True
+
+    def check_marker(self, marker: EndMarker, base_offset: int) -> None:
+        """See ProducerEntry.check_marker. An unknown producer may get any marker."""
+        producer = self.producers.get(marker.producer_id)
+        if producer is not None:
+            producer.check_marker(marker, base_offset)
+
+    def _check_epoch(self, header: BatchHeader) -> None:
+        producer = self.producers.get(header.producer_id)
+        if producer is not None and header.producer_epoch < producer.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {header.producer_epoch} of producer {header.producer_id} is older than the"
+                f" last seen, {producer.epoch}",
+            )
+
+    def _check_verification(self, header: BatchHeader, producer: ProducerEntry | None) -> None:
+        """Refuse a batch that overtook one of its producer that has been refused."""
+        waiting = self._verifications.get(header.producer_id)
+        if waiting is None:
+            return
+        is_unknown = producer is None or not producer.batches
+        is_gap = waiting.is_v2 and header.base_sequence != 0 and is_unknown
+        if is_gap or header.base_sequence > waiting.lowest_sequence:
+            expected = 0 if is_gap else waiting.lowest_sequence
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"sequence {header.base_sequence} of producer {header.producer_id} came,"
+                f" {expected} was expected",
+            )
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
         """Add a batch that was appended, or is replayed, at `base_offset`; no control batch.
@@ -111,9 +187,11 @@ class ProducerStates:
             producer = ProducerEntry(producer_id, header.producer_epoch, header.max_timestamp)
             self.producers[producer_id] = producer
         producer.add(header, base_offset)
-        if header.is_transactional and not producer.has_open_transaction:
-            producer.txn_first_offset = base_offset
-            self._open_transactions[base_offset] = producer_id
+        if header.is_transactional:
+            self._verifications.pop(producer_id, None)
+            if not producer.has_open_transaction:
+                producer.txn_first_offset = base_offset
+                self._open_transactions[base_offset] = producer_id
 
     def end_transaction(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
         """Complete a transaction by a control batch that was appended, or is replayed.
@@ -134,6 +212,9 @@ class ProducerStates:
         if producer is None:
             producer = ProducerEntry(producer_id, epoch, marker.timestamp_ms)
             self.producers[producer_id] = producer
+        waiting = self._verifications.get(producer_id)
+        if waiting is not None and not (waiting.is_v2 and waiting.epoch == epoch):
+            del self._verifications[producer_id]  # else it is that of the next transaction
         first_offset = producer.txn_first_offset
         producer.end_transaction(epoch, coordinator_epoch, marker.timestamp_ms)
         if first_offset == NO_OFFSET:
@@ -150,7 +231,13 @@ class ProducerStates:
     # --- all producers
 
     def remove_expired(self, now_ms: int) -> None:
-        """Remove producers inactive for `expiration_ms`, unless they have an open transaction."""
+        """Remove producers inactive for `expiration_ms`, unless they have an open transaction.
+
+        Verifications that have waited as long are removed, too.
+        """
+        for producer_id, waiting in list(self._verifications.items()):
+            if now_ms - waiting.since_ms >= self.expiration_ms:
+                del self._verifications[producer_id]
         expired = [entry for entry in self.producers.values() if self._is_expired(entry, now_ms)]
         for entry in expired:
             del self.producers[entry.producer_id]
@@ -192,6 +279,7 @@ class ProducerStates:
     def _clear(self) -> None:
         self.producers.clear()
         self._open_transactions.clear()
+        self._verifications.clear()
 
     def _load_newest(self, log_start_offset: int, now_ms: int) -> int:
         while (offset := self.latest_snapshot_offset) is not None:
