@@ -28,6 +28,7 @@ from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
 from .keys_socket import SocketKeys
+from .keys_transaction import TransactionKeys
 from .listeners import (
     Listener,
     SecurityProtocol,
@@ -39,7 +40,14 @@ from .topic_config import TopicConfig
 
 
 class BrokerConfig(
-    NodeKeys, SocketKeys, LogKeys, GroupKeys, ConsumerGroupKeys, MetadataKeys, defer_build=False
+    NodeKeys,
+    SocketKeys,
+    LogKeys,
+    GroupKeys,
+    ConsumerGroupKeys,
+    TransactionKeys,
+    MetadataKeys,
+    defer_build=False,
 ):
     """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.
 

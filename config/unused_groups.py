@@ -1,4 +1,4 @@
-"""Kafka's keys for share and streams groups and for transactions. odradek does not use them yet.
+"""Kafka's keys for share and streams groups, and others of coordinators that odradek does not use.
 
 key_table.py explains the form of the table.
 """
@@ -117,28 +117,8 @@ share.coordinator.state.topic.compression.codec INT 0
     Codec of __share_group_state, as a number.
 share.coordinator.state.topic.prune.interval.ms INT 300000 1.. internal
     How often __share_group_state is pruned.
-transaction.state.log.num.partitions INT 50 1..
-    Number of partitions of __transaction_state.
-transaction.state.log.replication.factor SHORT 3 1..
-    Number of replicas of __transaction_state (on one node: 1).
-transaction.state.log.min.isr INT 2 1..
-    min.insync.replicas of __transaction_state (on one node: 1).
-transaction.state.log.segment.bytes INT 104857600 1..
-    segment.bytes of __transaction_state.
 transaction.state.log.load.buffer.size INT 5242880 1..
     Bytes of one read when __transaction_state is loaded.
-transaction.max.timeout.ms INT 900000 1..
-    Maximum transaction timeout that a producer may request.
-transaction.partition.verification.enable BOOLEAN true
-    Whether a transactional write is refused if its partition is not in the transaction.
-transaction.abort.timed.out.transaction.cleanup.interval.ms INT 10000 1..
-    How often transactions are checked for timeout.
-transaction.remove.expired.transaction.cleanup.interval.ms INT 3600000 1..
-    How often transactional ids are checked for expiry.
-transaction.two.phase.commit.enable BOOLEAN false
-    Whether an external coordinator may keep transactions open (two-phase commit).
-transactional.id.expiration.ms INT 604800000 1..
-    Time after which an unused transactional id is forgotten.
 add.partitions.to.txn.retry.backoff.ms INT 20 1..
     Delay before adding a partition to a transaction is retried.
 add.partitions.to.txn.retry.backoff.max.ms INT 100 0..

@@ -1,0 +1,67 @@
+"""Writes the markers of a transaction that is prepared into the partitions that it has written to.
+
+A partition that does not exist any more needs no marker. One whose log cannot be written now (it is
+being recovered, or its directory is offline) gets its marker later.
+
+Kafka: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.append import EndMarker
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+
+from .transaction import TopicPartition
+
+logger = logging.getLogger("odradek.transactions")
+
+# The log knows a newer producer or coordinator: the transaction has ended there already.
+_ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+
+class GroupTransactions(Protocol):
+    """The group coordinator, as far as transactions are concerned."""
+
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> PartitionLog:
+        """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""
+
+
+class MarkerWriter:
+    """Writes markers to any log. Logs are looked up for each marker."""
+
+    def __init__(
+        self,
+        *,
+        partition_exists: Callable[[str, int], bool],
+        find_log: Callable[[str, int], PartitionLog],
+        groups: GroupTransactions,
+    ) -> None:
+        """`find_log` raises ApiError if the log is not open."""
+        self._partition_exists = partition_exists
+        self._find_log = find_log
+        self._groups = groups
+
+    def write(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog | None:
+        """Write a marker to one partition, and return its log; None if it needs none.
+
+        Raises ApiError: the marker could not be written now.
+        """
+        topic, partition = where
+        if not self._partition_exists(topic, partition):
+            logger.info("%s-%d is gone: it gets no marker of %s", topic, partition, marker)
+            return None
+        try:
+            if topic == CONSUMER_OFFSETS_TOPIC:
+                return self._groups.end_transaction(partition, marker, now_ms)
+            log = self._find_log(topic, partition)
+            log.append_marker(marker, now_ms)
+            return log
+        except ApiError as error:
+            if error.code not in _ENDED_ALREADY:
+                raise
+            logger.warning("%s-%d refused %s: %s", topic, partition, marker, error.message)
+            return None
