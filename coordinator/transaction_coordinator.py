@@ -1,0 +1,407 @@
+"""The transaction coordinator: gives producers their ids, and begins and ends their transactions.
+
+    request -> the shard of the transactional id -> a decision (transactions/) -> append, replay
+            -> the markers of a transaction that ends (transactions/completion.py)
+
+Every request is answered at once. In the background, transactions that are older than their timeout
+are aborted, and transactional ids that nobody uses expire.
+
+Kafka: TransactionCoordinator, TransactionStateManager.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.transaction_state import RECORD_TYPES
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
+
+from .alarm import Alarm
+from .load_queue import LoadQueue
+from .record_codec import CoordinatorRecordCodec
+from .shards import CoordinatorShards
+from .timers import Deadline, Now
+from .transactions.completion import Completion, TransactionShard
+from .transactions.ending import must_end_v1, must_end_v2, prepare, prepare_fence, producer_after
+from .transactions.marker_writer import MarkerWriter
+from .transactions.partitions import add_partitions, missing_partitions
+from .transactions.settings import TransactionSettings
+from .transactions.starting import (
+    check_start,
+    needs_producer_id,
+    raise_epoch,
+    rotate_producer_id,
+)
+from .transactions.states import TransactionState
+from .transactions.table import NO_TIMEOUT_MS, TransactionTable
+from .transactions.transaction import (
+    FIRST_VERSION_WITH_EPOCH_BUMP,
+    NO_EPOCH,
+    NO_PRODUCER,
+    NO_PRODUCER_ID,
+    ProducerIdAndEpoch,
+    TopicPartition,
+    Transaction,
+)
+
+logger = logging.getLogger("odradek.transactions")
+
+# By error of an append: the error that the client gets. Kafka: appendTransactionToLog.
+APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class InitCall(NamedTuple):
+    """An InitProducerId with a transactional id. `expected`: what the producer has; None: none."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected: ProducerIdAndEpoch | None = None
+    is_two_phase: bool = False
+    keeps_prepared: bool = False
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker."""
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        alarm: Alarm,
+        clock: Callable[[], Now],
+        markers: MarkerWriter,
+        new_producer_id: Callable[[int], int],
+        transaction_version: Callable[[], int],
+        ensure_topic: Callable[[], Awaitable[None] | None],
+    ) -> None:
+        """`new_producer_id` takes the wall time (ms). `transaction_version` is the finalized one.
+
+        `ensure_topic` creates `__transaction_state` and calls `open_topic`.
+        """
+        self._settings = settings
+        self._alarm = alarm
+        self._clock = clock
+        self._new_producer_id = new_producer_id
+        self._version = transaction_version
+        self._ensure_topic = ensure_topic
+        self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
+            TRANSACTION_STATE_TOPIC,
+            TransactionTable,
+            CoordinatorRecordCodec(RECORD_TYPES),
+            compression=CompressionType.NONE,
+            append_errors=APPEND_ERRORS,
+            logger=logger,
+        )
+        self._loads = LoadQueue(loop, self._on_shard_loaded)
+        self._completion = Completion(
+            find_shard=self.shards.of,
+            markers=markers,
+            transaction_version=transaction_version,
+            deadlines=alarm.deadlines,
+        )
+        self._timeouts = Deadline(self._abort_timed_out, None)
+        self._expiry = Deadline(self._remove_expired, None)
+
+    # -- the topic ---------------------------------------------------------------------------------
+
+    def ensure_topic(self) -> Awaitable[None] | None:
+        """Create `__transaction_state` if it is missing. Returns None if it exists."""
+        return None if self.shards.is_open else self._ensure_topic()
+
+    def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
+        """Load the transactions from the topic's partitions. One without a log is not served."""
+        for shard in self.shards.open(logs, partition_count):
+            self._on_shard_loaded(shard)
+        now = self._clock()
+        deadlines, settings = self._alarm.deadlines, self._settings
+        deadlines.schedule(self._timeouts, now.timer_ms + settings.abort_interval_ms)
+        deadlines.schedule(self._expiry, now.timer_ms + settings.expiration_interval_ms)
+        self._alarm.set(now)
+
+    def partition_online(self, log: PartitionLog) -> None:
+        """Load the transactions of a partition whose log has become readable."""
+        self._loads.add(self.shards.load_in_slices(log))
+
+    def partition_offline(self, partition: int) -> None:
+        """Stop serving the transactions of a partition whose log is offline."""
+        shard = self.shards.unavailable(partition)
+        if shard is not None:
+            self._completion.cancel(shard)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._timeouts.cancel()
+        self._expiry.cancel()
+        for shard in self.shards.serving():
+            self._completion.cancel(shard)
+        self.shards.close()
+
+    def _on_shard_loaded(self, shard: TransactionShard) -> None:
+        """Complete the transactions whose end was decided before the log was closed."""
+        now = self._clock()
+        for transaction in list(shard.state.prepared()):
+            self._completion.begin(shard, transaction, now)
+        self._alarm.set(now)
+
+    # -- producers ---------------------------------------------------------------------------------
+
+    def needs_producer_id(self, call: InitCall) -> bool:
+        """Whether `init_producer_id` would need a new producer id. Raises its errors."""
+        self._check_init(call)
+        transaction = self.shards.of(call.transactional_id).state.by_id.get(call.transactional_id)
+        if transaction is None:
+            return True
+        check_start(transaction, call.expected)
+        is_open = transaction.state is TransactionState.ONGOING
+        return not is_open and needs_producer_id(transaction, call.expected)
+
+    def init_producer_id(self, call: InitCall, new_producer_id: int | None) -> ProducerIdAndEpoch:
+        """Give a producer the id and epoch of its transactional id, and fence older instances.
+
+        `new_producer_id`: see `needs_producer_id`. An open transaction is aborted, and the request
+        refused with CONCURRENT_TRANSACTIONS; the producer repeats it. Raises ApiError:
+        INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        UNSUPPORTED_VERSION, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, and those of the coordinator.
+        """
+        now = self._clock()
+        if new_producer_id is None and self.needs_producer_id(call):
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the producer id was just used up")
+        shard = self.shards.of(call.transactional_id)
+        timeout_ms = NO_TIMEOUT_MS if call.is_two_phase else call.timeout_ms
+        transaction = shard.state.by_id.get(call.transactional_id)
+        if transaction is None:
+            assert new_producer_id is not None
+            transaction = Transaction(
+                transactional_id=call.transactional_id,
+                producer_id=new_producer_id,
+                timeout_ms=timeout_ms,
+                last_update_ms=now.wall_ms,
+            )
+        check_start(transaction, call.expected)
+        if transaction.state is TransactionState.ONGOING:
+            self._fence(shard, transaction, now)
+            raise ApiError(
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+                f"the open transaction of {call.transactional_id} has been aborted",
+            )
+        if needs_producer_id(transaction, call.expected):
+            assert new_producer_id is not None
+            started = rotate_producer_id(
+                transaction,
+                call.expected,
+                new_producer_id=new_producer_id,
+                timeout_ms=timeout_ms,
+                now_ms=now.wall_ms,
+            )
+        else:
+            started = raise_epoch(
+                transaction,
+                call.expected,
+                last_epoch=shard.state.last_epoch(call.transactional_id),
+                timeout_ms=timeout_ms,
+                now_ms=now.wall_ms,
+            )
+        producer = ProducerIdAndEpoch(
+            started.transaction.producer_id, started.transaction.producer_epoch
+        )
+        outcome = shard.state.write(
+            started.transaction, self._version(), producer, last_epoch=started.last_epoch
+        )
+        return shard.journal.commit(outcome, now.wall_ms)
+
+    def _check_init(self, call: InitCall) -> None:
+        if not call.transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        if call.is_two_phase and not self._settings.two_phase_commit:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "two-phase commit is off (transaction.two.phase.commit.enable)",
+            )
+        if call.keeps_prepared:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "a prepared transaction cannot be kept")
+        highest_ms = self._settings.max_timeout_ms
+        if not call.is_two_phase and not 0 < call.timeout_ms <= highest_ms:
+            raise ApiError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"a timeout of {call.timeout_ms} ms is not between 1 and {highest_ms}"
+                " (transaction.max.timeout.ms)",
+            )
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: AbstractSet[TopicPartition],
+        *,
+        client_version: int,
+    ) -> None:
+        """Add partitions to a transaction; the first ones begin it.
+
+        Raises ApiError: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+        CONCURRENT_TRANSACTIONS, and those of the coordinator.
+        """
+        now = self._clock()
+        shard, transaction = self._find(transactional_id)
+        changed = add_partitions(
+            transaction,
+            producer,
+            partitions,
+            client_version=client_version,
+            now_ms=now.wall_ms,
+        )
+        if changed is not None:
+            outcome = shard.state.write(changed, self._version(), None)
+            shard.journal.commit(outcome, now.wall_ms)
+
+    def missing_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: AbstractSet[TopicPartition],
+    ) -> AbstractSet[TopicPartition]:
+        """Return those of the partitions that are not in the transaction. Raises ApiError."""
+        _, transaction = self._find(transactional_id)
+        return missing_partitions(transaction, producer, partitions)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        *,
+        commit: bool,
+        client_version: int,
+    ) -> ProducerIdAndEpoch:
+        """Commit or abort a transaction.
+
+        Returns what the producer must use from now on; NO_PRODUCER in version 1, where nothing
+        changes. Raises ApiError: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+        CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, and those of the coordinator.
+        """
+        now = self._clock()
+        shard, transaction = self._find(transactional_id)
+        if client_version < FIRST_VERSION_WITH_EPOCH_BUMP:
+            if must_end_v1(transaction, producer, commit=commit):
+                self._end(shard, transaction, now, commit=commit, client_version=client_version)
+            return NO_PRODUCER
+        if not must_end_v2(transaction, producer, commit=commit):
+            return ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+        return self._end(shard, transaction, now, commit=commit, client_version=client_version)
+
+    def _end(
+        self,
+        shard: TransactionShard,
+        transaction: Transaction,
+        now: Now,
+        *,
+        commit: bool,
+        client_version: int,
+    ) -> ProducerIdAndEpoch:
+        is_v2 = client_version >= FIRST_VERSION_WITH_EPOCH_BUMP
+        prepared = prepare(
+            transaction,
+            commit=commit,
+            client_version=client_version,
+            next_producer_id=self._next_producer_id(transaction, now) if is_v2 else NO_PRODUCER_ID,
+            now_ms=now.wall_ms,
+        )
+        last_epoch = transaction.producer_epoch if is_v2 else None
+        self._commit_and_complete(shard, prepared, now, last_epoch)
+        return producer_after(prepared)
+
+    def _fence(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
+        """Abort an open transaction, and raise the epoch, so that its producer is fenced."""
+        version = self._version()
+        is_v2 = version >= FIRST_VERSION_WITH_EPOCH_BUMP
+        prepared = prepare_fence(
+            transaction,
+            transaction_version=version,
+            next_producer_id=self._next_producer_id(transaction, now) if is_v2 else NO_PRODUCER_ID,
+            now_ms=now.wall_ms,
+        )
+        last_epoch = transaction.producer_epoch if is_v2 else NO_EPOCH
+        self._commit_and_complete(shard, prepared, now, last_epoch)
+
+    def _next_producer_id(self, transaction: Transaction, now: Now) -> int:
+        if not transaction.is_epoch_exhausted:
+            return NO_PRODUCER_ID
+        return self._new_producer_id(now.wall_ms)
+
+    def _commit_and_complete(
+        self, shard: TransactionShard, prepared: Transaction, now: Now, last_epoch: int | None
+    ) -> None:
+        outcome = shard.state.write(prepared, self._version(), None, last_epoch=last_epoch)
+        shard.journal.commit(outcome, now.wall_ms)
+        stored = shard.state.by_id[prepared.transactional_id]
+        self._completion.begin(shard, stored, now)
+        self._alarm.set(now)
+
+    def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction]:
+        if not transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        shard = self.shards.of(transactional_id)
+        return shard, shard.state.get(transactional_id)
+
+    # -- administration ----------------------------------------------------------------------------
+
+    def describe(self, transactional_id: str) -> Transaction:
+        """Return the transaction of an id. Raises ApiError: TRANSACTIONAL_ID_NOT_FOUND."""
+        if not transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        known = self.shards.of(transactional_id).state.by_id.get(transactional_id)
+        if known is None:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+                f"transactional id {transactional_id} is not known",
+            )
+        return known
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Iterate over all transactional ids. Raises ApiError while some are still loading."""
+        return (known for shard in self.shards.all() for known in shard.state.by_id.values())
+
+    # -- in the background -------------------------------------------------------------------------
+
+    def _abort_timed_out(self, _subject: None, now: Now) -> None:
+        self._alarm.deadlines.schedule(
+            self._timeouts, now.timer_ms + self._settings.abort_interval_ms
+        )
+        for shard in self.shards.serving():
+            for transaction in shard.state.timed_out(now):
+                try:
+                    self._fence(shard, transaction, now)
+                except ApiError as error:
+                    logger.warning("cannot abort %s: %s", transaction.transactional_id, error)
+                else:
+                    logger.info(
+                        "aborted the transaction of %s: it was open for more than %d ms",
+                        transaction.transactional_id,
+                        transaction.timeout_ms,
+                    )
+
+    def _remove_expired(self, _subject: None, now: Now) -> None:
+        self._alarm.deadlines.schedule(
+            self._expiry, now.timer_ms + self._settings.expiration_interval_ms
+        )
+        for shard in self.shards.serving():
+            outcome = shard.state.expire(now.wall_ms, self._settings.expiration_ms)
+            try:
+                shard.journal.commit(outcome, now.wall_ms)
+            except ApiError as error:
+                logger.warning("transactional ids cannot expire: %s", error)

@@ -1,0 +1,119 @@
+"""Completes the transactions that are prepared: writes their markers, then the Complete record.
+
+Usually this happens in the turn of the event loop in which the transaction was prepared, so no
+client sees a transaction that is committed in one partition and not in another. Some partitions
+must wait: a log may still be recovered after a start, its directory may be offline, or its marker
+must be synced first (`flush.messages`). Then the transaction stays prepared, clients get
+CONCURRENT_TRANSACTIONS, and the rest is tried again.
+
+Kafka: TransactionMarkerChannelManager.
+"""
+
+import logging
+from collections.abc import Callable
+
+from odradek.coordinator.shards import Shard
+from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+from odradek.protocol.errors import ApiError
+from odradek.storage.append import EndMarker
+from odradek.storage.log import PartitionLog
+
+from .ending import complete
+from .marker_writer import MarkerWriter
+from .states import PREPARED, TransactionState
+from .table import TransactionTable
+from .transaction import TopicPartition, Transaction
+
+logger = logging.getLogger("odradek.transactions")
+
+TransactionShard = Shard[TransactionTable]
+
+# The delay before the rest of the markers is tried again, and a sync is looked for again.
+RETRY_MS = 100
+SYNC_RETRY_MS = 2
+
+
+class Completion:
+    """The prepared transactions of all shards."""
+
+    def __init__(
+        self,
+        *,
+        find_shard: Callable[[str], TransactionShard],
+        markers: MarkerWriter,
+        transaction_version: Callable[[], int],
+        deadlines: DeadlineQueue,
+    ) -> None:
+        """`find_shard` raises ApiError if the shard of a transactional id is not served."""
+        self._find_shard = find_shard
+        self._markers = markers
+        self._transaction_version = transaction_version
+        self._retries = KeyedDeadlines(deadlines, self._retry)
+        # By transactional id, while its transaction is being completed: the partitions that have
+        # their marker, and the marker's log and offset.
+        self._written: dict[str, dict[TopicPartition, tuple[PartitionLog, int] | None]] = {}
+
+    def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
+        """Complete a transaction that is prepared, now or when it becomes possible."""
+        self._written[transaction.transactional_id] = {}
+        retry_ms = self._try(shard, transaction, now)
+        if retry_ms is not None:
+            self._retries.schedule(transaction.transactional_id, now.timer_ms + retry_ms)
+
+    def cancel(self, shard: TransactionShard) -> None:
+        """Stop completing the transactions of a shard, because its log is not served any more."""
+        for transaction in shard.state.prepared():
+            self._retries.cancel(transaction.transactional_id)
+            self._written.pop(transaction.transactional_id, None)
+
+    def _retry(self, transactional_id: str, now: Now) -> int | None:
+        try:
+            shard = self._find_shard(transactional_id)
+        except ApiError:
+            return None  # when the shard is loaded again, it begins again
+        transaction = shard.state.by_id.get(transactional_id)
+        if transaction is None or transaction.state not in PREPARED:
+            return None
+        retry_ms = self._try(shard, transaction, now)
+        return None if retry_ms is None else now.timer_ms + retry_ms
+
+    def _try(self, shard: TransactionShard, transaction: Transaction, now: Now) -> int | None:
+        """Complete the transaction. Returns the delay before the next try; None if it is done."""
+        if not self._write_markers(shard, transaction, now):
+            return RETRY_MS
+        written = self._written[transaction.transactional_id]
+        if any(place is not None and not _is_synced(*place) for place in written.values()):
+            return SYNC_RETRY_MS
+        completed = complete(transaction, now.wall_ms)
+        outcome = shard.state.write(completed, self._transaction_version(), None)
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            logger.warning("cannot complete %s yet: %s", transaction.transactional_id, error)
+            return RETRY_MS
+        del self._written[transaction.transactional_id]
+        return None
+
+    def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:
+        """Write the markers that are missing. Returns whether all are written."""
+        written = self._written[transaction.transactional_id]
+        marker = EndMarker(
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            is_commit=transaction.state is TransactionState.PREPARE_COMMIT,
+            coordinator_epoch=shard.journal.log.leader_epoch,
+            transaction_version=transaction.client_version,
+        )
+        for where in sorted(transaction.partitions - written.keys()):
+            try:
+                log = self._markers.write(marker, where, now.wall_ms)
+            except ApiError as error:
+                logger.info("no marker in %s-%d yet: %s", *where, error)
+                continue
+            written[where] = None if log is None else (log, log.log_end_offset)
+        return len(written) == len(transaction.partitions)
+
+
+def _is_synced(log: PartitionLog, end_offset: int) -> bool:
+    """Whether readers see the marker that ends before `end_offset`: not before it is synced."""
+    return log.high_watermark >= end_offset
