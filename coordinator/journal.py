@@ -36,9 +36,11 @@ from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.protocol.schema import DecodeError, EncodeError, Message
+from odradek.storage.append import EndMarker
 from odradek.storage.log import AppendOrigin, PartitionLog
 
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
+from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import RecordCodec
 
 R = TypeVar("R")
@@ -85,9 +87,12 @@ class Journal:
         except (DecodeError, CorruptRecordError) as error:
             raise CorruptJournalError(f"{log.name}: {error}") from error
 
-    def commit(self, outcome: Outcome[R], now_ms: int) -> R:
+    def commit(
+        self, outcome: Outcome[R], now_ms: int, producer: ProducerIdAndEpoch = NO_PRODUCER
+    ) -> R:
         """Append the outcome's records, replay them, call its `then`, and return its reply.
 
+        With a `producer` the records belong to its transaction, see `end_transaction`.
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
         that a non-atomic outcome keeps the batches before the one that failed.
@@ -95,7 +100,7 @@ class Journal:
         if outcome.records:
             try:
                 for chunk in self._chunks(outcome):
-                    self._append_and_replay(chunk, now_ms)
+                    self._append_and_replay(chunk, now_ms, producer)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
                 _report_failure(outcome, code)
@@ -107,13 +112,27 @@ class Journal:
             then()
         return outcome.reply
 
-    def _append_and_replay(self, chunk: list[Encoded], now_ms: int) -> None:
+    def end_transaction(self, marker: EndMarker, now_ms: int) -> None:
+        """Append the marker of a producer's transaction, and apply it to the state.
+
+        Raises ApiError, see PartitionLog.append_marker. Then nothing has changed.
+        """
+        self.log.append_marker(marker, now_ms)
+        self._state.end_transaction(marker.producer_id, committed=marker.is_commit)
+
+    def _append_and_replay(
+        self, chunk: list[Encoded], now_ms: int, producer: ProducerIdAndEpoch
+    ) -> None:
         batch = build_batch(
-            [Record(key, value, now_ms) for _, key, value in chunk], compression=self._compression
+            [Record(key, value, now_ms) for _, key, value in chunk],
+            compression=self._compression,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            is_transactional=producer is not NO_PRODUCER,
         )
         result = self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
-            self._state.replay(record, ReplayContext(offset, now_ms))
+            self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
     def _chunks(self, outcome: Outcome[object]) -> Iterator[list[Encoded]]:
         """Encode the records; each list goes into one batch."""

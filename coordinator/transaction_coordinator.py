@@ -23,6 +23,7 @@ from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 
 from .alarm import Alarm
 from .load_queue import LoadQueue
+from .producer import NO_EPOCH, NO_PRODUCER, NO_PRODUCER_ID, ProducerIdAndEpoch
 from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards
 from .timers import Deadline, Now
@@ -39,15 +40,7 @@ from .transactions.starting import (
 )
 from .transactions.states import TransactionState
 from .transactions.table import NO_TIMEOUT_MS, TransactionTable
-from .transactions.transaction import (
-    FIRST_VERSION_WITH_EPOCH_BUMP,
-    NO_EPOCH,
-    NO_PRODUCER,
-    NO_PRODUCER_ID,
-    ProducerIdAndEpoch,
-    TopicPartition,
-    Transaction,
-)
+from .transactions.transaction import FIRST_VERSION_WITH_EPOCH_BUMP, TopicPartition, Transaction
 
 logger = logging.getLogger("odradek.transactions")
 

@@ -24,17 +24,12 @@ completed transaction accepts the request by which it ended.
 Kafka: TransactionCoordinator.endTransaction, endTransactionWithTV1.
 """
 
+from odradek.coordinator.producer import NO_PRODUCER_ID, ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .partitions import check_not_ending, check_producer, fenced
 from .states import TransactionState
-from .transaction import (
-    FIRST_VERSION_WITH_EPOCH_BUMP,
-    MAX_EPOCH,
-    NO_PRODUCER_ID,
-    ProducerIdAndEpoch,
-    Transaction,
-)
+from .transaction import FIRST_VERSION_WITH_EPOCH_BUMP, MAX_EPOCH, Transaction
 
 _COMPLETED = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 

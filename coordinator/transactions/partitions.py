@@ -9,10 +9,11 @@ Kafka: TransactionCoordinator.handleAddPartitionsToTransaction, handleVerifyPart
 
 from collections.abc import Set as AbstractSet
 
+from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .states import IDLE, PREPARED, TransactionState
-from .transaction import ProducerIdAndEpoch, TopicPartition, Transaction
+from .transaction import TopicPartition, Transaction
 
 
 def add_partitions(

@@ -12,15 +12,11 @@ Kafka: TransactionCoordinator.handleInitProducerId, prepareIncrementProducerEpoc
 
 from typing import NamedTuple
 
+from odradek.coordinator.producer import NO_EPOCH, ProducerIdAndEpoch
+
 from .partitions import check_not_ending, fenced
 from .states import TransactionState
-from .transaction import (
-    NO_EPOCH,
-    NO_TIME,
-    ProducerIdAndEpoch,
-    Transaction,
-    is_exhausted,
-)
+from .transaction import NO_TIME, Transaction, is_exhausted
 
 
 class NewProducer(NamedTuple):

@@ -14,12 +14,13 @@ from functools import partial
 from typing import TypeVar
 
 from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
+from odradek.coordinator.producer import NO_EPOCH
 from odradek.coordinator.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 
 from .states import IDLE, PREPARED, TransactionState
-from .transaction import NO_EPOCH, Transaction, record_of, stored_transaction, tombstone_of
+from .transaction import Transaction, record_of, stored_transaction, tombstone_of
 
 R = TypeVar("R")
 

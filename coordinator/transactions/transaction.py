@@ -5,11 +5,12 @@ puts it in the place of the old one. Kafka: TransactionMetadata, TransactionLog.
 """
 
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.producer import NO_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.records.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
@@ -18,8 +19,6 @@ from odradek.protocol.records.transaction_state import (
 
 from .states import PREVIOUS, TransactionState
 
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
 NO_TIME = -1
 MAX_EPOCH = (1 << 15) - 1
 # The first transaction.version whose records have the producer ids before and after, and the first
@@ -28,16 +27,6 @@ FIRST_VERSION_WITH_PRODUCER_IDS = 1
 FIRST_VERSION_WITH_EPOCH_BUMP = 2
 
 TopicPartition = tuple[str, int]
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    """What identifies one instance of a producer."""
-
-    producer_id: int
-    epoch: int
-
-
-NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.ending import (
     complete,
     must_end_v1,
@@ -11,11 +12,7 @@ from odradek.coordinator.transactions.ending import (
     producer_after,
 )
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import (
-    MAX_EPOCH,
-    ProducerIdAndEpoch,
-    Transaction,
-)
+from odradek.coordinator.transactions.transaction import MAX_EPOCH, Transaction
 from odradek.protocol.errors import ApiError, ErrorCode
 
 EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.starting import (
     check_start,
     needs_producer_id,
@@ -9,11 +10,7 @@ from odradek.coordinator.transactions.starting import (
     rotate_producer_id,
 )
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import (
-    MAX_EPOCH,
-    ProducerIdAndEpoch,
-    Transaction,
-)
+from odradek.coordinator.transactions.transaction import MAX_EPOCH, Transaction
 from odradek.protocol.errors import ApiError, ErrorCode
 
 NOW_MS = 1_000_000

@@ -1,0 +1,16 @@
+"""What identifies one instance of a producer: its id, and the epoch that fences older instances."""
+
+from typing import NamedTuple
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """A producer id (int64) and its epoch (int16)."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
