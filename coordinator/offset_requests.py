@@ -29,6 +29,8 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 from .group import Committer, PartitionCheck
@@ -67,7 +69,44 @@ def commit_offsets(
         api_version,
     )
     check = _check_commit(state, request.group_id, committer)
-    return _Commit(request, check, now_ms, max_metadata_units).of(topics)
+    expires_ms = NO_EXPIRY
+    if request.retention_time_ms != NO_EXPIRY:
+        expires_ms = now_ms + request.retention_time_ms
+    return _Commit(request.group_id, check, now_ms, max_metadata_units, expires_ms).of(topics)
+
+
+def commit_in_transaction(
+    state: GroupState,
+    request: TxnOffsetCommitRequest,
+    topics: Sequence[OffsetCommitRequestTopic],
+    api_version: int,
+    *,
+    now_ms: int,
+    max_metadata_units: int,
+) -> Committed:
+    """Commit offsets that take effect when the producer's transaction is committed.
+
+    Raises ApiError when the group refuses the commit. A member epoch that is not the current one is
+    ILLEGAL_GENERATION here, because the client is a producer.
+    """
+    committer = Committer(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        api_version,
+        is_transactional=True,
+    )
+    try:
+        check = _check_commit(state, request.group_id, committer)
+        # Kafka writes no topic ids here.
+        commit = _Commit(
+            request.group_id, check, now_ms, max_metadata_units, writes_topic_ids=False
+        )
+        return commit.of(topics)
+    except ApiError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
+        raise
 
 
 def _check_commit(state: GroupState, group_id: str, committer: Committer) -> PartitionCheck | None:
@@ -87,17 +126,20 @@ class _Commit:
 
     def __init__(
         self,
-        request: OffsetCommitRequest,
+        group_id: str,
         check: PartitionCheck | None,
         now_ms: int,
         max_metadata_units: int,
+        expires_ms: int = NO_EXPIRY,
+        *,
+        writes_topic_ids: bool = True,
     ) -> None:
-        self._group_id = request.group_id
+        self._group_id = group_id
         self._check = check
         self._now_ms = now_ms
         self._max_metadata_units = max_metadata_units
-        own = request.retention_time_ms
-        self._expires_ms = NO_EXPIRY if own == NO_EXPIRY else now_ms + own
+        self._expires_ms = expires_ms
+        self._writes_topic_ids = writes_topic_ids
         self._records: list[JournalRecord] = []
 
     def of(self, topics: Sequence[OffsetCommitRequestTopic]) -> Committed:
@@ -139,7 +181,7 @@ class _Commit:
             metadata=wanted.committed_metadata or "",
             commit_timestamp=self._now_ms if said_ms < 0 else said_ms,
             expire_timestamp=self._expires_ms,
-            topic_id=topic.topic_id,
+            topic_id=topic.topic_id if self._writes_topic_ids else ZERO_UUID,
         )
         key = OffsetCommitKey(
             group=self._group_id, topic=topic.name, partition=wanted.partition_index
