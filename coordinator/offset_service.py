@@ -20,12 +20,16 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchResponseTopic,
 )
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from odradek.storage.append import EndMarker
+from odradek.storage.log import PartitionLog
 
 from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
 from .group_settings import GroupSettings
 from .group_shards import GroupShards
-from .offset_requests import commit_offsets, delete_offsets, fetch_offsets
+from .offset_requests import commit_in_transaction, commit_offsets, delete_offsets, fetch_offsets
+from .producer import ProducerIdAndEpoch
 from .timers import Now
 
 
@@ -69,6 +73,35 @@ class OffsetService:
         answers = shard.journal.commit(outcome, now.wall_ms)
         self._alarm.set(now)
         return answers
+
+    def commit_in_transaction(
+        self,
+        request: TxnOffsetCommitRequest,
+        topics: Sequence[OffsetCommitRequestTopic],
+        api_version: int,
+    ) -> list[OffsetCommitResponseTopic]:
+        """Commit offsets that take effect when the producer's transaction is committed."""
+        now = self._clock()
+        shard = self._shards.of(request.group_id)
+        outcome = commit_in_transaction(
+            shard.state,
+            request,
+            topics,
+            api_version,
+            now_ms=now.wall_ms,
+            max_metadata_units=self._max_metadata_units,
+        )
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        return shard.journal.commit(outcome, now.wall_ms, producer)
+
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> PartitionLog:
+        """Write a marker to a partition of `__consumer_offsets`; its offsets take effect.
+
+        Returns the partition's log.
+        """
+        journal = self._shards.at(partition).journal
+        journal.end_transaction(marker, now_ms)
+        return journal.log
 
     def fetch(
         self,

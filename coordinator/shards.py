@@ -146,13 +146,20 @@ class CoordinatorShards(Generic[S]):
 
         Raises ApiError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
         """
-        if not self._shards:
-            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{self.topic} does not exist yet")
-        partition = self._partition_of(key)
+        return self.at(self.partition_of(key))
+
+    def at(self, partition: int) -> Shard[S]:
+        """Return the shard of a partition that exists. Raises ApiError as `of`."""
         shard = self._shards[partition]
         if isinstance(shard, ErrorCode):
             raise ApiError(shard, f"{self.topic}-{partition} is not served now")
         return shard
+
+    def partition_of(self, key: str) -> int:
+        """Return the partition of a key. Raises ApiError: NOT_COORDINATOR."""
+        if not self._shards:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{self.topic} does not exist yet")
+        return self._partition_of(key)
 
     def all(self) -> Sequence[Shard[S]]:
         """Return the shards that are served. Raises ApiError while one is loading."""

@@ -11,7 +11,7 @@ Kafka: TransactionCoordinator, TransactionStateManager.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -75,23 +75,20 @@ class TransactionCoordinator:
         settings: TransactionSettings,
         *,
         loop: asyncio.AbstractEventLoop,
-        alarm: Alarm,
+        after_arrivals: Callable[[Callable[[], None]], None],
         clock: Callable[[], Now],
         markers: MarkerWriter,
         new_producer_id: Callable[[int], int],
         transaction_version: Callable[[], int],
-        ensure_topic: Callable[[], Awaitable[None] | None],
     ) -> None:
-        """`new_producer_id` takes the wall time (ms). `transaction_version` is the finalized one.
-
-        `ensure_topic` creates `__transaction_state` and calls `open_topic`.
+        """`after_arrivals` calls its argument when the requests that have arrived are served.
+        `new_producer_id` takes the wall time (ms). `transaction_version` is the finalized one.
         """
         self._settings = settings
-        self._alarm = alarm
+        self._alarm = Alarm(loop, clock, after_arrivals)
         self._clock = clock
         self._new_producer_id = new_producer_id
         self._version = transaction_version
-        self._ensure_topic = ensure_topic
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
             TransactionTable,
@@ -105,20 +102,16 @@ class TransactionCoordinator:
             find_shard=self.shards.of,
             markers=markers,
             transaction_version=transaction_version,
-            deadlines=alarm.deadlines,
+            deadlines=self._alarm.deadlines,
         )
         self._timeouts = Deadline(self._abort_timed_out, None)
         self._expiry = Deadline(self._remove_expired, None)
 
     # -- the topic ---------------------------------------------------------------------------------
 
-    def ensure_topic(self) -> Awaitable[None] | None:
-        """Create `__transaction_state` if it is missing. Returns None if it exists."""
-        return None if self.shards.is_open else self._ensure_topic()
-
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
         """Load the transactions from the topic's partitions. One without a log is not served."""
-        for shard in self.shards.open(logs, partition_count):
+        for shard in self.shards.open_topic(logs, partition_count):
             self._on_shard_loaded(shard)
         now = self._clock()
         deadlines, settings = self._alarm.deadlines, self._settings
@@ -138,6 +131,7 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Stop serving."""
+        self._alarm.cancel()
         self._timeouts.cancel()
         self._expiry.cancel()
         for shard in self.shards.serving():
