@@ -43,7 +43,11 @@ from .disk.disk_space import DiskSpace
 from .disk.log_sync import LogSync, LogSyncs
 from .lifecycle.background_tasks import BackgroundTasks
 from .lifecycle.coordinator_logs import CoordinatorLogs
-from .lifecycle.coordinators import create_group_coordinator, load_group_configs
+from .lifecycle.coordinators import (
+    create_group_coordinator,
+    create_transaction_coordinator,
+    load_group_configs,
+)
 from .lifecycle.preflight import Preflight
 from .lifecycle.startup import (
     cordoned_ids,
@@ -270,8 +274,18 @@ class Broker:
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
         )
+        self.transactions = create_transaction_coordinator(
+            self.config,
+            self.loop,
+            self.now_ms,
+            turns=self.group_turns,
+            controller=self.controller,
+            log_manager=self.log_manager,
+            groups=self.groups,
+        )
+        # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
-            [self.groups], self.log_manager, self.metadata.topics
+            [self.groups, self.transactions], self.log_manager, self.metadata.topics
         )
         self.coordinator_logs.load()
 

@@ -28,7 +28,6 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import (
     NO_TIMESTAMP,
     PREFIX_BYTES,
-    BatchHeader,
     CorruptRecordError,
     batch_prefix,
     read_header,
@@ -269,13 +268,16 @@ class PartitionLog:
             [PendingBatch(base_offset, self.leader_epoch, header, parts)], now_ms, stamp_ms
         )
 
-    def begin_verification(self, header: BatchHeader, now_ms: int, *, is_v2: bool) -> bool:
-        """Whether the batch's transaction must be verified before `append`.
+    def begin_verification(
+        self, producer: tuple[int, int], sequence: int, now_ms: int, *, is_v2: bool
+    ) -> bool:
+        """Whether a batch's transaction must be verified before `append`.
 
-        `is_v2`: see Verification. Raises ApiError: INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+        `producer`: its id and epoch. `sequence`: the batch's first sequence number, or -1. `is_v2`:
+        see Verification. Raises ApiError: INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
         """
         self.check_online()
-        return self.producers.begin_verification(header, now_ms, is_v2=is_v2)
+        return self.producers.begin_verification(*producer, sequence, now_ms, is_v2=is_v2)
 
     def append_marker(self, marker: EndMarker, now_ms: int) -> AppendResult:
         """Append the marker that ends a transaction; nothing is written if it is refused.

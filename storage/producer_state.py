@@ -111,39 +111,35 @@ class ProducerStates:
 
         Raises ApiError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
         """
-        if self.has_open_transaction(header):
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        if self.has_open_transaction(producer_id, epoch):
             return
-        self._check_epoch(header)
+        self._check_epoch(producer_id, epoch)
         if not is_verified:
             raise ApiError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"producer id {header.producer_id} has no transaction open",
+                ErrorCode.INVALID_TXN_STATE, f"producer id {producer_id} has no transaction open"
             )
 
-    def has_open_transaction(self, header: BatchHeader) -> bool:
-        """Whether the batch continues a transaction of its producer and epoch."""
-        producer = self.producers.get(header.producer_id)
-        return (
-            producer is not None
-            and producer.has_open_transaction
-            and producer.epoch == header.producer_epoch
-        )
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer of this epoch has a transaction open."""
+        producer = self.producers.get(producer_id)
+        return producer is not None and producer.has_open_transaction and producer.epoch == epoch
 
-    def begin_verification(self, header: BatchHeader, now_ms: int, *, is_v2: bool) -> bool:
-        """Whether the coordinator must confirm that the batch's transaction has this partition.
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_v2: bool
+    ) -> bool:
+        """Whether the coordinator must confirm that the transaction has this partition.
 
         Raises ApiError: INVALID_PRODUCER_EPOCH.
         """
-        self._check_epoch(header)
-        if self.has_open_transaction(header):
+        self._check_epoch(producer_id, epoch)
+        if self.has_open_transaction(producer_id, epoch):
             return False
-        known = self._verifications.get(header.producer_id)
-        if known is None:
-            self._verifications[header.producer_id] = Verification(
-                header.producer_epoch, header.base_sequence, now_ms, is_v2
-            )
+        waiting = self._verifications.get(producer_id)
+        if waiting is None:
+            self._verifications[producer_id] = Verification(epoch, sequence, now_ms, is_v2)
         else:
-            known.note(header)
+            waiting.note(epoch, sequence)
         return True
 
     def check_marker(self, marker: EndMarker, base_offset: int) -> None:
@@ -152,13 +148,13 @@ class ProducerStates:
         if producer is not None:
             producer.check_marker(marker, base_offset)
 
-    def _check_epoch(self, header: BatchHeader) -> None:
-        producer = self.producers.get(header.producer_id)
-        if producer is not None and header.producer_epoch < producer.epoch:
+    def _check_epoch(self, producer_id: int, epoch: int) -> None:
+        producer = self.producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"epoch {header.producer_epoch} of producer {header.producer_id} is older than the"
-                f" last seen, {producer.epoch}",
+                f"epoch {epoch} of producer {producer_id} is older than the last seen,"
+                f" {producer.epoch}",
             )
 
     def _check_verification(self, header: BatchHeader, producer: ProducerEntry | None) -> None:

@@ -14,8 +14,6 @@ Kafka: VerificationStateEntry.
 
 from dataclasses import dataclass
 
-from odradek.protocol.batch_header import BatchHeader
-
 
 @dataclass(slots=True)
 class Verification:
@@ -29,10 +27,9 @@ class Verification:
     since_ms: int
     is_v2: bool
 
-    def note(self, header: BatchHeader) -> None:
+    def note(self, epoch: int, sequence: int) -> None:
         """Take account of another batch that asks."""
-        if header.producer_epoch > self.epoch:
-            self.epoch = header.producer_epoch
-            self.lowest_sequence = header.base_sequence
-        elif header.producer_epoch == self.epoch:
-            self.lowest_sequence = min(self.lowest_sequence, header.base_sequence)
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)

@@ -6,6 +6,8 @@ from odradek.broker.requests.dispatch import Handler
 from odradek.protocol.api_keys import ApiKey
 
 from . import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     add_raft_voter,
     alter_configs,
     alter_partition_reassignments,
@@ -27,7 +29,9 @@ from . import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -39,6 +43,7 @@ from . import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -47,8 +52,10 @@ from . import (
     produce,
     remove_raft_voter,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
     update_features,
+    write_txn_markers,
 )
 
 # The APIs that are served. Their versions are declared on the message classes.
@@ -96,4 +103,11 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
     ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
     ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
+    ApiKey.END_TXN: end_txn.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
 }

@@ -1,19 +1,21 @@
 """FindCoordinator (key 10, v0-6).
 
-Returns the broker that coordinates a group, which is this one. The first request for a group
-creates `__consumer_offsets` with all its partitions before the response is sent.
+Returns the broker that coordinates a group or a transactional id, which is this one. The first
+request for a group creates `__consumer_offsets` with all its partitions before the response is
+sent, the first one for a transactional id `__transaction_state`.
 v1 adds key types and error messages · v4 takes several keys (KIP-699) · v6 adds the coordinators of
 share groups (KIP-932).
-Not done: share groups, whose keys are refused as invalid, and transactions, which are refused with
-the error of InitProducerId. Clients do not retry after this error."""
+Not done: share groups, whose keys are refused as invalid."""
 
 from collections.abc import Awaitable, Collection
 from functools import partial
+from typing import Any
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.shards import CoordinatorShards
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -22,7 +24,7 @@ from odradek.protocol.messages.find_coordinator import (
 )
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-NOT_SERVED = {TRANSACTION: "transaction", SHARE: "share"}
+KEY_TYPES = {GROUP: "group", TRANSACTION: "transaction", SHARE: "share"}
 # The type of the resource that a client must be authorized for, by key type.
 RESOURCE_TYPES = {
     GROUP: ResourceType.GROUP,
@@ -40,10 +42,9 @@ def handle(
     keys = request.coordinator_keys if has_several else [request.key]
     refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
     respond_to_allowed = partial(respond, refused_keys=refused_keys)
-    if request.key_type == GROUP and len(refused_keys) < len(keys):
-        return respond_with_topic(
-            context, context.broker.groups.shards, request, respond_to_allowed
-        )
+    shards = shards_of(context, request.key_type)
+    if shards is not None and len(refused_keys) < len(keys):
+        return respond_with_topic(context, shards, request, respond_to_allowed)
     return respond_to_allowed(context, request)
 
 
@@ -99,10 +100,18 @@ def find(
 
 
 def check(context: RequestContext, key_type: int, key: str) -> None:
-    if key_type != GROUP:
-        name = NOT_SERVED.get(key_type, f"type {key_type}")
-        is_final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        code = is_final if key_type == TRANSACTION else ErrorCode.INVALID_REQUEST
-        raise ApiError(code, f"{name} coordinators are not served, so none for {key!r}")
-    if not context.broker.groups.shards.is_served(key):
-        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {key!r} has no coordinator")
+    name = KEY_TYPES.get(key_type, f"type {key_type}")
+    shards = shards_of(context, key_type)
+    if shards is None:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"{name} coordinators are not served, so none for {key!r}"
+        )
+    if not shards.is_served(key):
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} {key!r} has no coordinator")
+
+
+def shards_of(context: RequestContext, key_type: int) -> CoordinatorShards[Any] | None:
+    """The shards of the coordinator that serves keys of a type; None if none does."""
+    if key_type == GROUP:
+        return context.broker.groups.shards
+    return context.broker.transactions.shards if key_type == TRANSACTION else None

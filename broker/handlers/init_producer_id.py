@@ -1,25 +1,24 @@
 """InitProducerId (key 22, v0-6; advertised to v5).
 
-An idempotent producer gets a new id and epoch 0. The response is immediate unless a new block of
-ids was allocated: then it waits for the fsync of the metadata log.
-v3 can have an earlier id, which has no effect without a transactional id (KIP-360) · v6 adds
-two-phase commit (KIP-939).
-Not done: transactions. They are refused with the only error after which the producers of Java,
-librdkafka and Python do not retry, and a log line gives the reason."""
+An idempotent producer gets a new id and epoch 0. A transactional producer gets the id of its
+transactional id and a new epoch, which fences older instances. The response is immediate unless a
+new block of ids was allocated: then it waits for the fsync of the metadata log.
+v3 adds the id and epoch of a producer that continues after an error (KIP-360) · v4 clients know
+PRODUCER_FENCED · v6 adds two-phase commit (KIP-939).
+Not done: keeping a prepared transaction, which Kafka 4.3 refuses as well."""
 
-import logging
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import refusal
-from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.requests.producer_errors import known_producer_error
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.producer import NO_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
+from odradek.coordinator.transaction_coordinator import InitCall
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-logger = logging.getLogger("odradek.producers")
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
+FIRST_VERSION_WITH_FENCED = 4
 
 
 def handle(
@@ -27,28 +26,68 @@ def handle(
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     try:
         check_authorized(context, request)
-        check(request)
-        producer_id = context.broker.controller.producer_ids.take(context.now_ms)
+        expected = expected_producer(request)
+        if not needs_producer_id(context, request, expected):
+            return respond(context, request, expected, None)
+        new_producer_id = context.broker.controller.producer_ids.take(context.now_ms)
     except ApiError as error:
-        return InitProducerIdResponse(
-            error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
-        )
-    response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    log = context.broker.metadata_log
+        return refused(context, error)
+    log = context.broker.controller.log
     if log.recovery_point >= log.log_end_offset:
-        return response
-    return respond_when_synced(context, response)
+        return respond(context, request, expected, new_producer_id)
+    return respond_when_synced(context, request, expected, new_producer_id)
 
 
 async def respond_when_synced(
-    context: RequestContext, response: InitProducerIdResponse
+    context: RequestContext,
+    request: InitProducerIdRequest,
+    expected: ProducerIdAndEpoch | None,
+    new_producer_id: int,
 ) -> InitProducerIdResponse:
     await context.broker.metadata_sync.sync()
-    return response
+    return respond(context, request, expected, new_producer_id)
+
+
+def respond(
+    context: RequestContext,
+    request: InitProducerIdRequest,
+    expected: ProducerIdAndEpoch | None,
+    new_producer_id: int | None,
+) -> InitProducerIdResponse:
+    if request.transactional_id is None:
+        assert new_producer_id is not None
+        return InitProducerIdResponse(producer_id=new_producer_id, producer_epoch=0)
+    call = init_call(request, request.transactional_id, expected)
+    try:
+        producer = context.broker.transactions.init_producer_id(call, new_producer_id)
+    except ApiError as error:
+        return refused(context, error)
+    return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+def needs_producer_id(
+    context: RequestContext, request: InitProducerIdRequest, expected: ProducerIdAndEpoch | None
+) -> bool:
+    if request.transactional_id is None:
+        return True
+    call = init_call(request, request.transactional_id, expected)
+    return context.broker.transactions.needs_producer_id(call)
+
+
+def init_call(
+    request: InitProducerIdRequest, transactional_id: str, expected: ProducerIdAndEpoch | None
+) -> InitCall:
+    return InitCall(
+        transactional_id,
+        request.transaction_timeout_ms,
+        expected,
+        is_two_phase=request.enable2_pc,
+        keeps_prepared=request.keep_prepared_txn,
+    )
 
 
 def check_authorized(context: RequestContext, request: InitProducerIdRequest) -> None:
-    """Raise TRANSACTIONAL_ID_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
+    """Raises TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED."""
     if request.transactional_id is not None:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
@@ -62,13 +101,17 @@ def check_authorized(context: RequestContext, request: InitProducerIdRequest) ->
         raise refusal(ResourceType.CLUSTER)
 
 
-def check(request: InitProducerIdRequest) -> None:
-    """Raise ApiError for a request that Kafka refuses, and for any transactional id."""
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "either the producer id or the epoch is missing")
-    if request.transactional_id == "":
-        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    if request.transactional_id is not None:
-        text = f"transactional.id={request.transactional_id}: transactions are not served yet"
-        logger.warning("refused a producer with %s", text)
-        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+def expected_producer(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
+    """What the producer has; None if it is new. Raises INVALID_REQUEST for half of it."""
+    has_id = request.producer_id != NO_PRODUCER_ID
+    if has_id != (request.producer_epoch != NO_EPOCH):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not")
+    return ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
+
+
+def refused(context: RequestContext, error: ApiError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED),
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_EPOCH,
+    )

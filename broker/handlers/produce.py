@@ -9,9 +9,9 @@ report it. When flush.messages is reached, the response waits for the fsync that
 A batch is stored later than the others of its request if its records take long to check, because
 another process does that (record_walks), or if its log must be read from disk before its first
 append.
-v7 allows zstd · v8 adds error messages and the records at fault (KIP-467) · v13 names topics by id
-(KIP-516).
-Not done: transactional batches."""
+v7 allows zstd · v8 adds error messages and the records at fault (KIP-467) · v11 clients know
+TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (KIP-890) · v13 names
+topics by id (KIP-516)."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -20,6 +20,12 @@ from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.transaction_verification import (
+    Batch,
+    Support,
+    Verified,
+    verify_batches,
+)
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.batch_header import (
@@ -58,6 +64,8 @@ ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
 LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_ABORTABLE = 11
+FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
 # Errors of a log that are sent without the log start offset.
@@ -70,6 +78,14 @@ WITHOUT_LOG_START = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+# Errors of the transaction coordinator after which the write can be repeated.
+RETRIED_LATER = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
     }
 )
 
@@ -95,10 +111,12 @@ def handle(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     late: list[LateBatch] = []
-    if request.transactional_id is None or may_write_transactions(context, request):
-        topics = [append_to_topic(context, request, topic, late) for topic in request.topic_data]
-    else:
-        error = refusal(ResourceType.TRANSACTIONAL_ID)
+    try:
+        verified = None if request.transactional_id is None else verify(context, request)
+        topics = [
+            append_to_topic(context, request, topic, late, verified) for topic in request.topic_data
+        ]
+    except ApiError as error:  # of the transaction
         topics = [refused_topic(topic, error) for topic in request.topic_data]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
@@ -127,7 +145,7 @@ async def answer_late(
 
     async def store(batches: list[LateBatch]) -> None:
         for each in batches:
-            each.answers[each.position] = await append_late(context, each)
+            each.answers[each.position] = await append_late(context, request, each)
             if context.broker.log_syncs.due:
                 due.update(context.broker.log_syncs.take_due())
 
@@ -144,8 +162,13 @@ async def answer_late(
     return ProduceResponse(responses=topics)
 
 
-async def append_late(context: RequestContext, late: LateBatch) -> ProducePartitionResponse:
-    """Append a batch as soon as it does not have to wait. There may be several reasons to wait."""
+async def append_late(
+    context: RequestContext, request: ProduceRequest, late: LateBatch
+) -> ProducePartitionResponse:
+    """Append a batch as soon as it does not have to wait. There may be several reasons to wait.
+
+    Its transaction is verified again, because it may have ended in the meantime.
+    """
     index, reason = late.answers[late.position].index, late.reason
     while True:
         try:
@@ -154,10 +177,12 @@ async def append_late(context: RequestContext, late: LateBatch) -> ProducePartit
         except ApiError as error:
             return refused(index, error)
         context.now_ms = context.broker.now_ms()
+        partition = ProducePartitionData(index=index, records=batch)
         try:
-            return append_to_partition(
-                context, name, ProducePartitionData(index=index, records=batch), walked
-            )
+            verified = verify_again(context, request, late.topic, partition)
+            return append_to_partition(context, name, partition, verified, walked)
+        except ApiError as error:
+            return refused(index, error)
         except (WalkTooLongError, ColdLogError) as again:
             reason = again
 
@@ -233,6 +258,7 @@ def append_to_topic(
     request: ProduceRequest,
     topic: ProduceTopicData,
     late: list[LateBatch],
+    verified: Verified | None,
 ) -> ProduceTopicResponse:
     """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
     try:
@@ -249,7 +275,7 @@ def append_to_topic(
             partitions.append(refused(partition.index, earlier or problem))
             continue
         try:
-            partitions.append(append_to_partition(context, name, partition))
+            partitions.append(append_to_partition(context, name, partition, verified))
         except (WalkTooLongError, ColdLogError) as reason:
             late.append(LateBatch(topic, partitions, len(partitions), reason))
             partitions.append(
@@ -268,20 +294,71 @@ def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicRespo
     )
 
 
-def may_write_transactions(context: RequestContext, request: ProduceRequest) -> bool:
-    """Whether the client may write with the request's transactional id.
+def verify(context: RequestContext, request: ProduceRequest) -> Verified:
+    """Verify the transactional batches of a request with a transactional id.
 
-    Only transactional batches need it: a client may send an id that it does not use.
+    Raises ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING. A client
+    may send a transactional id that it does not use; then it needs no access to it.
     """
     assert request.transactional_id is not None
-    has_transactional_batch = any(
-        is_transactional(partition)
+    transactional = [
+        (topic, partition)
         for topic in request.topic_data
         for partition in topic.partition_data
+        if is_transactional(partition)
+    ]
+    if not transactional:
+        return {}
+    context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    batches = [batch_to_verify(context, topic, partition) for topic, partition in transactional]
+    return verify_batches(
+        context.broker,
+        request.transactional_id,
+        [batch for batch in batches if batch is not None],
+        support_of(context),
+        context.now_ms,
     )
-    return not has_transactional_batch or context.authorize(
-        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+
+
+def verify_again(
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: ProduceTopicData,
+    partition: ProducePartitionData,
+) -> Verified | None:
+    if request.transactional_id is None:
+        return None
+    batch = batch_to_verify(context, topic, partition)
+    return verify_batches(
+        context.broker,
+        request.transactional_id,
+        [] if batch is None else [batch],
+        support_of(context),
+        context.now_ms,
     )
+
+
+def support_of(context: RequestContext) -> Support:
+    if context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS:
+        return Support.ADDS
+    is_abortable = context.api_version >= FIRST_VERSION_WITH_ABORTABLE
+    return Support.ABORTABLE if is_abortable else Support.OLD_ERRORS
+
+
+def batch_to_verify(
+    context: RequestContext, topic: ProduceTopicData, partition: ProducePartitionData
+) -> Batch | None:
+    """A transactional batch and its log; None if it is refused for another reason."""
+    try:
+        name = topic_name(context, topic)
+        context.check_topic(AclOperation.WRITE, name)
+        log = context.broker.log_manager.get(name, partition.index)
+        header = read_one_batch(batch_of(partition))
+    except ApiError:
+        return None
+    if is_internal(name) or not header.is_transactional or header.producer_id < 0:
+        return None
+    return Batch(log, header)
 
 
 def is_transactional(partition: ProducePartitionData) -> bool:
@@ -289,6 +366,25 @@ def is_transactional(partition: ProducePartitionData) -> bool:
     if records is None or isinstance(records, SplicedRecords) or len(records) < HEADER_BYTES:
         return False
     return bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
+
+
+def check_verified(
+    context: RequestContext, verified: Verified | None, topic: str, index: int
+) -> bool:
+    """Whether a transactional batch was verified. Raises the error with which it was refused.
+
+    Kafka: ReplicaManager.handleProduceAppend.
+    """
+    if verified is None:  # the request has no transactional id
+        return not context.broker.config.transaction_partition_verification_enable
+    error = verified.get((topic, index))
+    if error is None:
+        return True
+    is_old = context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
+    if error.code in RETRIED_LATER or (is_old and error.code is ErrorCode.CONCURRENT_TRANSACTIONS):
+        # Old clients retry this error without a look at the metadata.
+        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"cannot verify: {error.message}")
+    raise error
 
 
 def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
@@ -334,6 +430,7 @@ def append_to_partition(
     context: RequestContext,
     topic: str,
     partition: ProducePartitionData,
+    verified: Verified | None,
     walked: WalkedRecords | None = None,
 ) -> ProducePartitionResponse:
     """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`.
@@ -350,11 +447,16 @@ def append_to_partition(
             batch = batch_of_messages(log, batch)
             if not batch:
                 return ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
-        check_first_batch(context, batch)
+        attributes = check_first_batch(context, batch)
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
+        is_verified = False
+        if attributes & TRANSACTIONAL_BIT:
+            is_verified = check_verified(context, verified, topic, partition.index)
         log_start_offset = log.log_start_offset
-        result = log.append(batch, now_ms=context.now_ms, walked=walked)
+        result = log.append(
+            batch, now_ms=context.now_ms, transaction_verified=is_verified, walked=walked
+        )
     except NotOneBatchError as error:
         return refused(partition.index, error)
     except ApiError as error:
@@ -392,15 +494,11 @@ def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryv
         raise WalkTooLongError(str(error), bytes(records), convert) from None
 
 
-def check_first_batch(context: RequestContext, records: memoryview | bytes) -> None:
-    """Refuse transactions, and zstd from a client that could not read it back (KIP-110)."""
+def check_first_batch(context: RequestContext, records: memoryview | bytes) -> int:
+    """Refuse zstd from a client that could not read it back (KIP-110). Returns the attributes."""
     if len(records) < HEADER_BYTES:
-        return
+        return 0
     attributes = records[ATTRIBUTES_LOW_BYTE]
-    if attributes & TRANSACTIONAL_BIT:
-        raise ApiError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served yet"
-        )
     if (
         attributes & COMPRESSION_MASK == CompressionType.ZSTD
         and context.api_version < FIRST_VERSION_WITH_ZSTD
@@ -409,6 +507,7 @@ def check_first_batch(context: RequestContext, records: memoryview | bytes) -> N
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"zstd needs Produce v{FIRST_VERSION_WITH_ZSTD} or later",
         )
+    return attributes
 
 
 def refused(

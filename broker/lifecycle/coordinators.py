@@ -15,9 +15,15 @@ from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
+from odradek.coordinator.transaction_coordinator import TransactionCoordinator
+from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
+from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek")
 
@@ -30,6 +36,42 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupC
     for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
         logger.warning("%s", line)
     return group_configs
+
+
+def create_transaction_coordinator(
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    now_ms: Callable[[], int],
+    *,
+    turns: GroupTurns,
+    controller: Controller,
+    log_manager: LogManager,
+    groups: GroupCoordinator,
+) -> TransactionCoordinator:
+    """A coordinator without transactions; `now_ms` is the wall clock."""
+    metadata = controller.metadata
+
+    def partition_exists(name: str, partition: int) -> bool:
+        topic = metadata.topics.get(name)
+        return topic is not None and partition in topic.partitions
+
+    return TransactionCoordinator(
+        TransactionSettings.of(config),
+        loop=loop,
+        clock=partial(_now, now_ms),
+        after_arrivals=turns.after_arrivals,
+        markers=MarkerWriter(
+            partition_exists=partition_exists,
+            find_log=log_manager.get,
+            groups=groups.offsets,
+        ),
+        new_producer_id=controller.producer_ids.take,
+        transaction_version=partial(metadata.features.level, TRANSACTION_VERSION),
+    )
+
+
+def _now(wall_clock_ms: Callable[[], int]) -> Now:
+    return Now(wall_clock_ms(), time.monotonic_ns() // 1_000_000)
 
 
 def create_group_coordinator(
@@ -45,7 +87,7 @@ def create_group_coordinator(
     return GroupCoordinator(
         GroupSettings.of(config),
         loop=loop,
-        clock=lambda: Now(now_ms(), time.monotonic_ns() // 1_000_000),
+        clock=partial(_now, now_ms),
         after_arrivals=turns.after_arrivals,
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
         topics=ClusterTopics(metadata),

@@ -6,7 +6,11 @@ from types import MappingProxyType
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, is_internal
+from odradek.storage.topic_names import (
+    CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    is_internal,
+)
 
 from .topic_creation import NewTopic, TopicRules
 
@@ -63,7 +67,26 @@ def _consumer_offsets(config: BrokerConfig) -> NewTopic:
     )
 
 
+def _transaction_state(config: BrokerConfig) -> NewTopic:
+    """Kafka: TransactionStateManager.transactionTopicConfigs."""
+    return NewTopic(
+        name=TRANSACTION_STATE_TOPIC,
+        partition_count=config.transaction_state_log_num_partitions,
+        replication_factor=1,  # there is one broker
+        configs={
+            "unclean.leader.election.enable": "false",
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+        },
+    )
+
+
 # The internal topics whose coordinators are served, each with how it is created.
 _INTERNAL_TOPICS: Mapping[str, Callable[[BrokerConfig], NewTopic]] = MappingProxyType(
-    {CONSUMER_OFFSETS_TOPIC: _consumer_offsets}
+    {
+        CONSUMER_OFFSETS_TOPIC: _consumer_offsets,
+        TRANSACTION_STATE_TOPIC: _transaction_state,
+    }
 )

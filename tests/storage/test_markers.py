@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.batch_header import BatchHeader, read_header
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -33,8 +33,9 @@ def batch(sequence: int, *, epoch: int = 0, count: int = 1) -> bytes:
     )
 
 
-def header(sequence: int, *, epoch: int = 0) -> BatchHeader:
-    return read_header(batch(sequence, epoch=epoch))
+def begin(log: PartitionLog, sequence: int, *, epoch: int = 0, is_v2: bool = True) -> bool:
+    """Whether the batch must be verified."""
+    return log.begin_verification((PID, epoch), sequence, NOW_MS, is_v2=is_v2)
 
 
 def write(log: PartitionLog, sequence: int, *, epoch: int = 0) -> int:
@@ -132,19 +133,17 @@ def test_a_transaction_that_is_not_verified_is_refused(log: PartitionLog) -> Non
 
 
 def test_only_the_first_batch_of_a_transaction_is_verified(log: PartitionLog) -> None:
-    assert log.begin_verification(header(0), NOW_MS, is_v2=True)
+    assert begin(log, 0, is_v2=True)
     write(log, 0)
-    assert not log.begin_verification(header(1), NOW_MS, is_v2=True)
+    assert not begin(log, 1, is_v2=True)
     end(log, 1)
-    assert log.begin_verification(header(0, epoch=1), NOW_MS, is_v2=True)
+    assert begin(log, 0, epoch=1, is_v2=True)
 
 
 def test_a_late_batch_of_an_ended_transaction_is_refused(log: PartitionLog) -> None:
     write(log, 0)
     end(log, 1)
-    assert refusal(log.begin_verification, header(1), NOW_MS, is_v2=True) is (
-        ErrorCode.INVALID_PRODUCER_EPOCH
-    )
+    assert refusal(begin, log, 1) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refusal(write, log, 1) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -152,33 +151,33 @@ def test_a_late_batch_of_an_ended_transaction_is_refused(log: PartitionLog) -> N
 def test_a_batch_does_not_overtake_one_whose_verification_failed(
     log: PartitionLog, is_v2: bool
 ) -> None:
-    log.begin_verification(header(0), NOW_MS, is_v2=is_v2)  # the coordinator is loading
-    log.begin_verification(header(1), NOW_MS, is_v2=is_v2)
+    begin(log, 0, is_v2=is_v2)  # the coordinator is loading
+    begin(log, 1, is_v2=is_v2)
     assert refusal(write, log, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     write(log, 0)
     write(log, 1)
 
 
 def test_a_batch_of_a_new_epoch_replaces_the_sequence_that_waits(log: PartitionLog) -> None:
-    log.begin_verification(header(0), NOW_MS, is_v2=False)
-    log.begin_verification(header(5, epoch=1), NOW_MS, is_v2=False)
+    begin(log, 0, is_v2=False)
+    begin(log, 5, epoch=1, is_v2=False)
     write(log, 5, epoch=1)
 
 
 def test_version_2_does_not_begin_in_the_middle(log: PartitionLog) -> None:
-    log.begin_verification(header(3), NOW_MS, is_v2=True)
+    begin(log, 3, is_v2=True)
     assert refusal(write, log, 3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_verification_expires_with_the_producers(log: PartitionLog) -> None:
-    log.begin_verification(header(0), NOW_MS, is_v2=False)
+    begin(log, 0, is_v2=False)
     log.producers.remove_expired(NOW_MS + log.producers.expiration_ms)
     write(log, 1)
 
 
 def test_a_marker_of_the_next_epoch_keeps_its_verification(log: PartitionLog) -> None:
     write(log, 0)
-    log.begin_verification(header(0, epoch=1), NOW_MS, is_v2=True)  # before the marker came
+    begin(log, 0, epoch=1, is_v2=True)  # before the marker came
     end(log, 1)
     assert refusal(write, log, 1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     write(log, 0, epoch=1)

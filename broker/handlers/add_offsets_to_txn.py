@@ -1,0 +1,36 @@
+"""AddOffsetsToTxn (key 25, v0-4).
+
+Adds the offsets of a group to a transaction: the partition of `__consumer_offsets` in which the
+group's offsets are stored. Producers of transaction version 2 do not send it (KIP-890).
+v2 clients know PRODUCER_FENCED."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.producer_errors import known_producer_error
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+
+FIRST_VERSION_WITH_FENCED = 2
+
+
+def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    transaction = ResourceType.TRANSACTIONAL_ID
+    try:
+        context.check(AclOperation.WRITE, transaction, request.transactional_id)
+        context.check_group(AclOperation.READ, request.group_id)
+        shards = context.broker.groups.shards
+        context.broker.transactions.add_partitions(
+            request.transactional_id,
+            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+            {(shards.topic, shards.partition_of(request.group_id))},
+            client_version=0,
+        )
+    except ApiError as error:
+        code = known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED)
+        return AddOffsetsToTxnResponse(error_code=code)
+    return AddOffsetsToTxnResponse()

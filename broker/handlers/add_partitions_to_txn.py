@@ -1,0 +1,130 @@
+"""AddPartitionsToTxn (key 24, v0-5).
+
+Adds partitions to a transaction; the first ones begin it. All partitions are added or none: if one
+is refused, the others get OPERATION_NOT_ATTEMPTED.
+v2 clients know PRODUCER_FENCED · v4 has several transactions, and can check instead of add; brokers
+send it to each other, so it needs access to the cluster, not to the topics · v5 answers with
+TRANSACTION_ABORTABLE (KIP-890)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.producer_errors import known_producer_error
+from odradek.broker.security.authorizer import ResourceType, refusal
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.storage.topic_names import is_internal
+
+FIRST_VERSION_WITH_FENCED = 2
+FIRST_VERSION_OF_BROKERS = 4
+
+TopicPartition = tuple[str, int]
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+def handle(
+    context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    if context.api_version < FIRST_VERSION_OF_BROKERS:
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        topics = topic_results(transaction, errors_of(context, transaction))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
+    if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id,
+                topic_results=topic_results(transaction, errors_of(context, transaction)),
+            )
+            for transaction in request.transactions
+        ]
+    )
+
+
+def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Errors:
+    """Add or check the partitions of one transaction. Returns the error of each partition."""
+    partitions = partitions_of(transaction.topics)
+    is_client = context.api_version < FIRST_VERSION_OF_BROKERS
+    transactional_id = transaction.transactional_id
+    if is_client and not context.authorize(
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
+        return dict.fromkeys(partitions, refusal(ResourceType.TRANSACTIONAL_ID).code)
+    invalid = invalid_partitions(context, partitions, checks_access=is_client)
+    if invalid:
+        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | invalid
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    coordinator = context.broker.transactions
+    try:
+        if transaction.verify_only:
+            missing = coordinator.missing_partitions(transactional_id, producer, set(partitions))
+            return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+        coordinator.add_partitions(
+            transactional_id,
+            producer,
+            set(partitions),
+            client_version=0 if is_client else 2,
+        )
+    except ApiError as error:
+        code = known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED)
+        return dict.fromkeys(partitions, code)
+    return {}
+
+
+def invalid_partitions(
+    context: RequestContext, partitions: Iterable[TopicPartition], *, checks_access: bool
+) -> dict[TopicPartition, ErrorCode]:
+    """The errors of partitions that do not exist, or to which the client may not write."""
+    topics = context.broker.metadata.topics
+    allowed: dict[str, bool] = {}
+    errors = {}
+    for name, index in partitions:
+        if name not in allowed:
+            allowed[name] = not checks_access or (
+                not is_internal(name)
+                and context.authorize(AclOperation.WRITE, ResourceType.TOPIC, name)
+            )
+        topic = topics.get(name)
+        if not allowed[name]:
+            errors[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic is None or index not in topic.partitions:
+            errors[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return errors
+
+
+def partitions_of(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def topic_results(
+    transaction: AddPartitionsToTxnTransaction, errors: Errors
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index,
+                    partition_error_code=errors.get((topic.name, index), ErrorCode.NONE),
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]

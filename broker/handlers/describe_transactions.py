@@ -1,0 +1,56 @@
+"""DescribeTransactions (key 65, v0).
+
+Describes transactional ids: the state of the last transaction, or of the open one, and the
+partitions that it has. Partitions of topics that the client may not describe are left out."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsTopic,
+    DescribeTransactionsTransaction,
+)
+
+
+def handle(
+    context: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[describe(context, each) for each in request.transactional_ids]
+    )
+
+
+def describe(context: RequestContext, transactional_id: str) -> DescribeTransactionsTransaction:
+    try:
+        context.check(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        transaction = context.broker.transactions.describe(transactional_id)
+    except ApiError as error:
+        return DescribeTransactionsTransaction(
+            error_code=error.code,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return DescribeTransactionsTransaction(
+        transactional_id=transactional_id,
+        transaction_state=transaction.state.client_name,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=[
+            DescribeTransactionsTopic(topic=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+            if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+        ],
+    )

@@ -1,0 +1,71 @@
+"""ListTransactions (key 66, v0-2).
+
+Lists the transactional ids that match the filters and that the client may describe.
+v1 adds a filter by duration (KIP-994) · v2 a filter by a regular expression (KIP-1152)."""
+
+import re2
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsTransaction,
+)
+
+STATES = {state.client_name: state for state in TransactionState}
+
+
+def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    try:
+        pattern = compile_pattern(request.transactional_id_pattern)
+        known = context.broker.transactions.transactions()
+        found = [
+            ListTransactionsTransaction(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                transaction_state=each.state.client_name,
+            )
+            for each in known
+            if matches(context, request, each)
+            and (pattern is None or pattern.fullmatch(each.transactional_id))
+            and may_describe(context, each)
+        ]
+    except ApiError as error:
+        return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in STATES],
+        transaction_states=found,
+    )
+
+
+def compile_pattern(text: str | None) -> "re2._Regexp | None":
+    """The filter by id; None if there is none. Raises INVALID_REGULAR_EXPRESSION."""
+    if not text:
+        return None
+    try:
+        return re2.compile(text)
+    except re2.error as error:
+        raise ApiError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{text!r} is no regular expression: {error}"
+        ) from None
+
+
+def matches(
+    context: RequestContext, request: ListTransactionsRequest, transaction: Transaction
+) -> bool:
+    if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
+        return False
+    if request.state_filters and transaction.state.client_name not in request.state_filters:
+        return False
+    duration_ms = context.now_ms - transaction.start_ms
+    return request.duration_filter < 0 or duration_ms > request.duration_filter
+
+
+def may_describe(context: RequestContext, transaction: Transaction) -> bool:
+    transactional_id = transaction.transactional_id
+    return context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)

@@ -1,0 +1,173 @@
+"""TxnOffsetCommit (key 28, v0-6).
+
+Stores the offsets of a group as part of a producer's transaction. They take effect when the
+transaction is committed. Topics and partitions must exist.
+v3 adds the member and generation (KIP-447) · v4 clients know TRANSACTION_ABORTABLE · v5 adds the
+group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.transaction_verification import Support, add_or_verify, may_skip
+from odradek.broker.security.authorizer import ResourceType
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
+FIRST_VERSION_WITH_ABORTABLE = 4
+FIRST_VERSION_THAT_ADDS_GROUPS = 5
+FIRST_VERSION_BY_ID = 6
+
+Codes = dict[int, ErrorCode]  # by partition
+
+
+def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    try:
+        transaction = ResourceType.TRANSACTIONAL_ID
+        context.check(AclOperation.WRITE, transaction, request.transactional_id)
+        context.check_group(AclOperation.READ, request.group_id)
+    except ApiError as error:
+        return respond(request, [all_refused(topic, error) for topic in request.topics])
+    codes: list[Codes] = []
+    valid: list[OffsetCommitRequestTopic | None] = []
+    for wanted in request.topics:
+        try:
+            topic = find_topic(context, wanted)
+        except ApiError as error:
+            codes.append(all_refused(wanted, error))
+            valid.append(None)
+            continue
+        existing = existing_part(wanted, topic)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        codes.append({each.partition_index: unknown for each in wanted.partitions})
+        valid.append(existing if existing.partitions else None)
+    commit_valid(context, request, valid, codes)
+    return respond(request, codes)
+
+
+def commit_valid(
+    context: RequestContext,
+    request: TxnOffsetCommitRequest,
+    valid: list[OffsetCommitRequestTopic | None],
+    codes: list[Codes],
+) -> None:
+    """Commit the offsets in topics that exist, and put their results into `codes`."""
+    topics = [topic for topic in valid if topic is not None]
+    if not topics:
+        return
+    try:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        verify(context, request)
+        answers = iter(
+            context.broker.groups.offsets.commit_in_transaction(
+                request, topics, context.api_version
+            )
+        )
+    except ApiError as error:
+        code = known_code(context, error.code)
+        for topic, of_topic in zip(valid, codes, strict=True):
+            if topic is not None:
+                of_topic |= {each.partition_index: code for each in topic.partitions}
+        return
+    for topic, of_topic in zip(valid, codes, strict=True):
+        if topic is not None:
+            partitions = next(answers).partitions
+            of_topic |= {each.partition_index: ErrorCode(each.error_code) for each in partitions}
+
+
+def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+    """Check that the transaction has the group's partition, or add it. Raises ApiError."""
+    support = support_of(context)
+    if may_skip(context.broker, support):
+        return
+    shards = context.broker.groups.shards
+    partition = (shards.topic, shards.partition_of(request.group_id))
+    log = shards.of(request.group_id).journal.log
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    if not log.begin_verification(producer, -1, context.now_ms, is_v2=support is Support.ADDS):
+        return
+    refused = add_or_verify(
+        context.broker, request.transactional_id, producer, {partition}, support
+    )
+    error = refused.get(partition)
+    if error is not None:
+        raise error
+
+
+def support_of(context: RequestContext) -> Support:
+    if context.api_version >= FIRST_VERSION_THAT_ADDS_GROUPS:
+        return Support.ADDS
+    is_abortable = context.api_version >= FIRST_VERSION_WITH_ABORTABLE
+    return Support.ABORTABLE if is_abortable else Support.OLD_ERRORS
+
+
+def find_topic(context: RequestContext, wanted: TxnOffsetCommitRequestTopic) -> Topic:
+    """The topic, if it exists and the client may read it. Raises ApiError."""
+    has_id = context.api_version >= FIRST_VERSION_BY_ID
+    name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
+    context.check_topic(AclOperation.READ, name)
+    topic = context.broker.metadata.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    return topic
+
+
+def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
+    """The partitions that exist, as a commit without a transaction names them."""
+    return OffsetCommitRequestTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        partitions=[
+            OffsetCommitRequestPartition(
+                partition_index=each.partition_index,
+                committed_offset=each.committed_offset,
+                committed_leader_epoch=each.committed_leader_epoch,
+                committed_metadata=each.committed_metadata,
+            )
+            for each in wanted.partitions
+            if each.partition_index in topic.partitions
+        ],
+    )
+
+
+def all_refused(topic: TxnOffsetCommitRequestTopic, error: ApiError) -> Codes:
+    return {each.partition_index: error.code for each in topic.partitions}
+
+
+def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
+    """The code; a retriable one for clients that fail at COORDINATOR_LOAD_IN_PROGRESS."""
+    is_old = context.api_version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS
+    if is_old and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
+
+
+def respond(request: TxnOffsetCommitRequest, codes: list[Codes]) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=of_topic[each.partition_index],
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic, of_topic in zip(request.topics, codes, strict=True)
+        ]
+    )

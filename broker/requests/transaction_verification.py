@@ -1,0 +1,121 @@
+"""Asks the transaction coordinator before a producer's transaction begins in another partition.
+
+A transactional batch may begin a transaction in a log only if the coordinator will end it there.
+Producers of transaction version 2 do not add partitions themselves: the broker adds those to which
+they write (KIP-890). For older producers it checks that they have added the partition
+(`transaction.partition.verification.enable`).
+
+There is no await between the coordinator's answer and the append: the transaction cannot end in
+between.
+
+Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactionCoordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from enum import Enum
+from typing import NamedTuple
+
+from odradek.broker.broker import Broker
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.log import PartitionLog
+
+TopicPartition = tuple[str, int]
+
+
+class Support(Enum):
+    """What a client of a version expects. Kafka: TransactionSupportedOperation."""
+
+    OLD_ERRORS = 1  # it knows INVALID_TXN_STATE
+    ABORTABLE = 2  # it knows TRANSACTION_ABORTABLE
+    ADDS = 3  # the broker adds the partitions (transaction version 2)
+
+
+class Batch(NamedTuple):
+    """The header of a transactional batch, and the log to which it is sent."""
+
+    log: PartitionLog
+    header: BatchHeader
+
+
+# By partition: the error for its batch; None: the batch may be appended.
+Verified = Mapping[TopicPartition, ApiError | None]
+
+
+def verify_batches(
+    broker: Broker,
+    transactional_id: str,
+    batches: Iterable[Batch],
+    support: Support,
+    now_ms: int,
+) -> Verified:
+    """Verify that the batches belong to the open transaction of a producer, or add them to it.
+
+    Raises ApiError: INVALID_PRODUCER_ID_MAPPING for batches of several producers.
+    """
+    producer: ProducerIdAndEpoch | None = None
+    answers: dict[TopicPartition, ApiError | None] = {}
+    unknown: set[TopicPartition] = set()
+    for log, header in batches:
+        sender = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
+        if producer not in (None, sender):
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the batches are of several producers"
+            )
+        producer = sender
+        key = (log.topic, log.partition)
+        answers[key] = None
+        try:
+            if may_skip(broker, support):
+                continue
+            if log.begin_verification(
+                sender, header.base_sequence, now_ms, is_v2=support is Support.ADDS
+            ):
+                unknown.add(key)
+        except ApiError as error:
+            answers[key] = error
+    if unknown and producer is not None:
+        answers |= add_or_verify(broker, transactional_id, producer, unknown, support)
+    return answers
+
+
+def may_skip(broker: Broker, support: Support) -> bool:
+    """Whether old producers are trusted, because verification is switched off."""
+    is_on = broker.config.transaction_partition_verification_enable
+    return support is not Support.ADDS and not is_on
+
+
+def add_or_verify(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    partitions: Set[TopicPartition],
+    support: Support,
+) -> dict[TopicPartition, ApiError | None]:
+    """Add partitions to a transaction, or check that they are in it, by what the client expects."""
+    coordinator = broker.transactions
+    try:
+        if not coordinator.shards.is_open:
+            raise ApiError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{coordinator.shards.topic} does not exist"
+            )
+        if support is Support.ADDS:
+            coordinator.add_partitions(transactional_id, producer, partitions, client_version=2)
+            return {}
+        missing = coordinator.missing_partitions(transactional_id, producer, partitions)
+    except ApiError as error:
+        return dict.fromkeys(partitions, as_producers_expect(error))
+    code = ErrorCode.TRANSACTION_ABORTABLE
+    if support is Support.OLD_ERRORS:
+        code = ErrorCode.INVALID_TXN_STATE
+    return dict.fromkeys(missing, ApiError(code, "the partition is not in the transaction"))
+
+
+def as_producers_expect(error: ApiError) -> ApiError:
+    """The error; INVALID_PRODUCER_EPOCH in the place of PRODUCER_FENCED."""
+    if error.code is not ErrorCode.PRODUCER_FENCED:
+        return error
+    return ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
