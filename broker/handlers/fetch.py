@@ -107,7 +107,7 @@ def respond_or_wait(
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
         missing_bytes = request.min_bytes - readable_bytes
-        waiting = begin_to_wait(context, plan, missing_bytes, request.max_wait_ms)
+        waiting = begin_to_wait(context, request, plan, missing_bytes, request.max_wait_ms)
         return wait_and_respond(context, request, plan, waiting)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return convert_and_respond(context, plan, answers)
@@ -115,11 +115,17 @@ def respond_or_wait(
 
 
 def begin_to_wait(
-    context: RequestContext, plan: FetchPlan, missing_bytes: int, left_ms: float
+    context: RequestContext,
+    request: FetchRequest,
+    plan: FetchPlan,
+    missing_bytes: int,
+    left_ms: float,
 ) -> Awaitable[bool]:
     """Begin to wait. Must be called in the turn of the reads: later, a log may be deleted."""
     logs = [find_log(context, key) for key in plan.wanted]
-    return context.broker.fetch_waiters.wait(logs, missing_bytes, left_ms)
+    return context.broker.fetch_waiters.wait(
+        logs, missing_bytes, left_ms, committed=reads_committed(request)
+    )
 
 
 async def wait_and_respond(
@@ -137,7 +143,7 @@ async def wait_and_respond(
             is_urgent(answer) for answer in answers.values()
         ):
             break
-        waiting = begin_to_wait(context, plan, missing_bytes, left_ms)
+        waiting = begin_to_wait(context, request, plan, missing_bytes, left_ms)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return await convert_and_respond(context, plan, answers)
     return respond(plan, answers)

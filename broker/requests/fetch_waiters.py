@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
@@ -22,15 +23,22 @@ class FetchWaiters:
         self._waiting: set[_Waiter] = set()
 
     def wait(
-        self, logs: Sequence[PartitionLog], missing_bytes: int, max_wait_ms: float
+        self,
+        logs: Sequence[PartitionLog],
+        missing_bytes: int,
+        max_wait_ms: float,
+        *,
+        committed: bool = False,
     ) -> asyncio.Future[bool]:
         """Wait until `missing_bytes` are appended to the logs, or `max_wait_ms` have passed.
 
+        With `committed`, bytes after the start of an open transaction do not count. When the
+        transaction ends, the result is True, and the caller reads again.
         The result is True if the bytes were appended, or if a log rolled, was truncated or went
         offline. It is False if the time has passed or the broker stops. Bytes are counted from this
         call on, so a caller that has read the logs in the same turn of the event loop misses none.
         """
-        waiter = _Waiter(self._loop.create_future(), logs, missing_bytes)
+        waiter = _Waiter(self._loop.create_future(), logs, missing_bytes, committed=committed)
         timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
         self._waiting.add(waiter)
 
@@ -52,11 +60,17 @@ class _Waiter:
     """One fetch that waits for `missing_bytes` more, over all of its logs."""
 
     def __init__(
-        self, future: asyncio.Future[bool], logs: Sequence[PartitionLog], missing_bytes: int
+        self,
+        future: asyncio.Future[bool],
+        logs: Sequence[PartitionLog],
+        missing_bytes: int,
+        *,
+        committed: bool,
     ) -> None:
         self.future = future
         self._missing_bytes = missing_bytes
         self._ends = {log: _end_of(log) for log in logs}
+        self._stable_ends = {log: _stable_end_of(log) for log in logs if committed}
         for log in self._ends:
             log.on_append.add(self._appended)
 
@@ -66,6 +80,13 @@ class _Waiter:
         self._ends[log] = now
         # If the log rolled, shrank or went offline, the fetch reads again.
         is_same = before[0] is now[0] is not None and now[1] >= before[1] and log.is_online
+        if is_same and self._stable_ends:
+            stable_before, self._stable_ends[log] = self._stable_ends[log], _stable_end_of(log)
+            stable_now = self._stable_ends[log]
+            if stable_now.offset == stable_before.offset:
+                return  # the new bytes follow the start of an open transaction
+            # If a transaction has ended, the fetch reads again.
+            is_same = stable_before.is_log_end and stable_now.is_log_end
         if is_same:
             self._missing_bytes -= now[1] - before[1]
         if self._missing_bytes <= 0 or not is_same:
@@ -80,6 +101,18 @@ class _Waiter:
         """Stop counting appends."""
         for log in self._ends:
             log.on_append.discard(self._appended)
+
+
+class _StableEnd(NamedTuple):
+    """A log's last stable offset, and whether it is the end of the log: no transaction is open."""
+
+    offset: int
+    is_log_end: bool
+
+
+def _stable_end_of(log: PartitionLog) -> _StableEnd:
+    offset = log.last_stable_offset
+    return _StableEnd(offset, offset == log.log_end_offset)
 
 
 def _end_of(log: PartitionLog) -> tuple[Segment | None, int]:

@@ -15,10 +15,25 @@ class FakeLog:
         self.segments = SimpleNamespace(active=SimpleNamespace(size_bytes=100))
         self.is_online = True
         self.high_watermark = self.log_end_offset = 0
+        self.transaction_start: int | None = None
+
+    @property
+    def last_stable_offset(self) -> int:
+        is_open = self.transaction_start is not None
+        return self.transaction_start if is_open else self.log_end_offset
 
     def grow(self, size_bytes: int) -> None:
         self.segments.active.size_bytes += size_bytes
+        self.high_watermark = self.log_end_offset = self.log_end_offset + 1
         self.notify()
+
+    def begin_transaction(self, size_bytes: int) -> None:
+        self.transaction_start = self.log_end_offset
+        self.grow(size_bytes)
+
+    def end_transaction(self, marker_bytes: int = 78) -> None:
+        self.transaction_start = None
+        self.grow(marker_bytes)
 
     def roll(self) -> None:
         self.segments.active = SimpleNamespace(size_bytes=10)
@@ -29,9 +44,11 @@ class FakeLog:
             callback(self)
 
 
-async def begin(logs: list[FakeLog], missing_bytes: int, max_wait_ms: int = 60_000):
+async def begin(
+    logs: list[FakeLog], missing_bytes: int, max_wait_ms: int = 60_000, *, committed: bool = False
+):
     waiters = FetchWaiters(asyncio.get_running_loop())
-    waiting = waiters.wait(logs, missing_bytes, max_wait_ms)
+    waiting = waiters.wait(logs, missing_bytes, max_wait_ms, committed=committed)
     assert not await has_ended(waiting)
     return waiters, waiting
 
@@ -118,3 +135,30 @@ async def test_bytes_appended_in_the_turn_of_the_call_count() -> None:
     assert not waiting.done()
     log.grow(1)
     assert waiting.done()
+
+
+async def test_bytes_of_an_open_transaction_do_not_count_for_committed_reads() -> None:
+    log = FakeLog()
+    log.begin_transaction(50)
+    _, waiting = await begin([log], 100, committed=True)
+    log.grow(1000)
+    assert not await has_ended(waiting)
+    log.end_transaction()
+    assert await has_ended(waiting)
+
+
+async def test_committed_reads_count_the_bytes_outside_transactions() -> None:
+    log = FakeLog()
+    _, waiting = await begin([log], 100, committed=True)
+    log.grow(60)
+    assert not await has_ended(waiting)
+    log.grow(40)
+    assert await has_ended(waiting)
+
+
+async def test_uncommitted_reads_count_the_bytes_of_open_transactions() -> None:
+    log = FakeLog()
+    log.begin_transaction(50)
+    _, waiting = await begin([log], 100)
+    log.grow(100)
+    assert await has_ended(waiting)
