@@ -98,6 +98,7 @@ TO_FETCH = [
     {"name": "t", "partition_indexes": [0, 1]},
     {"name": "absent", "partition_indexes": [0]},
 ]
+IN_TRANSACTION = [{"name": "t", "partitions": [0, 1]}]
 CONFIG_TYPES = (
     ConfigResourceType.TOPIC,
     ConfigResourceType.BROKER,
@@ -217,6 +218,107 @@ CASES = [
         ["WRITE TRANSACTIONAL_ID x"],
         [TRANSACTION_REFUSED],
     ),
+    # -- transactions
+    Case(
+        "KafkaApis.handleAddPartitionsToTxnRequest",
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        3,
+        {"v3_and_below_transactional_id": "x", "v3_and_below_topics": IN_TRANSACTION},
+        ["WRITE TRANSACTIONAL_ID x"],
+        [TRANSACTION_REFUSED] * 2,
+    ),
+    Case(
+        "KafkaApis.handleAddPartitionsToTxnRequest: topics",
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        3,
+        {"v3_and_below_transactional_id": "x", "v3_and_below_topics": IN_TRANSACTION},
+        ["WRITE TRANSACTIONAL_ID x", "WRITE TOPIC t"],
+        [TOPIC_REFUSED] * 2,
+        TOPICS,
+    ),
+    Case(
+        "KafkaApis.handleAddPartitionsToTxnRequest: from brokers",
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        5,
+        {"transactions": [{"transactional_id": "x", "topics": IN_TRANSACTION}]},
+        ["CLUSTER_ACTION CLUSTER kafka-cluster"],
+        [CLUSTER_REFUSED],
+    ),
+    Case(
+        "KafkaApis.handleAddOffsetsToTxnRequest",
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        4,
+        {"transactional_id": "x", "group_id": "g"},
+        ["WRITE TRANSACTIONAL_ID x"],
+        [TRANSACTION_REFUSED],
+    ),
+    Case(
+        "KafkaApis.handleAddOffsetsToTxnRequest: the group",
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        4,
+        {"transactional_id": "x", "group_id": "g"},
+        ["WRITE TRANSACTIONAL_ID x", "READ GROUP g"],
+        [GROUP_REFUSED],
+        frozenset({"GROUP"}),
+    ),
+    Case(
+        "KafkaApis.handleTxnOffsetCommitRequest",
+        ApiKey.TXN_OFFSET_COMMIT,
+        5,
+        {"transactional_id": "x", "group_id": "g", "topics": OFFSETS},
+        ["WRITE TRANSACTIONAL_ID x"],
+        [TRANSACTION_REFUSED] * 3,
+    ),
+    Case(
+        "KafkaApis.handleTxnOffsetCommitRequest: the group",
+        ApiKey.TXN_OFFSET_COMMIT,
+        5,
+        {"transactional_id": "x", "group_id": "g", "topics": OFFSETS},
+        ["WRITE TRANSACTIONAL_ID x", "READ GROUP g"],
+        [GROUP_REFUSED] * 3,
+        frozenset({"GROUP"}),
+    ),
+    Case(
+        "KafkaApis.handleTxnOffsetCommitRequest: topics",
+        ApiKey.TXN_OFFSET_COMMIT,
+        5,
+        {"transactional_id": "x", "group_id": "g", "topics": OFFSETS},
+        ["WRITE TRANSACTIONAL_ID x", "READ GROUP g", "READ TOPIC t", "READ TOPIC absent"],
+        [TOPIC_REFUSED] * 3,
+        TOPICS,
+    ),
+    Case(
+        "KafkaApis.handleEndTxnRequest",
+        ApiKey.END_TXN,
+        5,
+        {"transactional_id": "x", "committed": True},
+        ["WRITE TRANSACTIONAL_ID x"],
+        [TRANSACTION_REFUSED],
+    ),
+    Case(
+        "KafkaApis.handleWriteTxnMarkersRequest",
+        ApiKey.WRITE_TXN_MARKERS,
+        2,
+        {"markers": [{"producer_id": 1, "topics": [{"name": "t", "partition_indexes": [0, 1]}]}]},
+        ["ALTER CLUSTER kafka-cluster", "CLUSTER_ACTION CLUSTER kafka-cluster"],
+        [CLUSTER_REFUSED] * 2,
+    ),
+    Case(
+        "KafkaApis.handleDescribeTransactionsRequest",
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        0,
+        {"transactional_ids": ["x", "y"]},
+        ["DESCRIBE TRANSACTIONAL_ID x", "DESCRIBE TRANSACTIONAL_ID y"],
+        [TRANSACTION_REFUSED] * 2,
+    ),
+    Case(
+        "KafkaApis.handleListTransactionsRequest: only those that may be described",
+        ApiKey.LIST_TRANSACTIONS,
+        2,
+        {},
+        ["DESCRIBE TRANSACTIONAL_ID known"],
+        [],
+    ),
     # -- topics
     Case(
         "KafkaApis.handleTopicMetadataRequest",
@@ -231,7 +333,11 @@ CASES = [
         ApiKey.METADATA,
         12,
         {"topics": None},
-        ["DESCRIBE TOPIC t", "DESCRIBE TOPIC __consumer_offsets"],
+        [
+            "DESCRIBE TOPIC t",
+            "DESCRIBE TOPIC __consumer_offsets",
+            "DESCRIBE TOPIC __transaction_state",
+        ],
         [],
     ),
     Case(
@@ -255,7 +361,11 @@ CASES = [
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         0,
         {"topics": []},
-        ["DESCRIBE TOPIC __consumer_offsets", "DESCRIBE TOPIC t"],
+        [
+            "DESCRIBE TOPIC __consumer_offsets",
+            "DESCRIBE TOPIC __transaction_state",
+            "DESCRIBE TOPIC t",
+        ],
         [],
     ),
     Case(
@@ -674,7 +784,7 @@ def error_codes(answer: Any) -> Iterator[int]:
     elif isinstance(answer, msgspec.Struct):
         for name in answer.__struct_fields__:
             value = getattr(answer, name)
-            if name == "error_code" and value:
+            if name in ("error_code", "partition_error_code") and value:
                 yield value
             yield from error_codes(value)
 
@@ -688,6 +798,11 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     group = {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": offsets}
     answer, _ = await made.ask(ApiKey.OFFSET_COMMIT, 9, group)
     assert not list(error_codes(answer))
+    await made.ask(ApiKey.FIND_COORDINATOR, 6, {"key_type": 1, "coordinator_keys": ["known"]})
+    new = {"transactional_id": "known", "transaction_timeout_ms": 1000}
+    new |= {"producer_id": -1, "producer_epoch": -1}
+    answer, _ = await made.ask(ApiKey.INIT_PRODUCER_ID, 4, new)
+    assert not answer.error_code
     yield made
     await made.broker.close()
 
@@ -701,7 +816,11 @@ async def test_handlers_make_the_checks_of_kafka_and_answer_refusals_as_kafka_do
         codes = list(error_codes(answer))
         results.append((case.key.name, case.source, checks, codes))
     assert results == [(case.key.name, case.source, case.checks, case.codes) for case in CASES]
-    assert set(rig.broker.metadata.topics) == {"t", "__consumer_offsets"}
+    assert set(rig.broker.metadata.topics) == {
+        "t",
+        "__consumer_offsets",
+        "__transaction_state",
+    }
 
 
 def test_every_api_is_in_the_table() -> None:

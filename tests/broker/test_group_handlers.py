@@ -148,8 +148,6 @@ def test_find_coordinator_names_this_broker(version: int) -> None:
 @pytest.mark.parametrize(
     ("key_type", "code"),
     [
-        # librdkafka asks for ever, unless it is told just that.
-        (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (2, ErrorCode.INVALID_REQUEST),
         (9, ErrorCode.INVALID_REQUEST),
     ],

@@ -57,7 +57,12 @@ from tests.support.metadata_logs import (
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 CODEC = MetadataRecordCodec.of_cluster()
 # What a directory that is formatted today begins with.
-NEW_LEVELS = {"metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1}
+NEW_LEVELS = {
+    "metadata.version": 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "transaction.version": 2,
+}
 
 
 def golden(form: str, tmp_path: Path) -> tuple[Path, QuorumMember]:
