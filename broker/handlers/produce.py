@@ -370,16 +370,19 @@ def is_transactional(partition: ProducePartitionData) -> bool:
 
 def check_verified(
     context: RequestContext, verified: Verified | None, topic: str, index: int
-) -> bool:
-    """Whether a transactional batch was verified. Raises the error with which it was refused.
+) -> None:
+    """Raise the error with which a transactional batch was refused.
 
-    Kafka: ReplicaManager.handleProduceAppend.
+    Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
-    if verified is None:  # the request has no transactional id
-        return not context.broker.config.transaction_partition_verification_enable
+    if verified is None:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch came without a transactional id",
+        )
     error = verified.get((topic, index))
     if error is None:
-        return True
+        return
     is_old = context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
     if error.code in RETRIED_LATER or (is_old and error.code is ErrorCode.CONCURRENT_TRANSACTIONS):
         # Old clients retry this error without a look at the metadata.
@@ -450,13 +453,11 @@ def append_to_partition(
         attributes = check_first_batch(context, batch)
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
-        is_verified = False
         if attributes & TRANSACTIONAL_BIT:
-            is_verified = check_verified(context, verified, topic, partition.index)
+            check_verified(context, verified, topic, partition.index)
         log_start_offset = log.log_start_offset
-        result = log.append(
-            batch, now_ms=context.now_ms, transaction_verified=is_verified, walked=walked
-        )
+        # A transactional batch that came so far is verified.
+        result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)
     except NotOneBatchError as error:
         return refused(partition.index, error)
     except ApiError as error:

@@ -348,7 +348,7 @@ async def test_producer_ids_are_never_given_twice_not_even_by_a_killed_broker(ri
     assert len(set(first + second)) == len(first) + len(second)
 
 
-async def test_a_transactional_batch_without_a_transaction_is_refused(rig: Rig) -> None:
+async def test_a_transactional_batch_without_a_transactional_id_is_refused(rig: Rig) -> None:
     await rig.broker.topic_admin.create([NewTopic(name="t")])
     batch = build_batch(
         [Record(None, b"x", NOW_MS)],
@@ -359,7 +359,7 @@ async def test_a_transactional_batch_without_a_transaction_is_refused(rig: Rig) 
     )
     answer = await rig.ask(produce_request("t", bytes(batch)), 12)
     [partition] = answer.responses[0].partition_responses
-    assert partition.error_code == ErrorCode.INVALID_TXN_STATE
+    assert partition.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert rig.broker.log_manager.get("t", 0).log_end_offset == 0
 
 

@@ -51,6 +51,8 @@ UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("DescribeConfigsResult", "configs"): lambda config: config["name"],
     ("DescribeLogDirsResult", "topics"): lambda topic: topic["name"],
     ("DescribeLogDirsTopic", "partitions"): lambda partition: partition["partition_index"],
+    ("DescribeTransactionsTransaction", "topics"): lambda topic: topic["topic"],
+    ("DescribeTransactionsTopic", "partitions"): lambda index: index,
     ("ElectLeadersResponse", "replica_election_results"): lambda topic: topic["topic"],
     ("FetchResponse", "responses"): lambda topic: repr(topic),
     ("FetchTopicResponse", "partitions"): lambda partition: partition["partition_index"],

@@ -14,6 +14,7 @@ from tests.conformance.conversations import (
     migrations,
     records,
     topics,
+    transactions,
 )
 
 Talk = Callable[[Conversation], None]
@@ -34,6 +35,7 @@ def all_conversations() -> dict[str, Talk]:
             consumer_groups,
             consumer_group_offsets,
             migrations,
+            transactions,
         )
         for name, function in vars(module).items()
         if callable(function)
