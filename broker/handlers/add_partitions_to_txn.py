@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.producer_errors import known_producer_error
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (

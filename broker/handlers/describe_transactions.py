@@ -4,8 +4,7 @@ Describes transactional ids: the state of the last transaction, or of the open o
 partitions that it has. Partitions of topics that the client may not describe are left out."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

@@ -11,8 +11,8 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.producer_errors import known_producer_error
-from odradek.broker.security.authorizer import ResourceType, refusal
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.producer import NO_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 from odradek.coordinator.transaction_coordinator import InitCall
 from odradek.protocol.errors import ApiError, ErrorCode

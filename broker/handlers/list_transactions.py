@@ -6,8 +6,7 @@ v1 adds a filter by duration (KIP-994) · v2 a filter by a regular expression (K
 import re2
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -7,8 +7,7 @@ group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.transaction_verification import Support, add_or_verify, may_skip
-from odradek.broker.security.authorizer import ResourceType
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
