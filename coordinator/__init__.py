@@ -30,6 +30,11 @@ offsets, group_state     committed offsets; the groups and offsets of one log pa
 offset_requests, offset_expiry
                          decisions about offsets: requests, and when they expire
 
+Transactions:
+
+transactions/            the states of transactional ids, the decisions about them, the markers
+transaction_coordinator  serves requests, and aborts transactions that take too long
+
 The group coordinator, which serves requests:
 
 group_shards             the shards of `__consumer_offsets`

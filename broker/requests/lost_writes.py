@@ -1,9 +1,9 @@
 """Retries requests whose coordinator write failed to sync.
 
 A coordinator answers from its state, which is ahead of the disk while an fsync runs
-(flush.messages). When the fsync fails, the log is offline and its groups have no coordinator. The
-request is then handled once more, so that the client gets the NOT_COORDINATOR that every later
-request gets. What the request changed in other logs has happened and stays.
+(flush.messages). When the fsync fails, the log is offline and its groups, or transactional ids,
+have no coordinator. The request is then handled once more, so that the client gets the
+NOT_COORDINATOR that every later request gets. What the request changed in other logs has happened and stays.
 
 Kafka: CoordinatorRuntime, whose append fails in this case, and which unloads the partition.
 """
@@ -26,7 +26,7 @@ async def retry_after_lost_write(
     request: Message,
     response: Message,
 ) -> Message:
-    """Return `response` if its groups still have a coordinator, else what `handle` returns now.
+    """Return `response` if what it names still has a coordinator, else what `handle` returns now.
 
     The receive buffer that the request refers to may have been overwritten. Handlers do not read
     these bytes if the group has no coordinator.
@@ -37,7 +37,11 @@ async def retry_after_lost_write(
             cast("DeleteGroupsResponse", response), is_served, handle, context
         )
     group_id = getattr(request, "group_id", None)
-    if not group_id or is_served(group_id):
+    transactional_id = getattr(request, "transactional_id", None)
+    is_lost = (group_id and not is_served(group_id)) or (
+        transactional_id and not context.broker.transactions.shards.is_served(transactional_id)
+    )
+    if not is_lost:
         return response
     answer = handle(context, request)
     if inspect.isawaitable(answer):

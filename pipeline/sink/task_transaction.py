@@ -16,18 +16,11 @@ _TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 120.0
 # If init_transactions is called before librdkafka has a broker, it retries only after 0.5 s.
 _CONNECTING_S = 0.05
-# odradek answers the last one. Kafka answers it to clients that may not use transactions.
-_NO_TRANSACTIONS = frozenset(
-    {
-        KafkaError._UNSUPPORTED_FEATURE,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
+_NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 
 
 class NoTransactionsError(WriteError):
-    """The broker has no transactions, or this client may not use them."""
+    """The broker has no transactions. A client that may not use them gets a WriteError."""
 
 
 class TaskTransaction:
