@@ -85,7 +85,7 @@ class TransactionCoordinator:
         `new_producer_id` takes the wall time (ms). `transaction_version` is the finalized one.
         """
         self._settings = settings
-        self._alarm = Alarm(loop, clock, after_arrivals)
+        self.alarm = Alarm(loop, clock, after_arrivals)
         self._clock = clock
         self._new_producer_id = new_producer_id
         self._version = transaction_version
@@ -102,7 +102,7 @@ class TransactionCoordinator:
             find_shard=self.shards.of,
             markers=markers,
             transaction_version=transaction_version,
-            deadlines=self._alarm.deadlines,
+            deadlines=self.alarm.deadlines,
         )
         self._timeouts = Deadline(self._abort_timed_out, None)
         self._expiry = Deadline(self._remove_expired, None)
@@ -114,10 +114,10 @@ class TransactionCoordinator:
         for shard in self.shards.open_topic(logs, partition_count):
             self._on_shard_loaded(shard)
         now = self._clock()
-        deadlines, settings = self._alarm.deadlines, self._settings
+        deadlines, settings = self.alarm.deadlines, self._settings
         deadlines.schedule(self._timeouts, now.timer_ms + settings.abort_interval_ms)
         deadlines.schedule(self._expiry, now.timer_ms + settings.expiration_interval_ms)
-        self._alarm.set(now)
+        self.alarm.set(now)
 
     def partition_online(self, log: PartitionLog) -> None:
         """Load the transactions of a partition whose log has become readable."""
@@ -131,7 +131,7 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Stop serving."""
-        self._alarm.cancel()
+        self.alarm.cancel()
         self._timeouts.cancel()
         self._expiry.cancel()
         for shard in self.shards.serving():
@@ -143,7 +143,7 @@ class TransactionCoordinator:
         now = self._clock()
         for transaction in list(shard.state.prepared()):
             self._completion.begin(shard, transaction, now)
-        self._alarm.set(now)
+        self.alarm.set(now)
 
     # -- producers ---------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class TransactionCoordinator:
         shard.journal.commit(outcome, now.wall_ms)
         stored = shard.state.by_id[prepared.transactional_id]
         self._completion.begin(shard, stored, now)
-        self._alarm.set(now)
+        self.alarm.set(now)
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction]:
         if not transactional_id:
@@ -366,7 +366,7 @@ class TransactionCoordinator:
     # -- in the background -------------------------------------------------------------------------
 
     def _abort_timed_out(self, _subject: None, now: Now) -> None:
-        self._alarm.deadlines.schedule(
+        self.alarm.deadlines.schedule(
             self._timeouts, now.timer_ms + self._settings.abort_interval_ms
         )
         for shard in self.shards.serving():
@@ -383,7 +383,7 @@ class TransactionCoordinator:
                     )
 
     def _remove_expired(self, _subject: None, now: Now) -> None:
-        self._alarm.deadlines.schedule(
+        self.alarm.deadlines.schedule(
             self._expiry, now.timer_ms + self._settings.expiration_interval_ms
         )
         for shard in self.shards.serving():

@@ -3,7 +3,8 @@
 A coordinator answers from its state, which is ahead of the disk while an fsync runs
 (flush.messages). When the fsync fails, the log is offline and its groups, or transactional ids,
 have no coordinator. The request is then handled once more, so that the client gets the
-NOT_COORDINATOR that every later request gets. What the request changed in other logs has happened and stays.
+NOT_COORDINATOR that every later request gets. What the request changed in other logs has happened
+and stays.
 
 Kafka: CoordinatorRuntime, whose append fails in this case, and which unloads the partition.
 """
