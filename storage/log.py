@@ -221,7 +221,7 @@ class PartitionLog:
         transaction_verified: bool = False,
         walked: WalkedRecords | None = None,
     ) -> AppendResult:
-        """Append one batch of a client, or one or more batches of a coordinator.
+        """Append one batch of a client, or one or more batches of a coordinator, without markers.
 
         `walked`: see `check_client_batch`. Raises ApiError: what `check_client_batch` raises;
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE;
@@ -235,6 +235,8 @@ class PartitionLog:
         base_offset = self.log_end_offset
         for header, parts in split_batches(batches, self._rules):
             if header.producer_id >= 0:
+                if header.is_control:  # its content is not checked here
+                    raise ApiError(ErrorCode.INVALID_RECORD, "markers have a method of their own")
                 self.producers.check(header, base_offset, check_sequence=False)
             entries.append(PendingBatch(base_offset, self.leader_epoch, header, parts))
             base_offset = entries[-1].next_offset

@@ -11,8 +11,7 @@ import pytest
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch
+from odradek.storage.append import EndMarker
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import AppendOrigin, PartitionLog
 from tests.support.log_box import (
@@ -144,11 +143,9 @@ def test_a_marker_ends_the_transaction_and_an_abort_is_indexed(tmp_path: Path) -
     for value in (b"v", b"w"):
         batch = batch_of(value, producer=(5, 0, 0 if value == b"v" else 1), is_transactional=True)
         log.append(batch, now_ms=NOW_MS, transaction_verified=True)
-    marker = build_batch(
-        [Record(b"\x00\x00\x00\x00", b"\x00\x00\x00\x00\x00\x01", NOW_MS)],
-        producer_id=5, producer_epoch=0, is_transactional=True, is_control=True,
-    )  # fmt: skip
-    log.append(marker, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    log.append_marker(
+        EndMarker(5, 0, is_commit=False, coordinator_epoch=1, transaction_version=0), NOW_MS
+    )
     assert log.last_stable_offset == log.high_watermark == 3
     entry = box.path(0, ".txnindex").read_bytes()
     assert entry == b"\x00\x00" + b"".join(n.to_bytes(8, "big") for n in (5, 0, 2, 3))

@@ -8,7 +8,7 @@ from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.storage.append import EndMarker
+from odradek.storage.append import AppendOrigin, EndMarker
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import NOW_MS, LogBox
 
@@ -110,6 +110,14 @@ def test_an_older_coordinator_is_fenced(log: PartitionLog) -> None:
     assert refusal(end, log, 2, coordinator_epoch=4) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
     assert log.log_end_offset == 3
     end(log, 2, coordinator_epoch=5)
+
+
+def test_a_marker_of_unchecked_bytes_is_refused(log: PartitionLog) -> None:
+    write(log, 0)
+    marker = build_batch([Record(b"?", b"", NOW_MS)], producer_id=PID, is_control=True)
+    refused = refusal(log.append, marker, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    assert refused is ErrorCode.INVALID_RECORD
+    assert log.log_end_offset == 1
 
 
 def test_a_producer_without_batches_here_may_get_a_marker(log: PartitionLog) -> None:

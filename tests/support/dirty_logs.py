@@ -7,8 +7,7 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
-from odradek.storage.append import AppendOrigin
+from odradek.storage.append import EndMarker
 from odradek.storage.cleaning.cleaner import Cleaner
 from odradek.storage.cleaning.plan import assess, task_for
 from odradek.storage.cleaning.task import CleanedGroup, CleaningResult
@@ -21,16 +20,7 @@ BUFFER_BYTES = 1 << 20
 
 def end_transaction(log: PartitionLog, producer_id: int, epoch: int, *, commit: bool) -> None:
     """A marker, as the transaction coordinator has it written."""
-    kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
-    marker = Record(control_key(kind), end_txn_value(0), NOW_MS)
-    batch = build_batch(
-        [marker],
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        is_transactional=True,
-        is_control=True,
-    )
-    log.append(bytes(batch), now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    log.append_marker(EndMarker(producer_id, epoch, commit, 0, 0), NOW_MS)
 
 
 class Writer:

@@ -20,7 +20,8 @@ from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
-from odradek.storage.log import AppendOrigin, PartitionLog
+from odradek.storage.append import EndMarker
+from odradek.storage.log import PartitionLog
 from tests.support.kafka_legacy import APPEND_TIME, LEGACY_CODECS, legacy_records
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.messages import emptiest, sample, smallest, versions_of
@@ -184,15 +185,7 @@ def used_log(root: Path) -> LogBox:
 
 def end_transaction(log: PartitionLog, producer_id: int, *, aborts: bool) -> None:
     """Append a marker."""
-    kind = ControlRecordType.ABORT if aborts else ControlRecordType.COMMIT
-    marker = build_batch(
-        [Record(control_key(kind), end_txn_value(0), NOW_MS)],
-        producer_id=producer_id,
-        producer_epoch=0,
-        is_control=True,
-        is_transactional=True,
-    )
-    log.append(marker, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    log.append_marker(EndMarker(producer_id, 0, not aborts, 0, 0), NOW_MS)
 
 
 def write_internal_logs(root: Path) -> list[tuple[Path, str]]:
