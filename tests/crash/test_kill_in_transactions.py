@@ -113,7 +113,7 @@ def test_a_copy_is_exact_through_kills_of_the_broker_and_the_client(
         while (
             not committed.read_to(total, RETRY_SECONDS) and copy.restarts < ROUNDS + MOST_RESTARTS
         ):
-            copy.kill()  # a client may hang for good when its broker is killed
+            copy.kill()  # librdkafka #5456: a client may hang for good
             copy.start()
         committed.close()
     finally:
