@@ -30,6 +30,8 @@ def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffse
             client_version=0,
         )
     except ApiError as error:
-        code = known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED)
+        code = known_producer_error(
+            error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
+        )
         return AddOffsetsToTxnResponse(error_code=code)
     return AddOffsetsToTxnResponse()

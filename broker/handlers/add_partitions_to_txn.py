@@ -82,7 +82,9 @@ def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransactio
             client_version=0 if is_client else 2,
         )
     except ApiError as error:
-        code = known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED)
+        code = known_producer_error(
+            error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
+        )
         return dict.fromkeys(partitions, code)
     return {}
 

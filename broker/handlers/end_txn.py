@@ -30,7 +30,7 @@ def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     except ApiError as error:
         return EndTxnResponse(
             error_code=known_producer_error(
-                error.code, context.api_version, FIRST_VERSION_WITH_FENCED
+                error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
             )
         )
     return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)

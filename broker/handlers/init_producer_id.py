@@ -111,7 +111,9 @@ def expected_producer(request: InitProducerIdRequest) -> ProducerIdAndEpoch | No
 
 def refused(context: RequestContext, error: ApiError) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        error_code=known_producer_error(error.code, context.api_version, FIRST_VERSION_WITH_FENCED),
+        error_code=known_producer_error(
+            error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
+        ),
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_EPOCH,
     )

@@ -12,8 +12,8 @@ from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
+from odradek.broker.requests.readable_topics import readable_topic
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,9 +43,10 @@ def handle(
 def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     refused: list[OffsetCommitResponseTopic] = []
     valid: list[OffsetCommitRequestTopic] = []
+    has_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     for wanted in request.topics:
         try:
-            topic = resolve_topic(context, wanted)
+            topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
         except ApiError as error:
             refused.append(topic_with_error(wanted, error.code))
             continue
@@ -60,17 +61,6 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
             valid.append(part(partitions=existing))
     committed = commit(context, request, valid)
     return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
-
-
-def resolve_topic(context: RequestContext, wanted: OffsetCommitRequestTopic) -> Topic:
-    """Return the topic if it exists and the client may read it. Raises ApiError."""
-    has_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
-    context.check_topic(AclOperation.READ, name)
-    topic = context.broker.metadata.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    return topic
 
 
 def commit(

@@ -14,7 +14,7 @@ TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (
 topics by id (KIP-516)."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -112,7 +112,10 @@ def handle(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     late: list[LateBatch] = []
     try:
-        verified = None if request.transactional_id is None else verify(context, request)
+        verified = None
+        if request.transactional_id is not None:
+            sent = ((each, data) for each in request.topic_data for data in each.partition_data)
+            verified = verify(context, request.transactional_id, sent)
         topics = [
             append_to_topic(context, request, topic, late, verified) for topic in request.topic_data
         ]
@@ -145,7 +148,7 @@ async def answer_late(
 
     async def store(batches: list[LateBatch]) -> None:
         for each in batches:
-            each.answers[each.position] = await append_late(context, request, each)
+            each.answers[each.position] = await append_late(context, request.transactional_id, each)
             if context.broker.log_syncs.due:
                 due.update(context.broker.log_syncs.take_due())
 
@@ -163,7 +166,7 @@ async def answer_late(
 
 
 async def append_late(
-    context: RequestContext, request: ProduceRequest, late: LateBatch
+    context: RequestContext, transactional_id: str | None, late: LateBatch
 ) -> ProducePartitionResponse:
     """Append a batch as soon as it does not have to wait. There may be several reasons to wait.
 
@@ -179,7 +182,9 @@ async def append_late(
         context.now_ms = context.broker.now_ms()
         partition = ProducePartitionData(index=index, records=batch)
         try:
-            verified = verify_again(context, request, late.topic, partition)
+            verified = None
+            if transactional_id is not None:
+                verified = verify(context, transactional_id, [(late.topic, partition)])
             return append_to_partition(context, name, partition, verified, walked)
         except ApiError as error:
             return refused(index, error)
@@ -294,55 +299,33 @@ def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicRespo
     )
 
 
-def verify(context: RequestContext, request: ProduceRequest) -> Verified:
+def verify(
+    context: RequestContext,
+    transactional_id: str,
+    partitions: Iterable[tuple[ProduceTopicData, ProducePartitionData]],
+) -> Verified:
     """Verify the transactional batches of a request with a transactional id.
 
     Raises ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING. A client
     may send a transactional id that it does not use; then it needs no access to it.
     """
-    assert request.transactional_id is not None
-    transactional = [
-        (topic, partition)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-        if is_transactional(partition)
-    ]
+    transactional = [each for each in partitions if is_transactional(each[1])]
     if not transactional:
         return {}
-    context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    batches = [batch_to_verify(context, topic, partition) for topic, partition in transactional]
+    context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    batches = [batch_to_verify(context, *each) for each in transactional]
+    support = Support.of(
+        context.api_version,
+        abortable_since=FIRST_VERSION_WITH_ABORTABLE,
+        adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
+    )
     return verify_batches(
         context.broker,
-        request.transactional_id,
+        transactional_id,
         [batch for batch in batches if batch is not None],
-        support_of(context),
+        support,
         context.now_ms,
     )
-
-
-def verify_again(
-    context: RequestContext,
-    request: ProduceRequest,
-    topic: ProduceTopicData,
-    partition: ProducePartitionData,
-) -> Verified | None:
-    if request.transactional_id is None:
-        return None
-    batch = batch_to_verify(context, topic, partition)
-    return verify_batches(
-        context.broker,
-        request.transactional_id,
-        [] if batch is None else [batch],
-        support_of(context),
-        context.now_ms,
-    )
-
-
-def support_of(context: RequestContext) -> Support:
-    if context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS:
-        return Support.ADDS
-    is_abortable = context.api_version >= FIRST_VERSION_WITH_ABORTABLE
-    return Support.ABORTABLE if is_abortable else Support.OLD_ERRORS
 
 
 def batch_to_verify(

@@ -5,7 +5,10 @@ transaction is committed. Topics and partitions must exist.
 v3 adds the member and generation (KIP-447) · v4 clients know TRANSACTION_ABORTABLE · v5 adds the
 group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
+from collections.abc import Sequence
+
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.readable_topics import readable_topic
 from odradek.broker.requests.transaction_verification import Support, add_or_verify, may_skip
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
@@ -37,58 +40,55 @@ def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffse
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
     except ApiError as error:
-        return respond(request, [all_refused(topic, error) for topic in request.topics])
+        return respond(request, [all_refused(topic, error.code) for topic in request.topics])
+    has_ids = context.api_version >= FIRST_VERSION_BY_ID
     codes: list[Codes] = []
-    valid: list[OffsetCommitRequestTopic | None] = []
-    for wanted in request.topics:
+    valid: dict[int, OffsetCommitRequestTopic] = {}  # by position in the request
+    for position, wanted in enumerate(request.topics):
         try:
-            topic = find_topic(context, wanted)
+            topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
         except ApiError as error:
-            codes.append(all_refused(wanted, error))
-            valid.append(None)
+            codes.append(all_refused(wanted, error.code))
             continue
+        codes.append(all_refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         existing = existing_part(wanted, topic)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        codes.append({each.partition_index: unknown for each in wanted.partitions})
-        valid.append(existing if existing.partitions else None)
-    commit_valid(context, request, valid, codes)
+        if existing.partitions:
+            valid[position] = existing
+    if valid:
+        committed = commit(context, request, [*valid.values()])
+        for position, of_topic in zip(valid, committed, strict=True):
+            codes[position] |= of_topic
     return respond(request, codes)
 
 
-def commit_valid(
+def commit(
     context: RequestContext,
     request: TxnOffsetCommitRequest,
-    valid: list[OffsetCommitRequestTopic | None],
-    codes: list[Codes],
-) -> None:
-    """Commit the offsets in topics that exist, and put their results into `codes`."""
-    topics = [topic for topic in valid if topic is not None]
-    if not topics:
-        return
+    topics: Sequence[OffsetCommitRequestTopic],
+) -> list[Codes]:
+    """Commit the offsets in topics that exist. Returns the results of each topic."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         verify(context, request)
-        answers = iter(
-            context.broker.groups.offsets.commit_in_transaction(
-                request, topics, context.api_version
-            )
+        answers = context.broker.groups.offsets.commit_in_transaction(
+            request, topics, context.api_version
         )
     except ApiError as error:
-        code = known_code(context, error.code)
-        for topic, of_topic in zip(valid, codes, strict=True):
-            if topic is not None:
-                of_topic |= {each.partition_index: code for each in topic.partitions}
-        return
-    for topic, of_topic in zip(valid, codes, strict=True):
-        if topic is not None:
-            partitions = next(answers).partitions
-            of_topic |= {each.partition_index: ErrorCode(each.error_code) for each in partitions}
+        return [all_refused(topic, known_code(context, error.code)) for topic in topics]
+    return [
+        {each.partition_index: ErrorCode(each.error_code) for each in topic.partitions}
+        for topic in answers
+    ]
 
 
 def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     """Check that the transaction has the group's partition, or add it. Raises ApiError."""
-    support = support_of(context)
+    support = Support.of(
+        context.api_version,
+        abortable_since=FIRST_VERSION_WITH_ABORTABLE,
+        adds_since=FIRST_VERSION_THAT_ADDS_GROUPS,
+    )
     if may_skip(context.broker, support):
         return
     shards = context.broker.groups.shards
@@ -103,24 +103,6 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     error = refused.get(partition)
     if error is not None:
         raise error
-
-
-def support_of(context: RequestContext) -> Support:
-    if context.api_version >= FIRST_VERSION_THAT_ADDS_GROUPS:
-        return Support.ADDS
-    is_abortable = context.api_version >= FIRST_VERSION_WITH_ABORTABLE
-    return Support.ABORTABLE if is_abortable else Support.OLD_ERRORS
-
-
-def find_topic(context: RequestContext, wanted: TxnOffsetCommitRequestTopic) -> Topic:
-    """The topic, if it exists and the client may read it. Raises ApiError."""
-    has_id = context.api_version >= FIRST_VERSION_BY_ID
-    name = context.broker.topic_name(wanted.topic_id) if has_id else wanted.name
-    context.check_topic(AclOperation.READ, name)
-    topic = context.broker.metadata.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    return topic
 
 
 def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
@@ -141,8 +123,10 @@ def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCo
     )
 
 
-def all_refused(topic: TxnOffsetCommitRequestTopic, error: ApiError) -> Codes:
-    return {each.partition_index: error.code for each in topic.partitions}
+def all_refused(
+    topic: TxnOffsetCommitRequestTopic | OffsetCommitRequestTopic, code: ErrorCode
+) -> Codes:
+    return {each.partition_index: code for each in topic.partitions}
 
 
 def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:

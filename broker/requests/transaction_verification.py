@@ -21,9 +21,10 @@ from odradek.broker.broker import Broker
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
-TopicPartition = tuple[str, int]
+from .producer_errors import known_producer_error
 
 
 class Support(Enum):
@@ -32,6 +33,13 @@ class Support(Enum):
     OLD_ERRORS = 1  # it knows INVALID_TXN_STATE
     ABORTABLE = 2  # it knows TRANSACTION_ABORTABLE
     ADDS = 3  # the broker adds the partitions (transaction version 2)
+
+    @classmethod
+    def of(cls, api_version: int, *, abortable_since: int, adds_since: int) -> Support:
+        """What a client expects, by the versions of its API that brought the two others."""
+        if api_version >= adds_since:
+            return cls.ADDS
+        return cls.ABORTABLE if api_version >= abortable_since else cls.OLD_ERRORS
 
 
 class Batch(NamedTuple):
@@ -107,15 +115,9 @@ def add_or_verify(
             return {}
         missing = coordinator.missing_partitions(transactional_id, producer, partitions)
     except ApiError as error:
-        return dict.fromkeys(partitions, as_producers_expect(error))
+        code = known_producer_error(error.code, knows_fenced=False)
+        return dict.fromkeys(partitions, ApiError(code, error.message))
     code = ErrorCode.TRANSACTION_ABORTABLE
     if support is Support.OLD_ERRORS:
         code = ErrorCode.INVALID_TXN_STATE
     return dict.fromkeys(missing, ApiError(code, "the partition is not in the transaction"))
-
-
-def as_producers_expect(error: ApiError) -> ApiError:
-    """The error; INVALID_PRODUCER_EPOCH in the place of PRODUCER_FENCED."""
-    if error.code is not ErrorCode.PRODUCER_FENCED:
-        return error
-    return ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
