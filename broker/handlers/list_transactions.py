@@ -3,13 +3,12 @@
 Lists the transactional ids that match the filters and that the client may describe.
 v1 adds a filter by duration (KIP-994) · v2 a filter by a regular expression (KIP-1152)."""
 
-import re2
-
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.consumer_groups.subscription_regex import compile_pattern
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -21,7 +20,8 @@ STATES = {state.client_name: state for state in TransactionState}
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     try:
-        pattern = compile_pattern(request.transactional_id_pattern)
+        text = request.transactional_id_pattern
+        pattern = compile_pattern(text) if text else None
         known = context.broker.transactions.transactions()
         found = [
             ListTransactionsTransaction(
@@ -40,18 +40,6 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         unknown_state_filters=[name for name in request.state_filters if name not in STATES],
         transaction_states=found,
     )
-
-
-def compile_pattern(text: str | None) -> "re2._Regexp | None":
-    """The filter by id; None if there is none. Raises INVALID_REGULAR_EXPRESSION."""
-    if not text:
-        return None
-    try:
-        return re2.compile(text)
-    except re2.error as error:
-        raise ApiError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{text!r} is no regular expression: {error}"
-        ) from None
 
 
 def matches(

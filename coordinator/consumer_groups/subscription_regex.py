@@ -63,7 +63,7 @@ _ESCAPE = re.compile(r"\\(?:Q.*?(?:\\E|\Z)|.)", re.DOTALL)
 
 def check_pattern(pattern: str) -> None:
     """Raise ApiError INVALID_REGULAR_EXPRESSION unless the pattern is valid."""
-    _compile(pattern)
+    compile_pattern(pattern)
 
 
 def resolve_patterns(
@@ -94,7 +94,7 @@ Matcher = Callable[[bytes], object]
 
 def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[str]]:
     try:
-        compiled = _compile(pattern)
+        compiled = compile_pattern(pattern)
     except ApiError:
         return []
     first, last = _range_of(compiled, names)
@@ -141,8 +141,11 @@ def _names_per_step(compiled: Any) -> int:
     return max(1, int(NAMES_PER_STEP * share**2))
 
 
-def _compile(pattern: str) -> Any:
-    """Compile a pattern with RE2. Raises ApiError INVALID_REGULAR_EXPRESSION."""
+def compile_pattern(pattern: str) -> Any:
+    """Compile a client's pattern with RE2, at a bounded cost.
+
+    Raises ApiError INVALID_REGULAR_EXPRESSION.
+    """
     if len(pattern.encode()) > MAX_PATTERN_BYTES:
         text = f"SubscribedTopicRegex is longer than {MAX_PATTERN_BYTES} bytes."
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)

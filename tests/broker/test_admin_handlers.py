@@ -45,6 +45,7 @@ from odradek.protocol.messages.elect_leaders import (
     ElectLeadersTopicPartitions,
 )
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -361,6 +362,14 @@ async def test_a_transactional_batch_without_a_transactional_id_is_refused(rig: 
     [partition] = answer.responses[0].partition_responses
     assert partition.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert rig.broker.log_manager.get("t", 0).log_end_offset == 0
+
+
+async def test_transactional_ids_are_not_searched_with_a_costly_expression(rig: Rig) -> None:
+    request = ListTransactionsRequest(
+        state_filters=[], producer_id_filters=[], transactional_id_pattern="a?" * 1001
+    )
+    answer = await rig.ask(request, 2)
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 async def test_the_end_of_an_old_epoch_is_where_the_new_one_began(rig: Rig) -> None:
