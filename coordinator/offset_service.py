@@ -22,7 +22,6 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.storage.append import EndMarker
-from odradek.storage.log import PartitionLog
 
 from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
@@ -94,14 +93,9 @@ class OffsetService:
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         return shard.journal.commit(outcome, now.wall_ms, producer)
 
-    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> PartitionLog:
-        """Write a marker to a partition of `__consumer_offsets`; its offsets take effect.
-
-        Returns the partition's log.
-        """
-        journal = self._shards.at(partition).journal
-        journal.end_transaction(marker, now_ms)
-        return journal.log
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:
+        """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""
+        self._shards.at(partition).journal.end_transaction(marker, now_ms)
 
     def fetch(
         self,

@@ -89,6 +89,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._new_producer_id = new_producer_id
         self._version = transaction_version
+        self.markers = markers
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
             TransactionTable,

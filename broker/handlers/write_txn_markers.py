@@ -87,13 +87,8 @@ def write_to_partition(
         coordinator_epoch=marker.coordinator_epoch,
         transaction_version=marker.transaction_version,
     )
-    broker = context.broker
     try:
-        log = broker.log_manager.get(topic, index)
-        if topic == broker.groups.shards.topic:
-            broker.groups.offsets.end_transaction(index, end, context.now_ms)
-        else:
-            log.append_marker(end, context.now_ms)
+        context.broker.transactions.markers.append(end, (topic, index), context.now_ms)
     except ApiError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
     return ErrorCode.NONE

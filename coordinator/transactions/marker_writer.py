@@ -26,7 +26,7 @@ _ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDI
 class GroupTransactions(Protocol):
     """The group coordinator, as far as transactions are concerned."""
 
-    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> PartitionLog:
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:
         """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""
 
 
@@ -45,23 +45,32 @@ class MarkerWriter:
         self._find_log = find_log
         self._groups = groups
 
+    def append(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog:
+        """Write a marker to one partition, and return its log.
+
+        Raises ApiError: those of PartitionLog.append_marker, of `find_log`, and of a partition of
+        groups that is not served.
+        """
+        topic, partition = where
+        log = self._find_log(topic, partition)
+        if topic == CONSUMER_OFFSETS_TOPIC:
+            self._groups.end_transaction(partition, marker, now_ms)
+        else:
+            log.append_marker(marker, now_ms)
+        return log
+
     def write(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog | None:
-        """Write a marker to one partition, and return its log; None if it needs none.
+        """Write a marker to one partition unless it has ended there; return the log or None.
 
         Raises ApiError: the marker could not be written now.
         """
-        topic, partition = where
-        if not self._partition_exists(topic, partition):
-            logger.info("%s-%d is gone: it gets no marker of %s", topic, partition, marker)
+        if not self._partition_exists(*where):
+            logger.info("%s-%d is gone: it gets no marker of %s", *where, marker)
             return None
         try:
-            if topic == CONSUMER_OFFSETS_TOPIC:
-                return self._groups.end_transaction(partition, marker, now_ms)
-            log = self._find_log(topic, partition)
-            log.append_marker(marker, now_ms)
-            return log
+            return self.append(marker, where, now_ms)
         except ApiError as error:
             if error.code not in _ENDED_ALREADY:
                 raise
-            logger.warning("%s-%d refused %s: %s", topic, partition, marker, error.message)
+            logger.warning("%s-%d refused %s: %s", *where, marker, error.message)
             return None
