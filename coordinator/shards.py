@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from odradek.protocol.compression import CompressionType
@@ -25,6 +26,20 @@ from .sliced_replay import replay_in_slices
 
 S = TypeVar("S", bound=StateMachine)
 
+# By error of an append: the error that the client gets.
+# Kafka: CoordinatorOperationExceptionHelper, TransactionStateManager.appendTransactionToLog.
+APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+        ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+        ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
 # The cache of partitions by key: the number of keys, and the longest key that is cached.
 CACHED_PARTITIONS = 16384
 MAX_CACHED_KEY_LENGTH = 255
@@ -48,15 +63,12 @@ class CoordinatorShards(Generic[S]):
         codec: RecordCodec,
         *,
         compression: CompressionType,
-        append_errors: Mapping[ErrorCode, ErrorCode],
         logger: logging.Logger,
     ) -> None:
-        """`append_errors` maps errors of an append to the errors that clients get."""
         self.topic = topic
         self._new_state = new_state
         self._codec = codec
         self._compression = compression
-        self._append_errors = append_errors
         self._logger = logger
         self._shards: list[Shard[S] | ErrorCode] = []
         self._loads: dict[int, object] = {}  # what is being loaded, by partition
@@ -116,7 +128,7 @@ class CoordinatorShards(Generic[S]):
             self._codec,
             compression=self._compression,
             start_offset=log.log_end_offset,
-            append_errors=self._append_errors,
+            append_errors=APPEND_ERRORS,
         )
         del self._loads[log.partition]
         shard = self._shards[log.partition] = Shard(state, journal)

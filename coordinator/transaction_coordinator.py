@@ -44,18 +44,6 @@ from .transactions.transaction import FIRST_VERSION_WITH_EPOCH_BUMP, TopicPartit
 
 logger = logging.getLogger("odradek.transactions")
 
-# By error of an append: the error that the client gets. Kafka: appendTransactionToLog.
-APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
 
 class InitCall(NamedTuple):
     """An InitProducerId with a transactional id. `expected`: what the producer has; None: none."""
@@ -95,7 +83,6 @@ class TransactionCoordinator:
             TransactionTable,
             CoordinatorRecordCodec(RECORD_TYPES),
             compression=CompressionType.NONE,
-            append_errors=APPEND_ERRORS,
             logger=logger,
         )
         self._loads = LoadQueue(loop, self._on_shard_loaded)
@@ -149,7 +136,11 @@ class TransactionCoordinator:
     # -- producers ---------------------------------------------------------------------------------
 
     def needs_producer_id(self, call: InitCall) -> bool:
-        """Whether `init_producer_id` would need a new producer id. Raises its errors."""
+        """Check the request, and return whether `init_producer_id` needs a new producer id.
+
+        Raises ApiError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, UNSUPPORTED_VERSION,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and those of `init_producer_id`.
+        """
         self._check_init(call)
         transaction = self.shards.of(call.transactional_id).state.by_id.get(call.transactional_id)
         if transaction is None:
@@ -161,14 +152,12 @@ class TransactionCoordinator:
     def init_producer_id(self, call: InitCall, new_producer_id: int | None) -> ProducerIdAndEpoch:
         """Give a producer the id and epoch of its transactional id, and fence older instances.
 
-        `new_producer_id`: see `needs_producer_id`. An open transaction is aborted, and the request
-        refused with CONCURRENT_TRANSACTIONS; the producer repeats it. Raises ApiError:
-        INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        UNSUPPORTED_VERSION, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, and those of the coordinator.
+        `new_producer_id`: a new one if `needs_producer_id`, which is called first, has said so. An
+        open transaction is aborted, and the request refused with CONCURRENT_TRANSACTIONS; the
+        producer repeats it. Raises ApiError: PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, and those of
+        the coordinator.
         """
         now = self._clock()
-        if new_producer_id is None and self.needs_producer_id(call):
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the producer id was just used up")
         shard = self.shards.of(call.transactional_id)
         timeout_ms = NO_TIMEOUT_MS if call.is_two_phase else call.timeout_ms
         transaction = shard.state.by_id.get(call.transactional_id)
@@ -213,8 +202,7 @@ class TransactionCoordinator:
         return shard.journal.commit(outcome, now.wall_ms)
 
     def _check_init(self, call: InitCall) -> None:
-        if not call.transactional_id:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        _check_not_empty(call.transactional_id)
         if call.is_two_phase and not self._settings.two_phase_commit:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -341,8 +329,7 @@ class TransactionCoordinator:
         self.alarm.set(now)
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction]:
-        if not transactional_id:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        _check_not_empty(transactional_id)
         shard = self.shards.of(transactional_id)
         return shard, shard.state.get(transactional_id)
 
@@ -350,8 +337,7 @@ class TransactionCoordinator:
 
     def describe(self, transactional_id: str) -> Transaction:
         """Return the transaction of an id. Raises ApiError: TRANSACTIONAL_ID_NOT_FOUND."""
-        if not transactional_id:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        _check_not_empty(transactional_id)
         known = self.shards.of(transactional_id).state.by_id.get(transactional_id)
         if known is None:
             raise ApiError(
@@ -393,3 +379,8 @@ class TransactionCoordinator:
                 shard.journal.commit(outcome, now.wall_ms)
             except ApiError as error:
                 logger.warning("transactional ids cannot expire: %s", error)
+
+
+def _check_not_empty(transactional_id: str) -> None:
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")

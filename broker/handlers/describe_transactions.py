@@ -37,9 +37,6 @@ def describe(context: RequestContext, transactional_id: str) -> DescribeTransact
             producer_epoch=0,
             topics=[],
         )
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        topics.setdefault(topic, []).append(partition)
     return DescribeTransactionsTransaction(
         transactional_id=transactional_id,
         transaction_state=transaction.state.client_name,
@@ -49,7 +46,7 @@ def describe(context: RequestContext, transactional_id: str) -> DescribeTransact
         producer_epoch=transaction.producer_epoch,
         topics=[
             DescribeTransactionsTopic(topic=topic, partitions=partitions)
-            for topic, partitions in topics.items()
+            for topic, partitions in transaction.partitions_by_topic().items()
             if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
         ],
     )

@@ -54,6 +54,13 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
         """Whether clients may not get another epoch of this producer id."""
         return is_exhausted(self.producer_epoch)
 
+    def partitions_by_topic(self) -> dict[str, list[int]]:
+        """Return the partitions in order."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in sorted(self.partitions):
+            by_topic.setdefault(topic, []).append(partition)
+        return by_topic
+
     def become(self, state: TransactionState, **changes: Any) -> "Transaction":
         """Return the next transaction of this id."""
         assert self.state in PREVIOUS[state], f"{self.state.name} becomes {state.name}"
@@ -98,9 +105,7 @@ def tombstone_of(transactional_id: str) -> JournalRecord:
 def _partitions_of(transaction: Transaction) -> list[PartitionsSchema] | None:
     if transaction.state is TransactionState.EMPTY:
         return None
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        by_topic.setdefault(topic, []).append(partition)
+    by_topic = transaction.partitions_by_topic()
     return [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
 
 

@@ -23,7 +23,6 @@ def shards_of(logs: Sequence[MemoryLog], partition_count: int) -> CoordinatorSha
         Numbers,
         CODEC,
         compression=CompressionType.NONE,
-        append_errors={ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.COORDINATOR_NOT_AVAILABLE},
         logger=logging.getLogger("numbers"),
     )
     shards.open_topic(logs, partition_count)  # type: ignore[arg-type] # a MemoryLog serves a journal
@@ -77,7 +76,7 @@ def test_a_key_whose_partition_has_no_log_is_refused_and_the_others_are_served()
 def test_a_failed_append_is_answered_with_the_coordinators_own_error() -> None:
     log = MemoryLog(TOPIC, 0)
     shards = shards_of([log], 1)
-    log.fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+    log.fail_next = ApiError(ErrorCode.REQUEST_TIMED_OUT, "the disk is slow")
     with pytest.raises(ApiError) as refusal:
         write(shards, "a", 1)
     assert refusal.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -184,7 +184,6 @@ class Machine(RuleBasedStateMachine):
             type(self.coordinator.shards.at(0).state),
             self.shards._codec,
             compression=self.shards._compression,
-            append_errors={},
             logger=self.shards._logger,
         )
         replayed.open_topic([self.log], 1)  # type: ignore[list-item] # a log in memory
