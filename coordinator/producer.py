@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -13,4 +12,4 @@ class ProducerIdAndEpoch(NamedTuple):
     epoch: int
 
 
-NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
+NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)

@@ -15,15 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.transaction_state import RECORD_TYPES
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
+from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 
 from .alarm import Alarm
 from .load_queue import LoadQueue
-from .producer import NO_EPOCH, NO_PRODUCER, NO_PRODUCER_ID, ProducerIdAndEpoch
+from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards
 from .timers import Deadline, Now
@@ -40,7 +43,7 @@ from .transactions.starting import (
 )
 from .transactions.states import TransactionState
 from .transactions.table import NO_TIMEOUT_MS, TransactionTable
-from .transactions.transaction import FIRST_VERSION_WITH_EPOCH_BUMP, TopicPartition, Transaction
+from .transactions.transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 
@@ -311,7 +314,7 @@ class TransactionCoordinator:
             next_producer_id=self._next_producer_id(transaction, now) if is_v2 else NO_PRODUCER_ID,
             now_ms=now.wall_ms,
         )
-        last_epoch = transaction.producer_epoch if is_v2 else NO_EPOCH
+        last_epoch = transaction.producer_epoch if is_v2 else NO_PRODUCER_EPOCH
         self._commit_and_complete(shard, prepared, now, last_epoch)
 
     def _next_producer_id(self, transaction: Transaction, now: Now) -> int:

@@ -27,6 +27,7 @@ from .append import EndMarker
 
 BATCHES_KEPT = 5
 MAX_EPOCH = (1 << 15) - 1
+# The first transaction.version in which each transaction has an epoch of its own (KIP-890).
 FIRST_VERSION_WITH_EPOCH_BUMP = 2
 NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1

@@ -23,12 +23,12 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.topic_names import is_internal
 
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
 
-TopicPartition = tuple[str, int]
 Errors = Mapping[TopicPartition, ErrorCode]
 
 

@@ -13,8 +13,9 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.producer_errors import known_producer_error
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.producer import NO_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
+from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.transaction_coordinator import InitCall
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -104,7 +105,7 @@ def check_authorized(context: RequestContext, request: InitProducerIdRequest) ->
 def expected_producer(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
     """What the producer has; None if it is new. Raises INVALID_REQUEST for half of it."""
     has_id = request.producer_id != NO_PRODUCER_ID
-    if has_id != (request.producer_epoch != NO_EPOCH):
+    if has_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
         raise ApiError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together or not")
     return ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
 
@@ -115,5 +116,5 @@ def refused(context: RequestContext, error: ApiError) -> InitProducerIdResponse:
             error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
         ),
         producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_EPOCH,
+        producer_epoch=NO_PRODUCER_EPOCH,
     )

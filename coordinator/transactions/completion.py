@@ -16,13 +16,14 @@ from odradek.coordinator.shards import Shard
 from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
 from .ending import complete
 from .marker_writer import MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
-from .transaction import TopicPartition, Transaction
+from .transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 

@@ -24,12 +24,14 @@ completed transaction accepts the request by which it ended.
 Kafka: TransactionCoordinator.endTransaction, endTransactionWithTV1.
 """
 
-from odradek.coordinator.producer import NO_PRODUCER_ID, ProducerIdAndEpoch
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP, MAX_EPOCH
 
 from .partitions import check_not_ending, check_producer, fenced
 from .states import TransactionState
-from .transaction import FIRST_VERSION_WITH_EPOCH_BUMP, MAX_EPOCH, Transaction
+from .transaction import Transaction
 
 _COMPLETED = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 

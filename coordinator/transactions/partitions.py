@@ -11,9 +11,10 @@ from collections.abc import Set as AbstractSet
 
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.checkpoints import TopicPartition
 
 from .states import IDLE, PREPARED, TransactionState
-from .transaction import TopicPartition, Transaction
+from .transaction import Transaction
 
 
 def add_partitions(

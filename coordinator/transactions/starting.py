@@ -12,7 +12,8 @@ Kafka: TransactionCoordinator.handleInitProducerId, prepareIncrementProducerEpoc
 
 from typing import NamedTuple
 
-from odradek.coordinator.producer import NO_EPOCH, ProducerIdAndEpoch
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 
 from .partitions import check_not_ending, fenced
 from .states import TransactionState
@@ -41,7 +42,10 @@ def _may_continue(transaction: Transaction, expected: ProducerIdAndEpoch) -> boo
 
     A transactional id that was unknown until now accepts every producer id: the old one expired.
     """
-    if transaction.producer_epoch == NO_EPOCH or expected.producer_id == transaction.producer_id:
+    if (
+        transaction.producer_epoch == NO_PRODUCER_EPOCH
+        or expected.producer_id == transaction.producer_id
+    ):
         return True
     is_previous = expected.producer_id == transaction.previous_producer_id
     return is_previous and is_exhausted(expected.epoch)
@@ -62,7 +66,7 @@ def rotate_producer_id(
     now_ms: int,
 ) -> NewProducer:
     """Begin with the first epoch of a new producer id."""
-    last_epoch = NO_EPOCH if expected is None else transaction.producer_epoch
+    last_epoch = NO_PRODUCER_EPOCH if expected is None else transaction.producer_epoch
     started = _started(transaction, timeout_ms, now_ms, producer_id=new_producer_id, epoch=0)
     return NewProducer(started, last_epoch)
 
@@ -82,8 +86,8 @@ def raise_epoch(
     """
     epoch = transaction.producer_epoch
     if expected is None:
-        new_epoch, new_last_epoch = epoch + 1, NO_EPOCH
-    elif epoch in (NO_EPOCH, expected.epoch):
+        new_epoch, new_last_epoch = epoch + 1, NO_PRODUCER_EPOCH
+    elif epoch in (NO_PRODUCER_EPOCH, expected.epoch):
         new_epoch, new_last_epoch = epoch + 1, epoch
     elif expected.epoch == last_epoch:
         new_epoch, new_last_epoch = epoch, last_epoch

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
-from odradek.coordinator.producer import NO_EPOCH
 from odradek.coordinator.timers import Now, TimerMoment
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 
@@ -73,7 +73,7 @@ class TransactionTable:
 
     def last_epoch(self, transactional_id: str) -> int:
         """Return the epoch before the current one; -1 if it is not known."""
-        return self._last_epochs.get(transactional_id, NO_EPOCH)
+        return self._last_epochs.get(transactional_id, NO_PRODUCER_EPOCH)
 
     def prepared(self) -> Iterator[Transaction]:
         """Iterate over the transactions whose end is decided and not completed."""

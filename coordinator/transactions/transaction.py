@@ -10,23 +10,20 @@ from typing import Any
 import msgspec
 
 from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.producer import NO_EPOCH, NO_PRODUCER_ID
+from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.records.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,
 )
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.producer_entry import MAX_EPOCH
 
 from .states import PREVIOUS, TransactionState
 
 NO_TIME = -1
-MAX_EPOCH = (1 << 15) - 1
-# The first transaction.version whose records have the producer ids before and after, and the first
-# in which each transaction has an epoch of its own (KIP-890).
+# The first transaction.version whose records have the producer ids before and after.
 FIRST_VERSION_WITH_PRODUCER_IDS = 1
-FIRST_VERSION_WITH_EPOCH_BUMP = 2
-
-TopicPartition = tuple[str, int]
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +38,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     producer_id: int
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_EPOCH
+    producer_epoch: int = NO_PRODUCER_EPOCH
     timeout_ms: int
     state: TransactionState = TransactionState.EMPTY
     partitions: AbstractSet[TopicPartition] = frozenset()

@@ -12,8 +12,9 @@ from odradek.coordinator.transactions.ending import (
     producer_after,
 )
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import MAX_EPOCH, Transaction
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.producer_entry import MAX_EPOCH
 
 EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT

@@ -10,8 +10,9 @@ from odradek.coordinator.transactions.starting import (
     rotate_producer_id,
 )
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import MAX_EPOCH, Transaction
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.producer_entry import MAX_EPOCH
 
 NOW_MS = 1_000_000
 IDLE = (
