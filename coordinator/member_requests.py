@@ -23,7 +23,6 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
-    LeaveGroupMemberResponse,
     LeaveGroupResponse,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -33,6 +32,7 @@ from .caller import Caller
 from .classic_group_service import ClassicGroupService
 from .classic_groups.group import ClassicGroup
 from .classic_groups.join import JoinCall
+from .classic_groups.sync import leave_result
 from .consumer_group_service import ConsumerGroupService
 from .consumer_groups.group import ConsumerGroup
 from .group_settings import GroupSettings
@@ -186,13 +186,4 @@ def _refuse_leave(
     """
     if error is not ErrorCode.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error)
-    return LeaveGroupResponse(
-        members=[
-            LeaveGroupMemberResponse(
-                member_id=identity.member_id,
-                group_instance_id=identity.group_instance_id,
-                error_code=error,
-            )
-            for identity in leaving
-        ]
-    )
+    return LeaveGroupResponse(members=[leave_result(identity, error) for identity in leaving])
