@@ -39,7 +39,12 @@ SETTINGS = {
 HANGING = ((7001, 0), (7002, 3), (7003, 0), (7004, 1))
 OLD_MS = 1_700_000_000_000
 PATIENCE_S = 20.0
-TIMES = re.compile(r"\b\d{13}\b|(?<=adminclient-)\d+|(?<=TIME )\d+|(?<=tries=)\d+|\d+(?= attempt)")
+TIMES = re.compile(r"\b\d{13}\b|(?<=adminclient-)\d+|(?<=TIME )\d+")
+# What the client says depends on what it waited for last.
+TIMED_OUT = re.compile(
+    r"Call\(callName=(\w+)\(.* timed out at .* attempt\(s\)"
+    r"|Timed out waiting for a node assignment. Call: (\w+)\(.*?\)"
+)
 FRAME = re.compile(r"^\s+at |^\s+\.\.\. \d+ more")
 
 
@@ -149,7 +154,6 @@ def errors(quick: Path) -> Iterator[tuple[str, ...]]:
     for words in (
         ("describe-producers", "--topic", "none", "--partition", "0"),
         ("describe-producers", "--topic", "orders", "--partition", "0", "--broker-id", "9"),
-        ("abort", "--topic", "orders", "--partition", "9", "--start-offset", "0"),
     ):
         yield ("--command-config", str(quick), *words)
 
@@ -197,7 +201,8 @@ def plain(output: str, broker: BrokerProcess) -> Iterator[str]:
     """Its lines without columns' widths, times, ports and stack frames."""
     for line in output.replace(f":{broker.port}", ":PORT").splitlines():
         if not FRAME.match(line):
-            yield TIMES.sub("N", TIMES.sub("TIME", " ".join(line.split())))
+            line = TIMED_OUT.sub(r"\1\2 timed out", " ".join(line.split()))
+            yield TIMES.sub("N", TIMES.sub("TIME", line))
 
 
 def test_the_tool_says_the_same_of_both_brokers(
