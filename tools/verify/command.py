@@ -5,6 +5,7 @@ Exit codes: 0 no problems (there may be notes), 1 problems, 2 wrong usage.
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,7 +55,8 @@ def _verify(directories: Sequence[Path], *, deep: bool, as_json: bool) -> Totals
     findings = Findings(report)
     files = Files()
     with _progress_bar(files, directories) as advance_bar:
-        check = DirectoriesCheck(files, findings, Progress(advance_bar), deep=deep)
+        now_ms = time.time_ns() // 1_000_000
+        check = DirectoriesCheck(files, findings, Progress(advance_bar), deep=deep, now_ms=now_ms)
         check.run([path.absolute() for path in directories])
     if in_table:
         show_on_terminal(rows, findings.totals)

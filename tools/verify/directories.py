@@ -36,12 +36,15 @@ from odradek.storage.filenames import (
     parse_segment_file,
 )
 from odradek.storage.files import Files
-from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.tools.transactions.stored_transactions import StoredTransactions
 
+from .decision_check import DecisionCheck
 from .findings import Findings
 from .log_check import LogCheck
 from .log_state import LogFacts
 from .metadata_facts import MetadataFacts, TopicFacts
+from .open_transaction_check import OpenTransactionCheck
 from .progress import Progress
 from .snapshot_check import check_snapshot
 
@@ -68,14 +71,23 @@ class _LogDirectory:
     logs: dict[TopicPartition, str]  # to the name of the log's directory
 
 
+def _turn(log: TopicPartition) -> int:
+    """When to check a log: the metadata first, `__transaction_state` last."""
+    return {CLUSTER_METADATA_TOPIC: 0, TRANSACTION_STATE_TOPIC: 2}.get(log[0], 1)
+
+
 class DirectoriesCheck:
     """Checks all directories. `deep`: read every record, not only those of internal logs."""
 
-    def __init__(self, files: Files, findings: Findings, progress: Progress, *, deep: bool) -> None:
+    def __init__(
+        self, files: Files, findings: Findings, progress: Progress, *, deep: bool, now_ms: int
+    ) -> None:
         self._files = files
         self._findings = findings
         self._progress = progress
         self._deep = deep
+        self._open_transactions = OpenTransactionCheck(findings, now_ms)
+        self._stored_transactions = StoredTransactions()
         self._metadata = MetadataFacts()
         self._has_metadata = False
 
@@ -83,10 +95,10 @@ class DirectoriesCheck:
         """Check everything. Raises OSError if one of `paths` cannot be listed."""
         log_dirs = [self._open(path) for path in paths]
         self._compare(log_dirs)
-        metadata_log = (CLUSTER_METADATA_TOPIC, 0)
-        for log_dir in sorted(log_dirs, key=lambda each: metadata_log not in each.logs):
-            for log in sorted(log_dir.logs, key=lambda each: (each != metadata_log, each)):
-                self._check_log(log_dir, log, log_dir.path / log_dir.logs[log])
+        logs = [(log_dir, log) for log_dir in log_dirs for log in sorted(log_dir.logs)]
+        for log_dir, log in sorted(logs, key=lambda each: _turn(each[1])):
+            self._check_log(log_dir, log, log_dir.path / log_dir.logs[log])
+        self._check_open_transactions(log_dirs)
         if self._knows_owners:
             for log_dir in log_dirs:
                 self._check_missing(log_dir)
@@ -215,19 +227,48 @@ class DirectoriesCheck:
             deep=self._deep,
         )
         on_record = None
+        decisions = None
         try:
             if is_metadata:
                 self._has_metadata = True
                 on_record = self._metadata.add
                 self._check_quorum(directory)
+            elif log[0] == TRANSACTION_STATE_TOPIC:
+                decisions = self._decision_check(log[1], directory)
+                on_record = decisions.add
             self._check_other_files(directory)
             check = LogCheck(
                 self._files, directory, facts, self._findings, self._progress, on_record
             )
-            check.run()
+            self._open_transactions.add(log, check.run())
         except OSError as error:
             what = f"it cannot be read: {error}"
             self._findings.problem(directory, what, "the log directory goes offline")
+        if decisions is not None:
+            decisions.end()
+
+    # --- transactions
+
+    def _decision_check(self, partition: int, directory: Path) -> DecisionCheck:
+        topic = self._metadata.topics.get(TRANSACTION_STATE_TOPIC)
+        count = None if topic is None else len(topic.directories)
+        return DecisionCheck(directory, partition, count, self._stored_transactions, self._findings)
+
+    def _check_open_transactions(self, log_dirs: Sequence[_LogDirectory]) -> None:
+        directories = {
+            partition: log_dir.path / name
+            for log_dir in log_dirs
+            for (topic, partition), name in log_dir.logs.items()
+            if topic == TRANSACTION_STATE_TOPIC
+        }
+        existing: set[TopicPartition] | None = None
+        if self._knows_owners:
+            topics = self._metadata.topics.values()
+            existing = {(each.name, partition) for each in topics for partition in each.directories}
+        expected = {each[1] for each in existing or () if each[0] == TRANSACTION_STATE_TOPIC}
+        if existing is None or not expected <= directories.keys():
+            self._stored_transactions.is_complete = False
+        self._open_transactions.run(self._stored_transactions, directories, existing)
 
     def _check_owner(self, log: TopicPartition, directory: Path) -> TopicFacts | None:
         path = directory / PARTITION_METADATA

@@ -1,7 +1,8 @@
 """The findings of a verification: problems, which set the exit code to 1, and notes, which do not.
 
 A problem is a state that no broker leaves in the files, not even if it is killed. A note is a state
-that a broker may leave, or that its next start cleans up.
+that a broker may leave, or that its next start cleans up. A hanging transaction is a problem as
+well, because it stays until somebody ends it; an open one that its coordinator has is a note.
 """
 
 from collections.abc import Callable

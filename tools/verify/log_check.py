@@ -1,5 +1,6 @@
 """Checks one log: its segments in order, and the other files of its directory."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from odradek.storage.filenames import (
@@ -12,11 +13,13 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader, SegmentFile
+from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
 from .epoch_check import EpochCheck
 from .findings import Findings
 from .log_state import LogFacts, LogState
+from .log_transactions import LogTransactions
 from .progress import Progress
 from .record_check import OnRecord
 from .segment_check import SegmentCheck
@@ -36,6 +39,9 @@ class LogCheck:
     ) -> None:
         self._findings = findings
         self._directory = directory
+        reader = LogReader(directory, files)
+        self._segments = reader.segments()
+        first = self._segments[0].base_offset if self._segments else 0
         self._log = LogState(
             files=files,
             directory=directory,
@@ -45,8 +51,10 @@ class LogCheck:
             epochs=EpochCheck(
                 files, directory / LEADER_EPOCH_CHECKPOINT, facts.log_start_offset, findings
             ),
-            reader=LogReader(directory, files),
+            reader=reader,
+            transactions=LogTransactions(directory, max(first, facts.log_start_offset), findings),
             on_record=on_record,
+            next_offset=first,
         )
         self._names = [
             parsed
@@ -54,30 +62,34 @@ class LogCheck:
             if (parsed := parse_segment_file(name)) is not None
         ]
 
-    def run(self) -> int:
-        """Check the whole log; returns its end offset. Raises OSError."""
-        log = self._log
-        segments = log.reader.segments()
-        if segments:
-            log.next_offset = segments[0].base_offset
+    def run(self) -> LogState:
+        """Check the whole log; returns its state at the end. Raises OSError."""
+        log, segments = self._log, self._segments
+        snapshots = self._read_snapshots()
         for index, segment in enumerate(segments):
             if index:
                 self._check_beginning(segment)
+            self._compare_transactions(snapshots, segment.base_offset, is_end=False)
             SegmentCheck(log, segment, segments[index + 1 :]).run()
+        self._compare_transactions(snapshots, log.next_offset, is_end=True)
+        log.transactions.end()
         log.epochs.end(log.next_offset)
         if segments:
             self._check_checkpoint_offsets()
         bases = {segment.base_offset for segment in segments}
         self._check_leftovers(bases)
-        self._check_snapshots(bases)
-        return log.next_offset
+        self._check_snapshots(snapshots, bases)
+        return log
 
     def _check_beginning(self, segment: SegmentFile) -> None:
         base, expected = segment.base_offset, self._log.next_offset
         if base < expected:
             what = f"it begins before the end of the previous segment, {expected}"
             self._findings.problem(segment.path, what, "both are served as they are")
-        elif base > expected and not self._log.facts.may_have_gaps:
+        elif base > expected and self._log.facts.may_have_gaps:
+            self._log.transactions.note_gap()
+        elif base > expected:
+            self._log.transactions.note_damage()
             what = f"offsets {expected} to {base - 1} are missing before it"
             self._findings.problem(segment.path, what, "reads continue after the gap")
 
@@ -115,24 +127,38 @@ class LogCheck:
             shown = f"{len(names)} files {what}, the first is {first}"
             self._findings.note(self._directory, shown, f"they are {at_start}")
 
-    def _check_snapshots(self, bases: set[int]) -> None:
-        snapshots = [
-            name.offset
-            for name in self._names
-            if name.kind is FileKind.PRODUCER_SNAPSHOT and name.state is FileState.LIVE
-        ]
-        for offset in snapshots:
-            path = self._log.path(offset, FileKind.PRODUCER_SNAPSHOT)
+    def _read_snapshots(self) -> dict[int, list[ProducerEntry] | None]:
+        """The producers in each snapshot, by its offset; None: it cannot be read."""
+        snapshots: dict[int, list[ProducerEntry] | None] = {}
+        for name in self._names:
+            if name.kind is not FileKind.PRODUCER_SNAPSHOT or name.state is not FileState.LIVE:
+                continue
+            path = self._log.path(name.offset, FileKind.PRODUCER_SNAPSHOT)
             try:
-                decode_snapshot(self._log.files.read(path))
+                snapshots[name.offset] = decode_snapshot(self._log.files.read(path))
             except (CorruptSnapshotError, OSError) as error:
+                snapshots[name.offset] = None
                 what = f"the producer snapshot cannot be read: {error}"
                 at_start = "it is removed; an older snapshot or the log is read instead"
                 self._findings.problem(path, what, at_start)
+        return snapshots
+
+    def _compare_transactions(
+        self, snapshots: Mapping[int, list[ProducerEntry] | None], offset: int, *, is_end: bool
+    ) -> None:
+        entries = snapshots.get(offset)
+        if entries is not None:
+            path = self._log.path(offset, FileKind.PRODUCER_SNAPSHOT)
+            self._log.transactions.compare(path, entries, offset, is_end=is_end)
+
+    def _check_snapshots(self, snapshots: Iterable[int], bases: set[int]) -> None:
+        newest = max(snapshots, default=0)
+        for offset in snapshots:
+            path = self._log.path(offset, FileKind.PRODUCER_SNAPSHOT)
             if offset > self._log.next_offset:
                 what = f"a producer snapshot after the log's end, {self._log.next_offset}"
                 self._findings.problem(path, what, "it is removed")
-            elif offset not in bases and offset != max(snapshots):
+            elif offset not in bases and offset != newest:
                 self._findings.note(path, "a producer snapshot of no segment", "it is removed")
 
 

@@ -1,6 +1,6 @@
 """The state that the checks of one log share."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from odradek.storage.filenames import FileKind, segment_file
@@ -9,9 +9,9 @@ from odradek.storage.log_reader import LogReader
 
 from .epoch_check import EpochCheck
 from .findings import Findings
+from .log_transactions import LogTransactions
 from .progress import Progress
 from .record_check import OnRecord
-from .transaction_check import OpenTransactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class LogState:
     progress: Progress
     epochs: EpochCheck
     reader: LogReader
+    transactions: LogTransactions
     on_record: OnRecord | None
-    open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     next_offset: int = 0
 
     def path(self, offset: int, kind: FileKind) -> Path:

@@ -5,6 +5,7 @@ from odradek.storage.index_file import MAX_RELATIVE_OFFSET
 from odradek.storage.inspect.raw_batch import RawBatch
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.log_reader import SegmentFile
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .findings import Tally
 from .index_check import OffsetIndexCheck, TimeIndexCheck
@@ -33,7 +34,9 @@ class SegmentCheck:
         path = log.path(base, FileKind.TIME_INDEX)
         self._times = TimeIndexCheck(files, path, base, findings, in_use=in_use)
         path = log.path(base, FileKind.TXN_INDEX)
-        self._transactions = TransactionCheck(files, path, log.open_transactions, findings)
+        self._transactions = TransactionCheck(
+            files, path, log.transactions, findings, in_use=in_use
+        )
         self._records: RecordCheck | None = None
         if facts.deep or is_internal(facts.topic):
             self._records = RecordCheck(facts.topic, segment.path, findings, log.on_record)
@@ -69,11 +72,15 @@ class SegmentCheck:
             self._action.note_damage(batch.position)
             self._offsets.skip_batch(batch.position)
             self._times.stop()
+            self._log.transactions.note_damage()
             return
         self._check_offsets(batch)
         self._offsets.add(batch)
         self._times.add(batch)
-        self._transactions.add(batch)
+        if self._log.facts.topic != CLUSTER_METADATA_TOPIC:
+            marker = self._log.transactions.add(batch)
+            if marker is not None:
+                self._transactions.add(marker)
         self._log.epochs.add(batch)
         if self._records is not None:
             self._records.add(batch)
@@ -87,9 +94,16 @@ class SegmentCheck:
                 f"byte {batch.position}: offset {batch.offset} where {expected} was expected"
             )
             self._action.note_damage(batch.position)
-        elif batch.offset > expected and not (self._log.facts.may_have_gaps or batch.is_message):
-            self._gaps.add(f"offsets {expected} to {batch.offset - 1} at byte {batch.position}")
+        elif batch.offset > expected and not batch.is_message:
+            self._add_gap(expected, batch)
         self._log.next_offset = max(expected, batch.last_offset + 1)
+
+    def _add_gap(self, expected: int, batch: RawBatch) -> None:
+        if self._log.facts.may_have_gaps:
+            self._log.transactions.note_gap()
+        else:
+            self._gaps.add(f"offsets {expected} to {batch.offset - 1} at byte {batch.position}")
+            self._log.transactions.note_damage()
 
     def _report_bad_end(self, position: int, what: str, *, is_cut_short: bool) -> None:
         self._action.note_damage(position)
@@ -100,6 +114,8 @@ class SegmentCheck:
             return
         # A kill may leave an incomplete batch at the end of the active segment.
         is_torn_by_kill = self._action.is_in_use and is_cut_short
+        if not is_torn_by_kill:
+            self._log.transactions.note_damage()
         report = findings.note if is_torn_by_kill else findings.problem
         report(segment.path, f"byte {position}: {what}", str(self._action))
 
@@ -121,6 +137,6 @@ class SegmentCheck:
             self._log.findings.problem(self._segment.path, what, "reads continue after the gap")
         self._offsets.end()
         self._times.end()
-        self._transactions.end(self._segment.base_offset)
+        self._transactions.end(self._segment.base_offset, self._log.next_offset)
         if self._records is not None:
             self._records.end()

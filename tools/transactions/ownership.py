@@ -1,0 +1,72 @@
+"""Tells whether a coordinator will end an open transaction, and what to do if none will.
+
+A transaction is hanging if its coordinator does not have the partition, or has an older epoch of
+the producer: then no marker will come. The last stable offset of the partition stays where the
+transaction begins.
+
+Kafka: TransactionsCommand.FindHangingTransactionsCommand.
+"""
+
+from odradek.coordinator.transactions.states import PREPARED, TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.inspect.open_transactions import OpenTransaction
+from odradek.storage.retention_explanation import utc
+
+from .stored_transactions import StoredTransactions
+
+_TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT"
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+
+
+def owner_of(
+    open_: OpenTransaction, where: TopicPartition, stored: StoredTransactions
+) -> Transaction | None:
+    """Return the transaction whose end will write a marker there; None if there is none."""
+    for each in stored.of_producer(open_.producer_id):
+        is_open = each.state is TransactionState.ONGOING or each.state in PREPARED
+        if is_open and where in each.partitions and each.producer_epoch >= open_.producer_epoch:
+            return each
+    return None
+
+
+def described(open_: OpenTransaction, now_ms: int) -> str:
+    """Describe an open transaction: its producer, first offset, age and last write."""
+    since = ""
+    if open_.first_timestamp_ms >= 0:
+        since = f", since {utc(open_.first_timestamp_ms)} ({_age(now_ms, open_)})"
+    return (
+        f"the transaction of producer id {open_.producer_id}, epoch {open_.producer_epoch}, is open"
+        f" from offset {open_.first_offset} on{since}, last written {utc(open_.last_timestamp_ms)}"
+    )
+
+
+def why_hanging(open_: OpenTransaction, stored: StoredTransactions) -> str:
+    """Say what the coordinator knows instead of the transaction."""
+    for each in stored.of_producer(open_.producer_id):
+        return (
+            f"it is hanging: transactional id {each.transactional_id} has this producer id with"
+            f" epoch {each.producer_epoch}, is {each.state.client_name}, and will not end it"
+        )
+    return "it is hanging: no transactional id has this producer id"
+
+
+def how_to_abort(open_: OpenTransaction, where: TopicPartition) -> str:
+    """The command that ends a hanging transaction."""
+    topic, partition = where
+    place = f"--topic {topic} --partition {partition}"
+    return f"{_TOOL} abort {place} --start-offset {open_.first_offset}"
+
+
+def how_to_terminate(transaction: Transaction) -> str:
+    """The command that ends a transaction which its coordinator knows."""
+    return f"{_TOOL} forceTerminateTransaction --transactionalId {transaction.transactional_id}"
+
+
+def _age(now_ms: int, open_: OpenTransaction) -> str:
+    age_ms = max(now_ms - open_.first_timestamp_ms, 0)
+    for name, unit_ms in _UNITS:
+        if age_ms >= unit_ms:
+            count = age_ms // unit_ms
+            return f"for {count} {name}{'' if count == 1 else 's'}"
+    return f"for {age_ms} ms"

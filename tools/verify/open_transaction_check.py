@@ -1,0 +1,136 @@
+"""Compares the open transactions of all logs with what their coordinator has stored.
+
+An open transaction is normal if its coordinator has it: the coordinator will write a marker. If no
+coordinator has it, it is hanging. That is a problem, though a broker may have left it: the last
+stable offset of the log cannot move, until somebody ends the transaction.
+
+A running broker changes both sides. So `__transaction_state` must be read after all other logs, and
+a log is read again before one of its transactions is called hanging: a coordinator forgets a
+partition only after it has written the marker.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from odradek.coordinator.transactions.states import IDLE, PREPARED, TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
+from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.inspect.open_transactions import OpenTransaction
+from odradek.storage.log_reader import LogReader
+from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.tools.transactions.ownership import (
+    described,
+    how_to_abort,
+    how_to_terminate,
+    owner_of,
+    why_hanging,
+)
+from odradek.tools.transactions.stored_transactions import StoredTransactions
+
+from .findings import Findings
+from .log_state import LogState
+
+
+class _OpenIn(NamedTuple):
+    """The open transactions at the end of one log."""
+
+    directory: Path
+    end_offset: int
+    transactions: list[OpenTransaction]
+
+
+class OpenTransactionCheck:
+    """The open transactions of all logs. `now_ms`: the wall clock."""
+
+    def __init__(self, findings: Findings, now_ms: int) -> None:
+        self._findings = findings
+        self._now_ms = now_ms
+        self._open: dict[TopicPartition, _OpenIn] = {}
+
+    def add(self, where: TopicPartition, log: LogState) -> None:
+        """Take a log that was checked to its end; one with damage at its end is left out."""
+        transactions = list(log.transactions.open)
+        if transactions and log.transactions.is_known:
+            self._open[where] = _OpenIn(log.directory, log.next_offset, transactions)
+
+    def run(
+        self,
+        stored: StoredTransactions,
+        state_directories: Mapping[int, Path],
+        existing: set[TopicPartition] | None,
+    ) -> None:
+        """Report all. `state_directories`: those of `__transaction_state`, by partition.
+
+        `existing`: the partitions of all topics, None if they are not known.
+        """
+        for where, log in sorted(self._open.items()):
+            for each in log.transactions:
+                self._check_open(where, log, each, stored)
+        for transactional_id, transaction in sorted(stored.by_id.items()):
+            if transaction.state not in IDLE:
+                directory = state_directories[stored.partitions[transactional_id]]
+                self._check_stored(directory, transaction, existing)
+
+    def _check_open(
+        self,
+        where: TopicPartition,
+        log: _OpenIn,
+        open_: OpenTransaction,
+        stored: StoredTransactions,
+    ) -> None:
+        what = described(open_, self._now_ms)
+        owner = owner_of(open_, where, stored)
+        if owner is not None:
+            what += f"; transactional id {owner.transactional_id} has it, {owner.state.client_name}"
+            at_start = "its marker is written"
+            if owner.state is TransactionState.ONGOING:
+                limit = f"its timeout of {owner.timeout_ms} ms"
+                at_start = f"it stays open, until its producer ends it or {limit} is over"
+            self._findings.note(log.directory, what, at_start)
+        elif not stored.is_complete:
+            why = f"not all of {TRANSACTION_STATE_TOPIC} can be read here"
+            what += f"; whether a coordinator has it is not known, because {why}"
+            self._findings.note(log.directory, what)
+        elif not _has_ended(log, open_):
+            effect = f"readers of committed records do not get past offset {open_.first_offset}"
+            what += f"; {why_hanging(open_, stored)}; {effect}"
+            at_start = f"it stays open. End it with: {how_to_abort(open_, where)}"
+            self._findings.problem(log.directory, what, at_start)
+
+    def _check_stored(
+        self, directory: Path, transaction: Transaction, existing: set[TopicPartition] | None
+    ) -> None:
+        what = f"transactional id {transaction.transactional_id} is {transaction.state.client_name}"
+        if existing is not None and (gone := sorted(transaction.partitions - existing)):
+            shown = ", ".join(f"{topic}-{partition}" for topic, partition in gone)
+            at_start = f"it ends without them, by itself or by: {how_to_terminate(transaction)}"
+            if transaction.state in PREPARED:
+                at_start = "it ends without them"
+            self._findings.note(
+                directory, f"{what}, with partitions that do not exist: {shown}", at_start
+            )
+        if transaction.state in PREPARED:
+            missing = sorted(
+                f"{topic}-{partition}"
+                for topic, partition in transaction.partitions
+                if self._has_open(transaction, (topic, partition))
+            )
+            shown = f"its marker is missing in {', '.join(missing)}" if missing else "all have it"
+            what = f"{what}: its end is decided, and not completed; {shown}"
+            self._findings.note(directory, what, "it is completed")
+
+    def _has_open(self, transaction: Transaction, where: TopicPartition) -> bool:
+        log = self._open.get(where)
+        return log is not None and any(
+            each.producer_id == transaction.producer_id for each in log.transactions
+        )
+
+
+def _has_ended(log: _OpenIn, open_: OpenTransaction) -> bool:
+    """Whether a broker has written a marker since the log was checked."""
+    reader = LogReader(log.directory)
+    return any(
+        batch.header.is_control and batch.header.producer_id == open_.producer_id
+        for batch in reader.batches(log.end_offset, on_corrupt=lambda _: None)
+    )
