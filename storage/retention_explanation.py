@@ -11,6 +11,9 @@ Segments are deleted from the oldest on, so a segment that is old enough waits f
 The active segment is deleted by age only (by size too if retention.bytes is 0), an empty one never.
 Without `delete` in cleanup.policy only the log start rule applies.
 
+An open transaction keeps no segment from being deleted. With `compact` in cleanup.policy it keeps
+the cleaner from every segment that ends after its first offset.
+
 retention.py deletes the segments. It evaluates the same rules lazily, from the oldest segment on.
 `explain` works on plain values, so that it can be used for a log that is served and for the files
 of a stopped broker.
@@ -49,11 +52,15 @@ class SegmentFacts(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """One log; the last segment is the active one."""
+    """One log; the last segment is the active one.
+
+    `last_stable_offset` is the first offset of the oldest open transaction; None: none is open.
+    """
 
     config: TopicConfig
     log_start_offset: int
     segments: Sequence[SegmentFacts]
+    last_stable_offset: int | None = None
 
 
 class RuleAnswer(NamedTuple):
@@ -68,7 +75,10 @@ class RuleAnswer(NamedTuple):
 
 
 class WhyNotDeleted(NamedTuple):
-    """What keeps a segment, or the rule by which the next check deletes it."""
+    """What keeps a segment, or the rule by which the next check deletes it.
+
+    `is_uncleanable`: an open transaction keeps the cleaner from the segment.
+    """
 
     segment: SegmentFacts
     is_active: bool
@@ -76,6 +86,7 @@ class WhyNotDeleted(NamedTuple):
     eligible_at_ms: int | None  # by age, after all older ones; None: never by age
     waits_for: int | None  # the base offset of the oldest kept segment before it
     rules: tuple[RuleAnswer, ...]
+    is_uncleanable: bool
     text: str
 
 
@@ -93,6 +104,11 @@ def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
         deleted_by = met[0] if met and (met[0] is not Rule.AGE or waits_for is None) else None
         held_by = waits_for if segment.size_bytes or not is_active else None
         eligible_ms = _later(oldest_eligible_ms, rules[-1].eligible_at_ms)
+        uncleanable = not is_active and deleted_by is None and _is_uncleanable(log, segment)
+        text = _summary(rules, deleted_by, held_by)
+        if uncleanable:
+            stable = log.last_stable_offset
+            text += f"; it is not cleaned: a transaction is open from offset {stable} on"
         found.append(
             WhyNotDeleted(
                 segment=segment,
@@ -101,7 +117,8 @@ def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
                 eligible_at_ms=eligible_ms,
                 waits_for=held_by if deleted_by is None else None,
                 rules=rules,
-                text=_summary(rules, deleted_by, held_by),
+                is_uncleanable=uncleanable,
+                text=text,
             )
         )
         if not met:
@@ -113,6 +130,11 @@ def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
 def _later(one_ms: int | None, other_ms: int | None) -> int | None:
     """The later of two times; None means never."""
     return None if one_ms is None or other_ms is None else max(one_ms, other_ms)
+
+
+def _is_uncleanable(log: LogFacts, segment: SegmentFacts) -> bool:
+    stable = log.last_stable_offset
+    return log.config.compact and stable is not None and segment.end_offset > stable
 
 
 def _summary(rules: tuple[RuleAnswer, ...], deleted_by: Rule | None, waits_for: int | None) -> str:
@@ -214,7 +236,7 @@ def retention_facts(log: PartitionLog) -> LogFacts:
         )
         for segment, end_offset in zip(segments, ends, strict=True)
     ]
-    return LogFacts(log.config, log.log_start_offset, facts)
+    return LogFacts(log.config, log.log_start_offset, facts, log.producers.first_unstable_offset)
 
 
 def utc(time_ms: int) -> str:

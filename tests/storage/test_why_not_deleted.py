@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.storage.cleaning.plan import assess
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
 from odradek.storage.retention_explanation import (
@@ -51,6 +52,25 @@ def test_age_tells_the_first_time_at_which_a_segment_goes(tmp_path: Path) -> Non
     assert delete_old_segments(log, found.eligible_at_ms - 1) == 0
     assert ask(log, now_ms=found.eligible_at_ms).deleted_by is Rule.AGE
     assert delete_old_segments(log, found.eligible_at_ms) == 1
+
+
+def test_an_open_transaction_keeps_the_cleaner_from_later_segments_but_not_retention(
+    tmp_path: Path,
+) -> None:
+    box = one_each(tmp_path, retention_ms=DAY_MS, cleanup_policy=("compact", "delete"))
+    log = aged(box, 0)
+    log.append(
+        batch_of(b"v", producer=(9, 0, 0), is_transactional=True),
+        now_ms=NOW_MS,
+        transaction_verified=True,
+    )
+    put(log, b"v")
+    put(log, b"v")
+    assert [ask(log, index).is_uncleanable for index in range(4)] == [False, True, True, False]
+    assert "it is not cleaned: a transaction is open from offset 1 on" in ask(log, 2).text
+    assert assess(log, None, NOW_MS).first_uncleanable_offset == 1
+    assert delete_old_segments(log, NOW_MS + DAY_MS + 1) == 4
+    assert log.last_stable_offset == 4
 
 
 def test_a_segment_waits_for_older_ones_that_are_younger(tmp_path: Path) -> None:

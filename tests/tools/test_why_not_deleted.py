@@ -11,19 +11,24 @@ from typer.testing import CliRunner, Result
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import ConfigRecord
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.tools.app import app
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.old_logs import lay_down, single
+from tests.support.transaction_directories import end, stopped_directory, transactional
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "metadata" / "dynamic"
 SIZE = len(batch_of(b"v"))
+MARKER_BYTES = 78
 TOPIC, BROKER = 2, 4
 LONG = "retention.ms=3153600000000"  # a hundred years
 
@@ -144,6 +149,96 @@ def test_messages_of_old_formats_count_by_their_file(data: Path) -> None:
     assert (first["isFileTime"], first["newestTimestamp"]) == (True, 1_600_000_000_000)
     assert (second["isFileTime"], second["newestTimestamp"]) == (False, NOW_MS)
     assert first["deletedBy"] == "retention.ms"
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> Path:
+    """Five segments, a batch each. A transaction is open from offset 1 on, another one was."""
+
+    def write(log: PartitionLog) -> None:
+        put(log, b"v")
+        for producer_id in (9, 8):
+            transactional(log, (producer_id, 0, 0))
+        end(log, 8, 0, commit=True)
+        put(log, b"v")
+
+    return stopped_directory(
+        tmp_path, write, [transaction()], policy="compact", segment_bytes=MARKER_BYTES
+    )
+
+
+def transaction(**fields: Any) -> Transaction:
+    return Transaction(
+        transactional_id="pay",
+        producer_id=9,
+        producer_epoch=0,
+        timeout_ms=60_000,
+        last_update_ms=NOW_MS,
+        **{"state": TransactionState.ONGOING, "partitions": frozenset({("orders", 0)}), **fields},
+    )
+
+
+def test_the_transaction_that_keeps_the_cleaner_away_is_named(pinned: Path) -> None:
+    _, pin, *segments, _ = run(pinned, "--topic", "orders").stdout.splitlines()
+    assert pin.startswith(
+        "  not cleaned from offset 1 on: the transaction of producer id 9, epoch 0, is open from "
+        "offset 1 on, since 2023-11-14 22:13:20.000 UTC (for "
+    )
+    assert pin.endswith(
+        "; transactional id pay has it, Ongoing: it ends with its producer, after its timeout of "
+        "60000 ms, or by: kafka-transactions.sh --bootstrap-server HOST:PORT "
+        "forceTerminateTransaction --transactionalId pay"
+    )
+    words = "it is not cleaned: a transaction is open from offset 1 on"
+    assert [words in line for line in segments] == [False, True, True, True, False]
+
+
+def test_the_same_transaction_in_json(pinned: Path) -> None:
+    first, second, *_, active = answers(pinned, "--topic", "orders")
+    assert (first["notCleanedBecause"], active["notCleanedBecause"]) == (None, None)
+    pin = second["notCleanedBecause"]
+    why = pin.pop("why")
+    assert pin == {
+        "producerId": 9,
+        "producerEpoch": 0,
+        "firstOffset": 1,
+        "firstTimestamp": NOW_MS,
+        "lastTimestamp": NOW_MS,
+    }
+    assert "transactional id pay" in why
+
+
+def test_a_hanging_transaction_is_named_with_the_command_that_ends_it(pinned: Path) -> None:
+    log = pinned / "__transaction_state-0" / f"{0:020}.log"
+    log.write_bytes(b"")
+    *_, pin = (line for line in run(pinned).stdout.splitlines() if "not cleaned from" in line)
+    assert pin.endswith(
+        "it seems to be hanging: no transactional id has this producer id; odradek verify tells "
+        "whether it is hanging; then end it with: "
+        "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 0"
+        " --start-offset 1"
+    )
+    shutil.rmtree(log.parent)
+    assert "no transactional id that can be read here has it" in run(pinned).stdout
+
+
+def test_an_open_transaction_keeps_no_segment_from_being_deleted(pinned: Path) -> None:
+    compact = "log.cleanup.policy=compact,delete"
+    shutil.rmtree(pinned / "__cluster_metadata-0")
+    found = answers(pinned, "--topic", "orders", "--override", compact)
+    assert {each["deletedBy"] for each in found} == {"retention.ms"}
+    assert {each["notCleanedBecause"] for each in found} == {None}
+    plain = answers(pinned, "--topic", "orders", "--override", f"log.{LONG}")
+    assert {each["notCleanedBecause"] for each in plain} == {None}
+
+
+def test_a_transaction_that_began_before_the_log_is_known_after_a_clean_stop(pinned: Path) -> None:
+    for base in (0, 1):
+        for path in (pinned / "orders-0").glob(f"{base:020}.*"):
+            path.unlink()
+    found = answers(pinned, "--topic", "orders")
+    assert [each["notCleanedBecause"] is None for each in found] == [False, False, True]
+    assert found[0]["notCleanedBecause"]["firstOffset"] == 1
 
 
 def test_nothing_is_changed_and_damage_is_named(data: Path) -> None:

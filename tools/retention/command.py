@@ -16,6 +16,7 @@ from odradek.config.loading import load_config
 from odradek.storage.files import Files
 from odradek.storage.retention_explanation import duration, explain
 from odradek.tools.broken_pipe import handle_broken_pipe
+from odradek.tools.transactions.ownership import described
 
 from .report import json_lines, lines
 from .stored_retention import PartitionFilter, StoredRetention
@@ -59,7 +60,11 @@ def _explain(
     for log in stored.logs(is_included):
         _print_new_warnings(printed, stored.warnings)
         answers = explain(log.facts, now_ms)
-        for line in json_lines(log, answers) if as_json else lines(log, answers):
+        pin = None
+        if log.oldest is not None and any(answer.is_uncleanable for answer in answers):
+            ending = stored.what_ends(log.oldest, (log.topic, log.partition))
+            pin = f"{described(log.oldest, now_ms)}; {ending}"
+        for line in (json_lines if as_json else lines)(log, answers, pin):
             typer.echo(line)
     _print_new_warnings(printed, stored.warnings)
     if not as_json:

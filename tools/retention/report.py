@@ -8,14 +8,19 @@ from odradek.storage.retention_explanation import WhyNotDeleted
 from .stored_retention import StoredLog
 
 
-def lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
-    """One line for the log, and one for each segment."""
+def lines(log: StoredLog, answers: Sequence[WhyNotDeleted], pin: str | None) -> Iterator[str]:
+    """One line for the log, and one for each segment.
+
+    `pin`: the transaction that keeps the cleaner from some of them, as a text.
+    """
     config = log.facts.config
     yield (
         f"{log.topic}-{log.partition} ({log.directory}): "
         f"cleanup.policy={','.join(config.cleanup_policy)} retention.ms={config.retention_ms} "
         f"retention.bytes={config.retention_bytes} log start {log.facts.log_start_offset}"
     )
+    if pin is not None:
+        yield f"  not cleaned from offset {log.facts.last_stable_offset} on: {pin}"
     for answer in answers:
         segment = answer.segment
         active = ", active" if answer.is_active else ""
@@ -25,8 +30,8 @@ def lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
         )
 
 
-def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str]:
-    """One JSON object for each segment."""
+def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted], pin: str | None) -> Iterator[str]:
+    """One JSON object for each segment. `pin`: see `lines`."""
     for answer in answers:
         segment = answer.segment
         fields = {
@@ -43,6 +48,7 @@ def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str
             "eligibleAt": answer.eligible_at_ms,
             "waitsFor": answer.waits_for,
             "why": answer.text,
+            "notCleanedBecause": _pin(log, pin) if answer.is_uncleanable else None,
             "rules": [
                 {
                     "rule": rule.rule.value,
@@ -56,3 +62,15 @@ def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted]) -> Iterator[str
             ],
         }
         yield json.dumps(fields, ensure_ascii=False)
+
+
+def _pin(log: StoredLog, pin: str | None) -> dict[str, object]:
+    assert log.oldest is not None
+    return {
+        "producerId": log.oldest.producer_id,
+        "producerEpoch": log.oldest.producer_epoch,
+        "firstOffset": log.oldest.first_offset,
+        "firstTimestamp": log.oldest.first_timestamp_ms,
+        "lastTimestamp": log.oldest.last_timestamp_ms,
+        "why": pin,
+    }

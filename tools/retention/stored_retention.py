@@ -9,6 +9,8 @@ headers of its batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,24 +32,31 @@ from odradek.storage.checkpoints import (
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     DirectoryState,
+    FileKind,
     is_foreign_directory,
     parse_partition_directory,
+    segment_file,
 )
 from odradek.storage.files import Files
+from odradek.storage.inspect.open_transactions import OpenTransaction, OpenTransactions
 from odradek.storage.log_reader import LogReader, SegmentFile
+from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 from odradek.storage.retention_explanation import LogFacts, SegmentFacts
-from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.tools.transactions.ownership import what_ends_it
+from odradek.tools.transactions.stored_transactions import StoredTransactions
 
 PartitionFilter = Callable[[str, int], bool]  # whether to include a topic's partition
 
 
 class StoredLog(NamedTuple):
-    """One log; `facts` is the input of the retention rules."""
+    """One log. `facts` is the input of the rules, `oldest` the oldest open transaction."""
 
     topic: str
     partition: int
     directory: Path
     facts: LogFacts
+    oldest: OpenTransaction | None
 
 
 class StoredRetention:
@@ -80,9 +89,9 @@ class StoredRetention:
             for (topic, partition), path in sorted(self._logs_in(root).items()):
                 if is_included(topic, partition):
                     start = starts.get((topic, partition), 0)
-                    facts = self._facts(path, self._config_of(topic), start)
-                    if facts is not None:
-                        yield StoredLog(topic, partition, path, facts)
+                    found = self._facts(path, self._config_of(topic), start)
+                    if found is not None:
+                        yield StoredLog(topic, partition, path, *found)
 
     def _logs_in(self, root: Path) -> dict[TopicPartition, Path]:
         found = {}
@@ -96,6 +105,28 @@ class StoredRetention:
             if parsed.state is DirectoryState.LIVE and parsed.topic != CLUSTER_METADATA_TOPIC:
                 found[parsed.topic, parsed.partition] = root / name
         return found
+
+    # --- transactions
+
+    def what_ends(self, transaction: OpenTransaction, where: TopicPartition) -> str:
+        """Say who has an open transaction, and how it ends."""
+        return what_ends_it(transaction, where, self._stored_transactions)
+
+    @cached_property
+    def _stored_transactions(self) -> StoredTransactions:
+        stored = StoredTransactions()
+        read = set()
+        for root in self._directories:
+            for (topic, partition), path in self._logs_in(root).items():
+                if topic == TRANSACTION_STATE_TOPIC:
+                    read.add(partition)
+                    stored.read(partition, LogReader(path, self._files))
+        if self._metadata is None:
+            stored.is_complete = False
+        elif TRANSACTION_STATE_TOPIC in self._metadata.topics:
+            partitions = self._metadata.topics[TRANSACTION_STATE_TOPIC].partitions
+            stored.is_complete &= partitions.keys() <= read
+        return stored
 
     # --- settings
 
@@ -132,25 +163,46 @@ class StoredRetention:
 
     # --- segments
 
-    def _facts(self, path: Path, config: TopicConfig, start_offset: int) -> LogFacts | None:
+    def _facts(
+        self, path: Path, config: TopicConfig, start_offset: int
+    ) -> tuple[LogFacts, OpenTransaction | None] | None:
         reader = LogReader(path, self._files)
         segments = reader.segments()
         if not segments:
             return None
         found = []
+        log_start_offset = max(start_offset, segments[0].base_offset)
+        transactions = OpenTransactions(log_start_offset)
         for index, segment in enumerate(segments):
             following = segments[index + 1] if index + 1 < len(segments) else None
-            found.append(self._segment(reader, segment, following))
-        return LogFacts(config, max(start_offset, segments[0].base_offset), found)
+            found.append(self._segment(reader, segment, following, transactions))
+        self._adopt_snapshot(path, found[-1].end_offset, transactions)
+        oldest = next(iter(transactions), None)
+        stable = None if oldest is None else oldest.first_offset
+        return LogFacts(config, log_start_offset, found, stable), oldest
+
+    def _adopt_snapshot(self, path: Path, end_offset: int, transactions: OpenTransactions) -> None:
+        """Use the snapshot of a clean stop: it knows what began before the log does."""
+        snapshot = path / segment_file(end_offset, FileKind.PRODUCER_SNAPSHOT)
+        with suppress(FileNotFoundError, CorruptSnapshotError):
+            transactions.reset(decode_snapshot(self._files.read(snapshot)), end_offset)
 
     def _segment(
-        self, reader: LogReader, segment: SegmentFile, following: SegmentFile | None
+        self,
+        reader: LogReader,
+        segment: SegmentFile,
+        following: SegmentFile | None,
+        transactions: OpenTransactions,
     ) -> SegmentFacts:
         newest_ms, end_offset, end_position = NO_TIMESTAMP, segment.base_offset, 0
         try:
             for position, header in reader.headers(segment):
                 newest_ms = max(newest_ms, header.max_timestamp)
                 end_offset, end_position = header.next_offset, position + header.size_bytes
+                if not header.is_control:
+                    transactions.add(header)
+                elif header.record_count:  # else the cleaner has removed the marker
+                    transactions.end(header.producer_id)
         except CorruptBatchError as error:
             self.warnings.append(f"the rest of the segment cannot be read: {error}")
         is_file_time = newest_ms == NO_TIMESTAMP

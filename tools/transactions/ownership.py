@@ -45,10 +45,33 @@ def why_hanging(open_: OpenTransaction, stored: StoredTransactions) -> str:
     """Say what the coordinator knows instead of the transaction."""
     for each in stored.of_producer(open_.producer_id):
         return (
-            f"it is hanging: transactional id {each.transactional_id} has this producer id with"
+            f"transactional id {each.transactional_id} has this producer id with"
             f" epoch {each.producer_epoch}, is {each.state.client_name}, and will not end it"
         )
-    return "it is hanging: no transactional id has this producer id"
+    return "no transactional id has this producer id"
+
+
+def what_ends_it(open_: OpenTransaction, where: TopicPartition, stored: StoredTransactions) -> str:
+    """Say who has an open transaction, and how it ends.
+
+    While a broker is running, the log and `stored` are of different times, so this may be wrong.
+    """
+    owner = owner_of(open_, where, stored)
+    if owner is None:
+        why = f"it seems to be hanging: {why_hanging(open_, stored)}"
+        if not stored.is_complete:
+            why = "no transactional id that can be read here has it"
+        return (
+            f"{why}; odradek verify tells whether it is hanging; then end it with:"
+            f" {how_to_abort(open_, where)}"
+        )
+    has_it = f"transactional id {owner.transactional_id} has it, {owner.state.client_name}"
+    if owner.state in PREPARED:
+        return f"{has_it}: the broker writes its marker as soon as it can"
+    return (
+        f"{has_it}: it ends with its producer, after its timeout of {owner.timeout_ms} ms, or by:"
+        f" {how_to_terminate(owner)}"
+    )
 
 
 def how_to_abort(open_: OpenTransaction, where: TopicPartition) -> str:

@@ -5,16 +5,19 @@ taken.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.transactions.transaction import Transaction, stored_transaction
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.records.transaction_state import (
     RECORD_TYPES,
     TransactionLogKey,
     TransactionLogValue,
 )
 from odradek.protocol.schema import DecodeError
+from odradek.storage.log_reader import LogReader
 
 _CODEC = CoordinatorRecordCodec(RECORD_TYPES)
 
@@ -67,6 +70,15 @@ class StoredTransactions:
         self.by_id[transactional_id] = transaction
         self.partitions[transactional_id] = partition
         return step
+
+    def read(self, partition: int, reader: LogReader) -> None:
+        """Take all records of a partition, up to the first that is damaged. Raises OSError."""
+        try:
+            for record in reader.records():
+                with suppress(DecodeError, LookupError):
+                    self.add(partition, record.key, record.value)
+        except CorruptRecordError:
+            self.is_complete = False
 
     def of_producer(self, producer_id: int) -> Iterator[Transaction]:
         """Iterate over the transactional ids that have this producer id: one in a sound log."""

@@ -94,7 +94,7 @@ class OpenTransactionCheck:
             self._findings.note(log.directory, what)
         elif not _has_ended(log, open_):
             effect = f"readers of committed records do not get past offset {open_.first_offset}"
-            what += f"; {why_hanging(open_, stored)}; {effect}"
+            what += f"; it is hanging: {why_hanging(open_, stored)}; {effect}"
             at_start = f"it stays open. End it with: {how_to_abort(open_, where)}"
             self._findings.problem(log.directory, what, at_start)
 
