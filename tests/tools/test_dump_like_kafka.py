@@ -9,12 +9,21 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.control import QUORUM_RECORDS, ControlRecordType, control_key
+from odradek.protocol.records import consumer_offsets, transaction_state
+from odradek.protocol.records.control import (
+    QUORUM_RECORDS,
+    ControlRecordType,
+    control_key,
+    end_txn_value,
+)
 from odradek.storage.filenames import metadata_snapshot_file
 from tests.support.dumps import KafkasDumps, difference, our_dump
 from tests.support.lengths import SEED, by_length
@@ -25,7 +34,7 @@ from tests.support.log_files import (
     v2_batches,
     write_internal_logs,
 )
-from tests.support.messages import sample, smallest
+from tests.support.messages import sample, smallest, versions_of
 
 pytestmark = pytest.mark.java
 
@@ -125,6 +134,99 @@ def test_every_record_of_every_internal_log(kafka: KafkasDumps, tmp_path: Path) 
     for path, decoder in write_internal_logs(tmp_path):
         compare(kafka, decoder, "--files", str(path))
         compare(kafka, decoder, "--skip-record-metadata", "--files", str(path))
+
+
+def test_transactions_in_every_state_with_and_without_their_tagged_fields(
+    kafka: KafkasDumps, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(batch_of_pairs(stored_transactions()))
+    for options in ([], ["--skip-record-metadata"]):
+        compare(kafka, "--transaction-log-decoder", *options, "--files", str(path))
+    shown = our_dump("--transaction-log-decoder", "--files", str(path)).out
+    assert '"transactionStatus":7' in shown
+    assert shown.count('"clientTransactionVersion":2') > 1
+
+
+def stored_transactions() -> list[tuple[bytes | None, bytes | None]]:
+    """In both versions, with numbers that no broker writes, tags that none knows, and damaged."""
+    codec = CoordinatorRecordCodec(transaction_state.RECORD_TYPES)
+    key = transaction_state.TransactionLogKey(transactional_id="größe \x07")
+    topics = [transaction_state.PartitionsSchema(topic="t", partition_ids=[0, 7])]
+    pairs: list[tuple[bytes | None, bytes | None]] = []
+    for version, state, partitions in itertools.product((0, 1), range(-1, 10), (None, [], topics)):
+        value = transaction_state.TransactionLogValue(
+            producer_id=1 << 40,
+            producer_epoch=32_767,
+            transaction_timeout_ms=2**31 - 1,
+            transaction_status=state,
+            transaction_partitions=partitions,
+            transaction_last_update_timestamp_ms=NOW_MS,
+            transaction_start_timestamp_ms=-1,
+            client_transaction_version=version * (state % 3),
+            previous_producer_id=7 if version and state % 2 else -1,
+            next_producer_id=8 if version and state > 4 else -1,
+            next_producer_epoch=3 if version and state == 5 else -1,
+        )
+        pairs.append(codec.encode(JournalRecord(value, version, key)))
+    some_key, whole = pairs[-1]
+    assert whole is not None
+    pairs.append((some_key, None))
+    # Without tags, the last byte is their number.
+    untagged = struct_without_tags()
+    tags = (b"\1\x63\2ab", b"\2\2\2\0\2\x63\0", b"\1\2\2\xff\xff", b"\1\2\3\0\2\0", b"\1")
+    pairs += [(some_key, untagged[:-1] + each) for each in (b"\0", *tags)]
+    pairs += [(some_key, b"\0\2" + whole[2:]), (some_key, b"\xff\xff" + whole[2:])]
+    pairs += [(some_key, whole[:-1]), (some_key, whole + b"!!"), (some_key, b"\0"), (some_key, b"")]
+    assert some_key is not None
+    pairs += [(number + some_key[2:], whole) for number in (b"\0\1", b"\xff\xff", b"\x7f\xff")]
+    pairs += [(some_key[:-1], whole), (some_key + b"!", whole), (b"\0", whole), (b"", whole)]
+    return pairs
+
+
+def struct_without_tags() -> bytes:
+    value = transaction_state.TransactionLogValue(
+        producer_id=1,
+        producer_epoch=2,
+        transaction_timeout_ms=3,
+        transaction_status=4,
+        transaction_partitions=None,
+        transaction_last_update_timestamp_ms=5,
+        transaction_start_timestamp_ms=6,
+    )
+    return b"\0\1" + value.encode(1)
+
+
+def batch_of_pairs(pairs: list[tuple[bytes | None, bytes | None]], **fields: Any) -> bytes:
+    return bytes(build_batch([Record(key, value, NOW_MS) for key, value in pairs], **fields))
+
+
+def test_offsets_that_a_transaction_commits_and_its_markers(
+    kafka: KafkasDumps, tmp_path: Path
+) -> None:
+    codec = CoordinatorRecordCodec(consumer_offsets.RECORD_TYPES)
+    key = consumer_offsets.OffsetCommitKey(group="g", topic="t", partition=0)
+    pairs: list[tuple[bytes | None, bytes | None]] = [
+        codec.encode(JournalRecord(make(consumer_offsets.OffsetCommitValue, version), version, key))
+        for version in versions_of(consumer_offsets.OffsetCommitValue)
+        for make in (sample, smallest)
+    ]
+    pairs.append(codec.encode(JournalRecord(None, 0, key)))
+    producer = {"producer_id": 9, "producer_epoch": 4, "is_transactional": True}
+    data = batch_of_pairs(pairs, **producer)
+    offset = len(pairs)
+    for kind, epoch in ((ControlRecordType.COMMIT, 3), (ControlRecordType.ABORT, -1)):
+        marker = [(control_key(kind), end_txn_value(epoch))]
+        data += batch_of_pairs(marker, **producer, is_control=True, base_offset=offset)  # type: ignore[arg-type] # pairs
+        offset += 1
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    for options in (["--deep-iteration"], ["--offsets-decoder"], ["--transaction-log-decoder"]):
+        compare(kafka, *options, "--files", str(path))
+        compare(kafka, *options, "--skip-record-metadata", "--files", str(path))
+    shown = our_dump("--offsets-decoder", "--files", str(path)).out
+    assert "endTxnMarker: COMMIT coordinatorEpoch: 3" in shown
+    assert "endTxnMarker: ABORT coordinatorEpoch: -1" in shown
 
 
 def test_a_record_without_a_key_ends_a_dump_with_a_decoder(
