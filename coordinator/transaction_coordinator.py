@@ -47,6 +47,9 @@ from .transactions.transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 
+# How many transactions that time out at once are named in the log.
+LOGGED_TIMEOUTS = 10
+
 
 class InitCall(NamedTuple):
     """An InitProducerId with a transactional id. `expected`: what the producer has; None: none."""
@@ -359,18 +362,33 @@ class TransactionCoordinator:
         self.alarm.deadlines.schedule(
             self._timeouts, now.timer_ms + self._settings.abort_interval_ms
         )
-        for shard in self.shards.serving():
-            for transaction in shard.state.timed_out(now):
-                try:
-                    self._fence(shard, transaction, now)
-                except ApiError as error:
-                    logger.warning("cannot abort %s: %s", transaction.transactional_id, error)
-                else:
-                    logger.info(
-                        "aborted the transaction of %s: it was open for more than %d ms",
-                        transaction.transactional_id,
-                        transaction.timeout_ms,
-                    )
+        found = [
+            (shard, transaction)
+            for shard in self.shards.serving()
+            for transaction in shard.state.timed_out(now)
+        ]
+        for number, (shard, transaction) in enumerate(found):
+            self._abort(shard, transaction, now, is_logged=number < LOGGED_TIMEOUTS)
+        if len(found) > LOGGED_TIMEOUTS:
+            logger.info("%d more transactions have timed out", len(found) - LOGGED_TIMEOUTS)
+
+    def _abort(
+        self, shard: TransactionShard, transaction: Transaction, now: Now, *, is_logged: bool
+    ) -> None:
+        """Abort a transaction that has timed out; if that fails, the next pass tries again."""
+        age_ms = max(now.wall_ms - transaction.start_ms, 0)
+        what = (
+            f"the transaction of {transaction.transactional_id} (producer id"
+            f" {transaction.producer_id}, epoch {transaction.producer_epoch}) after {age_ms} ms"
+        )
+        try:
+            self._fence(shard, transaction, now)
+        except ApiError as error:
+            if is_logged:
+                logger.warning("cannot abort %s: %s", what, error)
+        else:
+            if is_logged:
+                logger.info("aborted %s: its timeout is %d ms", what, transaction.timeout_ms)
 
     def _remove_expired(self, _subject: None, now: Now) -> None:
         self.alarm.deadlines.schedule(

@@ -1,0 +1,81 @@
+"""What the log says of transactions that are aborted because they have timed out."""
+
+import logging
+
+import pytest
+
+from odradek.coordinator.timers import Now
+from odradek.coordinator.transaction_coordinator import InitCall, TransactionCoordinator
+from odradek.protocol.errors import ApiError, ErrorCode
+from tests.coordinator.transactions.test_live_transactions_are_the_logs import (
+    SETTINGS,
+    Loop,
+    Markers,
+)
+from tests.support.memory_log import MemoryLog
+
+START_MS = 1_700_000_000_000
+TIMEOUT_MS = 60_000
+
+
+class Coordinator:
+    """A coordinator with open transactions; time passes when it is told so."""
+
+    def __init__(self, *names: str) -> None:
+        self.now = Now(START_MS, 0)
+        self.log = MemoryLog("__transaction_state")
+        self._coordinator = TransactionCoordinator(
+            SETTINGS,
+            loop=Loop(),  # type: ignore[arg-type] # as much of a loop as it needs
+            clock=lambda: self.now,
+            after_arrivals=lambda callback: callback(),
+            markers=Markers(),  # type: ignore[arg-type] # a writer without logs
+            new_producer_id=lambda _: 0,
+            transaction_version=lambda: 2,
+        )
+        self._coordinator.open_topic([self.log], 1)  # type: ignore[list-item] # a log in memory
+        for number, name in enumerate(names):
+            call = InitCall(name, TIMEOUT_MS)
+            producer = self._coordinator.init_producer_id(call, 40 + number)
+            self._coordinator.add_partitions(name, producer, {("t", 0)}, client_version=2)
+        self.wait(SETTINGS.abort_interval_ms)
+
+    def wait(self, ms: int) -> None:
+        self.now = Now(self.now.wall_ms + ms, self.now.timer_ms + ms)
+        self._coordinator.alarm.expire_due()
+
+
+def test_a_transaction_that_timed_out_is_named_with_its_producer_and_age(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.transactions")
+    coordinator = Coordinator("pay")
+    coordinator.wait(TIMEOUT_MS - SETTINGS.abort_interval_ms)
+    assert caplog.messages == []
+    coordinator.wait(SETTINGS.abort_interval_ms)
+    assert caplog.messages == [
+        "aborted the transaction of pay (producer id 40, epoch 0) after 70000 ms: its timeout is"
+        " 60000 ms"
+    ]
+    assert caplog.records[0].levelname == "INFO"
+
+
+def test_of_many_transactions_that_time_out_at_once_few_are_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.transactions")
+    Coordinator(*(f"id-{number}" for number in range(50))).wait(2 * TIMEOUT_MS)
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == "40 more transactions have timed out"
+
+
+def test_a_transaction_that_cannot_be_aborted_is_named_as_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    coordinator = Coordinator("pay")
+    coordinator.log.fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+    coordinator.wait(2 * TIMEOUT_MS)
+    assert caplog.messages == [
+        "cannot abort the transaction of pay (producer id 40, epoch 0) after 130000 ms:"
+        " NOT_COORDINATOR: the disk is gone"
+    ]
