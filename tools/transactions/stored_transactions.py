@@ -41,6 +41,13 @@ class StoredTransactions:
         self.partitions: dict[str, int] = {}
         self.is_complete = True
 
+    def copy(self) -> "StoredTransactions":
+        """Return a copy, to which records can be added."""
+        other = StoredTransactions()
+        other.by_id, other.partitions = dict(self.by_id), dict(self.partitions)
+        other.is_complete = self.is_complete
+        return other
+
     def add(self, partition: int, key: bytes | None, value: bytes | None) -> Step | None:
         """Take the next record of a partition.
 

@@ -5,10 +5,8 @@ each partition directory. Without a metadata log in the given directories, owner
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
 from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.storage.checkpoints import (
     CheckpointError,
@@ -16,37 +14,29 @@ from odradek.storage.checkpoints import (
     TopicPartition,
     read_meta_properties,
     read_offsets,
-    read_topic_id,
 )
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
-    LEADER_EPOCH_CHECKPOINT,
     LOCK,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
-    PARTITION_METADATA,
-    QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
     ROOT_FILES,
     DirectoryState,
     is_foreign_directory,
-    parse_metadata_snapshot_file,
     parse_partition_directory,
-    parse_segment_file,
 )
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
-from .decision_check import DecisionCheck
 from .findings import Findings
-from .log_check import LogCheck
-from .log_state import LogFacts
-from .metadata_facts import MetadataFacts, TopicFacts
+from .metadata_facts import MetadataFacts
 from .open_transaction_check import OpenTransactionCheck
+from .partition_check import LogDirectory, PartitionCheck
 from .progress import Progress
-from .snapshot_check import check_snapshot
+from .second_look import LOOKS_IF_IN_USE, checked_again
 
 # Partition directories that are not served: what each is, and what a broker's start does with it.
 _UNSERVED = {
@@ -57,18 +47,6 @@ _UNSERVED = {
         "the move continues",
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _LogDirectory:
-    """One log directory, and the content of its own files."""
-
-    path: Path
-    meta: MetaProperties | None
-    stopped_cleanly: bool
-    recovery_points: dict[TopicPartition, int]
-    log_starts: dict[TopicPartition, int]
-    logs: dict[TopicPartition, str]  # to the name of the log's directory
 
 
 def _turn(log: TopicPartition) -> int:
@@ -89,7 +67,6 @@ class DirectoriesCheck:
         self._open_transactions = OpenTransactionCheck(findings, now_ms)
         self._stored_transactions = StoredTransactions()
         self._metadata = MetadataFacts()
-        self._has_metadata = False
 
     def run(self, paths: Sequence[Path]) -> None:
         """Check everything. Raises OSError if one of `paths` cannot be listed."""
@@ -97,23 +74,19 @@ class DirectoriesCheck:
         self._compare(log_dirs)
         logs = [(log_dir, log) for log_dir in log_dirs for log in sorted(log_dir.logs)]
         for log_dir, log in sorted(logs, key=lambda each: _turn(each[1])):
-            self._check_log(log_dir, log, log_dir.path / log_dir.logs[log])
+            self._check_log(log_dir, log)
         self._check_open_transactions(log_dirs)
-        if self._knows_owners:
+        if self._metadata.is_known:
             for log_dir in log_dirs:
                 self._check_missing(log_dir)
 
-    @property
-    def _knows_owners(self) -> bool:
-        """Whether a metadata log was read, with at least one record."""
-        return self._has_metadata and self._metadata.is_known
-
     # --- the log directory itself
 
-    def _open(self, path: Path) -> _LogDirectory:
+    def _open(self, path: Path) -> LogDirectory:
         names = self._files.list_directory(path)
         logs = self._check_names(path, names)
-        if self._files.is_locked(path / LOCK):
+        is_in_use = self._files.is_locked(path / LOCK)
+        if is_in_use:
             what = "a broker is running on it: files may change while they are checked"
             self._findings.note(path, what)
         stopped_cleanly = CLEAN_SHUTDOWN in names
@@ -121,13 +94,14 @@ class DirectoriesCheck:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")
         offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
-        return _LogDirectory(
+        return LogDirectory(
             path,
             self._read_meta(path, has_logs=bool(logs)),
             stopped_cleanly,
             offsets[RECOVERY_POINT_CHECKPOINT],
             offsets[LOG_START_OFFSET_CHECKPOINT],
             logs,
+            is_in_use=is_in_use,
         )
 
     def _check_names(self, path: Path, names: Sequence[str]) -> dict[TopicPartition, str]:
@@ -184,7 +158,7 @@ class DirectoriesCheck:
             self._findings.note(path, what, "they are dropped when the file is next written")
         return offsets
 
-    def _compare(self, log_dirs: Sequence[_LogDirectory]) -> None:
+    def _compare(self, log_dirs: Sequence[LogDirectory]) -> None:
         known = [(log_dir.path, log_dir.meta) for log_dir in log_dirs if log_dir.meta is not None]
         for path, meta in known[1:]:
             first_path, first = known[0]
@@ -212,49 +186,34 @@ class DirectoriesCheck:
 
     # --- one log
 
-    def _check_log(self, log_dir: _LogDirectory, log: TopicPartition, directory: Path) -> None:
-        self._findings.totals.partitions += 1
-        topic = self._check_owner(log, directory)
+    def _check_log(self, log_dir: LogDirectory, log: TopicPartition) -> None:
+        looks = LOOKS_IF_IN_USE if log_dir.is_in_use else 1
+        check = checked_again(lambda trial: self._look(log_dir, log, trial), self._findings, looks)
+        if log[0] == CLUSTER_METADATA_TOPIC:
+            self._metadata = check.metadata
+        elif log[0] == TRANSACTION_STATE_TOPIC:
+            self._stored_transactions = check.stored
+        if check.end is not None:
+            self._open_transactions.add(log, check.end)
+
+    def _look(
+        self, log_dir: LogDirectory, log: TopicPartition, findings: Findings
+    ) -> PartitionCheck:
         is_metadata = log[0] == CLUSTER_METADATA_TOPIC
-        recovery_point = max(log_dir.recovery_points.get(log, 0), 0)
-        log_start = max(log_dir.log_starts.get(log, 0), 0)
-        facts = LogFacts(
-            topic=log[0],
-            stopped_cleanly=log_dir.stopped_cleanly,
-            recovery_point=recovery_point,
-            log_start_offset=log_start,
-            may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
+        check = PartitionCheck(
+            self._files,
+            findings,
+            self._progress,
             deep=self._deep,
+            metadata=MetadataFacts() if is_metadata else self._metadata,
+            stored=self._stored_transactions.copy(),
         )
-        on_record = None
-        decisions = None
-        try:
-            if is_metadata:
-                self._has_metadata = True
-                on_record = self._metadata.add
-                self._check_quorum(directory)
-            elif log[0] == TRANSACTION_STATE_TOPIC:
-                decisions = self._decision_check(log[1], directory)
-                on_record = decisions.add
-            self._check_other_files(directory)
-            check = LogCheck(
-                self._files, directory, facts, self._findings, self._progress, on_record
-            )
-            self._open_transactions.add(log, check.run())
-        except OSError as error:
-            what = f"it cannot be read: {error}"
-            self._findings.problem(directory, what, "the log directory goes offline")
-        if decisions is not None:
-            decisions.end()
+        check.run(log_dir, log)
+        return check
 
     # --- transactions
 
-    def _decision_check(self, partition: int, directory: Path) -> DecisionCheck:
-        topic = self._metadata.topics.get(TRANSACTION_STATE_TOPIC)
-        count = None if topic is None else len(topic.directories)
-        return DecisionCheck(directory, partition, count, self._stored_transactions, self._findings)
-
-    def _check_open_transactions(self, log_dirs: Sequence[_LogDirectory]) -> None:
+    def _check_open_transactions(self, log_dirs: Sequence[LogDirectory]) -> None:
         directories = {
             partition: log_dir.path / name
             for log_dir in log_dirs
@@ -262,66 +221,23 @@ class DirectoriesCheck:
             if topic == TRANSACTION_STATE_TOPIC
         }
         existing: set[TopicPartition] | None = None
-        if self._knows_owners:
+        if self._metadata.is_known:
             topics = self._metadata.topics.values()
             existing = {(each.name, partition) for each in topics for partition in each.directories}
         expected = {each[1] for each in existing or () if each[0] == TRANSACTION_STATE_TOPIC}
         if existing is None or not expected <= directories.keys():
             self._stored_transactions.is_complete = False
+        if not expected and any(log_dir.is_in_use for log_dir in log_dirs):
+            self._stored_transactions.is_complete = False  # it may have been created since
         self._open_transactions.run(self._stored_transactions, directories, existing)
 
-    def _check_owner(self, log: TopicPartition, directory: Path) -> TopicFacts | None:
-        path = directory / PARTITION_METADATA
-        try:
-            topic_id = read_topic_id(self._files, path)
-        except (CheckpointError, OSError) as error:
-            self._findings.problem(path, str(error), "the log is not served")
-            return None
-        if not self._knows_owners or log[0] == CLUSTER_METADATA_TOPIC:
-            return None
-        topic = self._metadata.topics.get(log[0])
-        stray = "the directory becomes stray and is not served"
-        if topic is None or log[1] not in topic.directories:
-            self._findings.problem(directory, "no topic of the metadata log owns it", stray)
-        elif topic_id is None:
-            self._findings.note(path, "missing", "it is created with the topic's id")
-        elif topic_id != topic.topic_id:
-            what = f"it belongs to topic id {uuid_text(topic_id)}, {log[0]} has "
-            self._findings.problem(path, what + uuid_text(topic.topic_id), stray)
-        return topic
-
-    def _check_other_files(self, directory: Path) -> None:
-        known = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
-        for name in self._files.list_directory(directory):
-            path = directory / name
-            if name in known or parse_segment_file(name) is not None:
-                continue
-            if parse_metadata_snapshot_file(name) is not None:
-                check_snapshot(self._files, path, self._findings, self._metadata.add)
-            elif name.endswith(".checkpoint.deleted"):
-                self._findings.note(path, "a snapshot that is about to be deleted", "it is removed")
-            elif name.endswith((".tmp", ".part")):
-                self._findings.note(path, "left by a write that was not finished", "it is ignored")
-            else:
-                self._findings.note(path, "an unknown file", "it is left as it is")
-
-    def _check_quorum(self, directory: Path) -> None:
-        try:
-            if read_quorum_state(self._files, directory) is None:
-                path = directory / QUORUM_STATE
-                self._findings.note(path, "missing", "it is created")
-        except (QuorumStateError, OSError) as error:
-            self._findings.problem(
-                directory / QUORUM_STATE, str(error), "the broker refuses to start"
-            )
-
-    def _check_missing(self, log_dir: _LogDirectory) -> None:
+    def _check_missing(self, log_dir: LogDirectory) -> None:
         if log_dir.meta is None or log_dir.meta.directory_id in (None, ZERO_UUID):
             return
         for name, topic in sorted(self._metadata.topics.items()):
             for partition, directories in sorted(topic.directories.items()):
                 is_here = log_dir.meta.directory_id in directories
-                if is_here and (name, partition) not in log_dir.logs:
+                path = log_dir.path / f"{name}-{partition}"
+                if is_here and not self._files.is_directory(path):
                     what = "missing, though the metadata log places it here"
-                    path = log_dir.path / f"{name}-{partition}"
                     self._findings.problem(path, what, "an empty log is created")

@@ -5,7 +5,7 @@ that a broker may leave, or that its next start cleans up. A hanging transaction
 well, because it stays until somebody ends it; an open one that its coordinator has is a note.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -54,6 +54,16 @@ class Findings:
     def note(self, path: Path, what: str, at_start: str = "") -> None:
         self.totals.notes += 1
         self._report(Finding(Severity.NOTE, path, what, at_start))
+
+    def take(self, found: Iterable[Finding], totals: Totals) -> None:
+        """Take findings that were held back, and what was checked meanwhile."""
+        self.totals.partitions += totals.partitions
+        self.totals.segments += totals.segments
+        self.totals.batches += totals.batches
+        self.totals.log_bytes += totals.log_bytes
+        for each in found:
+            report = self.problem if each.severity is Severity.PROBLEM else self.note
+            report(*each[1:])
 
 
 class Tally:

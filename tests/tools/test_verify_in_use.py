@@ -1,0 +1,142 @@
+"""`odradek verify` on a directory in which a broker is writing while it is read."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.storage.filenames import LOCK
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.tools.verify import command
+from odradek.tools.verify.findings import Findings
+from odradek.tools.verify.second_look import checked_again
+from tests.support.log_box import NOW_MS, put
+from tests.support.transaction_directories import STATE_TOPIC, stopped_directory
+from tests.tools.test_verify_transactions import found_in, marker_with, open_one, transaction
+
+PATH = Path("log")
+
+
+@pytest.fixture
+def in_use(tmp_path: Path) -> Iterator[Path]:
+    """Three segments of orders-0 with an open transaction, locked by a broker."""
+    data = stopped_directory(tmp_path, open_one, [transaction()], segment_bytes=len(marker_with()))
+    (data / ".kafka_cleanshutdown").unlink()
+    lock = Files().lock(data / LOCK)
+    yield data
+    lock.release()
+
+
+def when_listed(
+    monkeypatch: pytest.MonkeyPatch, directory: Path, change: Callable[[], object]
+) -> None:
+    """Call `change` when the directory is listed for the first time."""
+    changes = iter([change])
+
+    class BusyFiles(Files):
+        def list_directory(self, path: Path) -> list[str]:
+            if path == directory:
+                for each in changes:
+                    each()
+            return super().list_directory(path)
+
+    monkeypatch.setattr(command, "Files", BusyFiles)
+
+
+def test_a_log_that_changes_while_it_is_read_is_read_again(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = in_use / "orders-0"
+
+    def clean() -> None:  # what the cleaner does: it replaces a segment and removes the next
+        first, second, *_ = sorted(log.glob("*.log"))
+        first.write_bytes(first.read_bytes() + second.read_bytes())
+        for path in log.glob(f"{second.stem}.*"):
+            path.unlink()
+
+    size = (log / f"{0:020}.log").stat().st_size
+    clean_once = iter([clean])
+
+    class Cleaned(Files):
+        def size(self, path: Path) -> int:
+            found = super().size(path)
+            if path.name == f"{0:020}.log" and found == size and path.parent == log:
+                for each in clean_once:
+                    each()
+            return found
+
+    monkeypatch.setattr(command, "Files", Cleaned)
+    found = found_in(in_use, deep=True)
+    wrong = [each for each in found.problems if "index" not in str(each["path"])]
+    assert wrong == [], found
+    assert found.notes_that("orders-0", "transactional id pay has it, Ongoing")
+    assert next(clean_once, None) is None, "the log was not changed"
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_left_out(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delete() -> None:
+        shutil.rmtree(in_use / "orders-0")
+
+    # The metadata log is the first that is read.
+    when_listed(monkeypatch, in_use / "__cluster_metadata-0", delete)
+    found = found_in(in_use)
+    assert not [each for each in found.problems if "cannot be read" in str(each["what"])]
+    assert found.summary["partitions"] == 2
+
+
+def test_transactions_are_not_called_hanging_if_the_coordinators_log_vanishes(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delete() -> None:
+        shutil.rmtree(in_use / f"{STATE_TOPIC}-0")
+
+    when_listed(monkeypatch, in_use / "orders-0", delete)
+    found = found_in(in_use)
+    assert found.notes_that("orders-0", "whether a coordinator has it is not known")
+    assert not [each for each in found.problems if "hanging" in str(each["what"])]
+
+
+def test_an_index_may_have_entries_of_what_was_appended_since(tmp_path: Path) -> None:
+    def write(log: PartitionLog) -> None:
+        for _ in range(4):
+            put(log, b"v")
+
+    data = stopped_directory(tmp_path, write, index_interval_bytes=1)
+    log = data / "orders-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes()[: len(log.read_bytes()) // 2])
+    assert found_in(data).says(log.with_suffix(".index").name, "after the end of the log")
+    (data / ".kafka_cleanshutdown").unlink()
+    assert not found_in(data).says(log.with_suffix(".index").name)
+
+
+def test_only_what_every_look_finds_is_a_problem() -> None:
+    looks = iter([("a 1", "b"), ("a 2", "c"), ("a 3", "b"), ("a 4", "d")])
+    seen: list[str] = []
+    findings = Findings(lambda found: seen.append(f"{found.severity} {found.what}"))
+
+    def look(trial: Findings) -> int:
+        trial.totals.batches += 5
+        trial.note(PATH, "noted")
+        for what in next(looks):
+            trial.problem(PATH, what)
+        return NOW_MS
+
+    assert checked_again(look, findings, 4) == NOW_MS
+    assert sorted(seen) == ["note noted", "problem a 4"]
+    assert (findings.totals.batches, findings.totals.problems, findings.totals.notes) == (5, 1, 1)
+
+
+def test_a_look_that_finds_no_problem_is_the_last() -> None:
+    looks = iter([True, False])
+    findings = Findings(lambda _: None)
+
+    def look(trial: Findings) -> None:
+        if next(looks):
+            trial.problem(PATH, "broken")
+
+    checked_again(look, findings, 9)
+    assert findings.totals.problems == 0
