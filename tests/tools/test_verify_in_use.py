@@ -100,6 +100,20 @@ def test_transactions_are_not_called_hanging_if_the_coordinators_log_vanishes(
     assert not [each for each in found.problems if "hanging" in str(each["what"])]
 
 
+def test_a_topic_that_is_deleted_at_last_has_no_hanging_transactions(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = in_use / f"{STATE_TOPIC}-0"
+    (state / f"{0:020}.log").write_bytes(b"")
+
+    def delete() -> None:
+        shutil.rmtree(in_use / "orders-0")
+
+    assert found_in(in_use).says("orders-0", "hanging")
+    when_listed(monkeypatch, state, delete)
+    assert not found_in(in_use).says("orders-0", "hanging")
+
+
 def test_an_index_may_have_entries_of_what_was_appended_since(tmp_path: Path) -> None:
     def write(log: PartitionLog) -> None:
         for _ in range(4):

@@ -128,9 +128,12 @@ class OpenTransactionCheck:
 
 
 def _has_ended(log: _OpenIn, open_: OpenTransaction) -> bool:
-    """Whether a broker has written a marker since the log was checked."""
+    """Whether a broker has written a marker since the log was checked, or deleted the log."""
     reader = LogReader(log.directory)
-    return any(
-        batch.header.is_control and batch.header.producer_id == open_.producer_id
-        for batch in reader.batches(log.end_offset, on_corrupt=lambda _: None)
-    )
+    try:
+        return any(
+            batch.header.is_control and batch.header.producer_id == open_.producer_id
+            for batch in reader.batches(log.end_offset, on_corrupt=lambda _: None)
+        )
+    except FileNotFoundError:
+        return True
