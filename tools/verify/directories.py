@@ -240,4 +240,7 @@ class DirectoriesCheck:
                 path = log_dir.path / f"{name}-{partition}"
                 if is_here and not self._files.is_directory(path):
                     what = "missing, though the metadata log places it here"
-                    self._findings.problem(path, what, "an empty log is created")
+                    # A broker that is killed may not have created all logs of a new topic.
+                    is_clean = log_dir.stopped_cleanly
+                    report = self._findings.problem if is_clean else self._findings.note
+                    report(path, what, "an empty log is created")
