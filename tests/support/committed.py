@@ -7,6 +7,11 @@ LIMIT_SECONDS = 30.0
 
 def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes]:
     """The values of all records, sorted; with an open transaction, those before it."""
+    return sorted(values_in_order(bootstrap, topic, partitions))
+
+
+def values_in_order(bootstrap: str, topic: str, partitions: int = 1) -> list[bytes]:
+    """The same in the order of each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -30,4 +35,4 @@ def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes]
                 ended.add(message.partition())
     finally:
         consumer.close()
-    return sorted(values)
+    return values

@@ -35,10 +35,11 @@ class ToolFailedError(AssertionError):
 class JavaTools:
     """Starts the tools' classes; `run` waits for them, `popen` gives the process."""
 
+    def __init__(self, jars: Callable[[], Path | None] = kafka_jars) -> None:
+        self._jars = jars
+
     def java(self, *options: str, lives_long: bool = False) -> list[str]:
         """The command up to the class name; one that `lives_long` may take its time to warm up."""
-        jars = kafka_jars()
-        assert jars is not None, why_no_jars()
         quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         quick = ["-Xlog:disable", *([] if lives_long else quick)]
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
@@ -47,7 +48,7 @@ class JavaTools:
     @functools.cached_property
     def _class_path(self) -> str:
         # Named one by one: the archive of classes holds only for the very same class path.
-        jars = kafka_jars()
+        jars = self._jars()
         assert jars is not None, why_no_jars()
         return ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
@@ -56,7 +57,7 @@ class JavaTools:
 
         At first use of all, `make` runs a JVM with the option that it is given, to its clean end.
         """
-        jars = kafka_jars()
+        jars = self._jars()
         assert jars is not None, why_no_jars()
         base = jars if os.access(jars, os.W_OK) else Path(tempfile.gettempdir())
         archive = base / f"{name}-{os.getuid()}.jsa"

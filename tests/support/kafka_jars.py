@@ -42,6 +42,12 @@ _LEGACY_BROKER = (
     ("org.apache.kafka", "kafka-tools", LEGACY_VERSION),
     _LOGGER,
 )
+_CONNECT = (
+    ("org.apache.kafka", "connect-runtime", BROKER_VERSION),
+    ("org.apache.kafka", "connect-file", BROKER_VERSION),
+    ("org.apache.kafka", "connect-json", BROKER_VERSION),
+    _LOGGER,
+)
 _CLIENTS = (("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),)
 _CLIENTS_39 = (("org.apache.kafka", "kafka-clients", LEGACY_VERSION),)
 # The newest connector that Maven Central has whole but for its token provider, which is older.
@@ -57,6 +63,12 @@ _SPARK_CONNECTOR = (
 def kafka_jars() -> Path | None:
     """The directory with the jars of Kafka's broker and tools, or None: see `why_no_jars`."""
     return _jars("ODRADEK_KAFKA_LIBS", f"kafka-{BROKER_VERSION}", _BROKER)
+
+
+@functools.cache
+def connect_jars() -> Path | None:
+    """The directory with the jars of a Kafka Connect worker, or None: see `why_no_jars`."""
+    return _jars("ODRADEK_KAFKA_CONNECT_LIBS", f"kafka-connect-{BROKER_VERSION}", _CONNECT)
 
 
 @functools.cache
