@@ -17,6 +17,9 @@ BROKER_VERSION = "4.3.0"
 CLIENTS_VERSION = "4.4.0"
 LEGACY_VERSION = "3.9.1"
 OLD_CLIENTS = ("0.9.0.1", "0.10.2.2")
+# The last of 2.x whose producers send the group's generation (KIP-447), and the last of 3.x. Both
+# are of transaction version 1.
+TRANSACTIONAL_CLIENTS = ("2.8.2", "3.9.1")
 FETCH_SECONDS = 600
 
 _POM = """\
@@ -86,7 +89,7 @@ def kafka_39_jars() -> Path | None:
 
 @functools.cache
 def old_clients_jars(version: str) -> Path | None:
-    """kafka-clients of one of OLD_CLIENTS, with what it needs, or None."""
+    """kafka-clients of OLD_CLIENTS or TRANSACTIONAL_CLIENTS, with what it needs, or None."""
     name = f"kafka-clients-{version}"
     wanted = (("org.apache.kafka", "kafka-clients", version), _LOGGER)
     return _jars(f"ODRADEK_KAFKA_CLIENTS_{version.replace('.', '')}", name, wanted)

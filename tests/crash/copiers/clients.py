@@ -1,0 +1,82 @@
+"""The clients that copy, and how the program of each is started."""
+
+import functools
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.kafka_jars import (
+    BROKER_VERSION,
+    TRANSACTIONAL_CLIENTS,
+    kafka_jars,
+    old_clients_jars,
+)
+
+PROGRAM = Path(__file__).parents[2] / "support" / "Copier.java"
+COMPILE_SECONDS = 120
+V28, V39 = TRANSACTIONAL_CLIENTS
+NEW = BROKER_VERSION  # the broker's jars have the clients of transaction version 2
+
+
+class Client(NamedTuple):
+    """A client and the protocol of its group. `command` raises LookupError where it cannot run."""
+
+    library: str
+    protocol: str
+    command: Callable[[], list[str]]
+    fenced: str  # what it says to a producer that another has replaced
+
+    @property
+    def name(self) -> str:
+        """Of its group, its transactional id and its topic."""
+        return f"{self.library}-{self.protocol}"
+
+
+def _python(module: str) -> Callable[[], list[str]]:
+    # kafka-python leaves sockets of refused connections to the garbage collector, which warns.
+    return lambda: [sys.executable, "-W", "ignore", "-m", f"tests.crash.copiers.{module}"]
+
+
+def _java(version: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        jars = kafka_jars() if version == NEW else old_clients_jars(version)
+        if jars is None:
+            raise LookupError(f"no jars of the clients of {version}")
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx96m"]
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+        return ["java", *quick, level, "-cp", f"{_compiled(jars)}:{jars}/*", PROGRAM.stem]
+
+    return command
+
+
+@functools.cache
+def _compiled(jars: Path) -> Path:
+    """The directory with the classes of the Java program."""
+    directory = Path(tempfile.mkdtemp(prefix="copier-"))
+    subprocess.run(
+        ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(PROGRAM)],
+        check=True,
+        timeout=COMPILE_SECONDS,
+    )
+    return directory
+
+
+PYTHON = (
+    Client("confluent", "classic", _python("confluent"), "_FENCED"),
+    Client("confluent", "consumer", _python("confluent"), "_FENCED"),
+    Client("aiokafka", "classic", _python("aio"), "ProducerFenced"),
+    Client("kafka-python", "classic", _python("kafka_python"), "ProducerFencedError"),
+)
+JAVA = tuple(
+    Client(f"java-{version}", protocol, _java(version), "ProducerFencedException")
+    for version, protocol in (
+        (NEW, "classic"),
+        (NEW, "consumer"),
+        (V39, "classic"),
+        (V39, "consumer"),
+        (V28, "classic"),
+    )
+)
