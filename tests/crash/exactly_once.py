@@ -57,6 +57,10 @@ class History:
     told_committed: frozenset[str] = frozenset()
     told_aborted: frozenset[str] = frozenset()
 
+    def copies(self) -> Iterator[Copied]:
+        """What readers of committed records see of the copy."""
+        return (Copied.parse(seen.value) for view in self.committed.values() for seen in view)
+
 
 def faults(history: History) -> list[str]:
     """All that is wrong, most basic first; empty if the copy is exact."""
@@ -142,7 +146,7 @@ def _early_faults(isolation: str, early: Iterable[View], final: View) -> Iterato
 def _transaction_faults(history: History) -> Iterator[str]:
     sizes: dict[str, int] = {}
     visible: Counter[str] = Counter()
-    for copied in _copied(history.committed):
+    for copied in history.copies():
         sizes[copied.transaction] = copied.size
         visible[copied.transaction] += 1
     for transaction, size in sizes.items():
@@ -161,7 +165,7 @@ def _copy_faults(history: History) -> Iterator[str]:
         for seen in view
     }
     copies: defaultdict[tuple[int, int], list[Copied]] = defaultdict(list)
-    for copied in _copied(history.committed):
+    for copied in history.copies():
         copies[copied.partition, copied.offset].append(copied)
     for (partition, offset), number in source.items():
         found = copies.get((partition, offset), [])
@@ -190,7 +194,7 @@ def _order_faults(committed: View) -> Iterator[str]:
 
 def _offset_faults(history: History) -> Iterator[str]:
     copied: defaultdict[int, set[int]] = defaultdict(set)
-    for each in _copied(history.committed):
+    for each in history.copies():
         copied[each.partition].add(each.offset)
     for partition, view in history.source.items():
         committed = history.offsets.get(partition, 0)
@@ -201,7 +205,3 @@ def _offset_faults(history: History) -> Iterator[str]:
                 f"offsets: {committed} is committed for source-{partition}, which does not fit the"
                 f" copy at {differing}"
             )
-
-
-def _copied(view: View) -> Iterator[Copied]:
-    return (Copied.parse(seen.value) for records in view.values() for seen in records)

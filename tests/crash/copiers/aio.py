@@ -8,7 +8,7 @@ import asyncio
 import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from tests.crash.copiers import task as tasks
 from tests.crash.copiers.task import Origin, Task, Transaction, batch_size, report
@@ -80,7 +80,7 @@ async def copy(task: Task) -> None:
         ]
         if origins:
             transaction = Transaction(task, origins)
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(TIMEOUT_S if task.hold == "never" else None):
                 await copy_batch(task, producer, transaction, revocations)
             if transaction.must_abort:
                 for partition, offset in transaction.starts().items():
@@ -91,19 +91,25 @@ async def copy_batch(
     task: Task, producer: AIOKafkaProducer, transaction: Transaction, revocations: Revocations
 ) -> None:
     await producer.begin_transaction()
-    records = transaction.records()
-    for index, (partition, value) in enumerate(records):
-        if index == len(records) // 2:
-            await producer.flush()
-            transaction.wait_before("records")
-        await producer.send(task.target, value, partition=partition)
-    await producer.flush()
-    transaction.wait_before("offsets")
-    ends = {
-        TopicPartition(task.source, partition): offset
-        for partition, offset in transaction.ends().items()
-    }
-    await producer.send_offsets_to_transaction(ends, task.name)
+    sent: list[asyncio.Future[object]] = []
+    try:
+        records = transaction.records()
+        for index, (partition, value) in enumerate(records):
+            if index == len(records) // 2:
+                await producer.flush()
+                transaction.wait_before("records")
+            sent.append(await producer.send(task.target, value, partition=partition))
+        await producer.flush()
+        transaction.wait_before("offsets")
+        ends = {
+            TopicPartition(task.source, partition): offset
+            for partition, offset in transaction.ends().items()
+        }
+        await producer.send_offsets_to_transaction(ends, task.name)
+    except IllegalOperation:
+        await asyncio.gather(*sent)  # raises what has ended the transaction
+        raise
+    await asyncio.gather(*sent)
     transaction.wait_before("end")
     revocations.check()
     if transaction.must_abort:

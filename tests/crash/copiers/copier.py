@@ -87,8 +87,8 @@ class Copier:
             if not line.endswith(b"\n"):
                 break  # a process is writing it, or was killed while it was
             self._read_bytes += len(line)
-            words = line.decode().split()
-            self._reports[words[0]].append(words[1])
+            kind_of_line, _, what = line.decode().rstrip("\n").partition(" ")
+            self._reports[kind_of_line].append(what)
         return self._reports[kind]
 
     def complaints(self) -> str:

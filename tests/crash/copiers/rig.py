@@ -147,7 +147,7 @@ class Rig:
             counts = ", ".join(f"{len(copier.reports(kind))} {kind}" for kind in kinds)
             errors = sorted({*copier.reports("failed"), *copier.reports("fenced")})
             lines.append(
-                f"{copier.name}: {counts}: {' '.join(errors)}\n{copier.complaints()[-2000:]}"
+                f"{copier.name}: {counts}: {' '.join(errors)}\n{copier.complaints()[-1000:]}"
             )
         return "\n".join(lines)
 
