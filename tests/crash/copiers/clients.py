@@ -14,6 +14,7 @@ from tests.support.kafka_jars import (
     kafka_jars,
     old_clients_jars,
 )
+from tests.support.lengths import by_length
 
 PROGRAM = Path(__file__).parents[2] / "support" / "Copier.java"
 COMPILE_SECONDS = 120
@@ -70,13 +71,10 @@ PYTHON = (
     Client("aiokafka", "classic", _python("aio"), "ProducerFenced"),
     Client("kafka-python", "classic", _python("kafka_python"), "ProducerFencedError"),
 )
+_JAVA_FEW = ((NEW, "consumer"), (V39, "consumer"), (V28, "classic"))
+_JAVA_ALL = (*_JAVA_FEW, (NEW, "classic"), (V39, "classic"))
+# A JVM takes more than a second of a processor to start.
 JAVA = tuple(
     Client(f"java-{version}", protocol, _java(version), "ProducerFencedException")
-    for version, protocol in (
-        (NEW, "classic"),
-        (NEW, "consumer"),
-        (V39, "classic"),
-        (V39, "consumer"),
-        (V28, "classic"),
-    )
+    for version, protocol in by_length(_JAVA_FEW, _JAVA_ALL)
 )

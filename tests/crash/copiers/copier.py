@@ -36,6 +36,7 @@ class Copier:
         """Start the process that copies, unless it runs; it waits before the step `hold`."""
         if self.is_running:
             return
+        self.kill()
         with self._said.open("ab") as out, self._warned.open("ab") as err:
             self._process = subprocess.Popen(
                 [*self._command, *self._arguments, hold],
