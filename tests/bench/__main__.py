@@ -23,6 +23,7 @@ from tests.bench import (
     spark_reading,
     spark_writing,
     starting,
+    transactions,
 )
 from tests.support.broker_process import make_broker, running_broker
 from tests.support.compaction import LOOKS_SOON
@@ -47,6 +48,7 @@ def main() -> None:
         compared = {
             **starting.WORKLOADS,
             **groups.WORKLOADS,
+            **transactions.WORKLOADS,
             **spark_reading.WORKLOADS,
             **spark_archiving.WORKLOADS,
             **spark_writing.WORKLOADS,

@@ -4,6 +4,7 @@ Both live through the whole workload and are measured in turns, Kafka warmed up 
 not count; it takes part where its jars and Java are at hand.
 """
 
+import math
 import resource
 import statistics
 import time
@@ -24,8 +25,12 @@ from tests.support.wire import WireClient
 
 WARM_ROUNDS = 3
 SETTLE_S = 2.0
-COMPARED = ("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside")
+COMPARED = (
+    *("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside"),
+    *("_transactions_per_s", "_cpu_us_per_transaction", "_p50_us", "_cpu_s_per_GB"),
+)
 FIND_COORDINATOR_VERSION = 4
+GROUPS, TRANSACTIONS = 0, 1  # key types of FindCoordinator
 CONNECTIONS = 4000
 Figures = dict[str, float]
 
@@ -46,16 +51,17 @@ def running(
         for broker in brokers.values():
             stack.callback(broker.stop)
             broker.start()
-            await_coordinator(broker)
+            await_coordinator(broker, GROUPS)
+            await_coordinator(broker, TRANSACTIONS)
             for topic, partitions in topics.items():
                 create_topic(broker.bootstrap, topic, partitions)
                 await_topic(broker, topic)
         yield brokers
 
 
-def await_coordinator(broker: BrokerProcess) -> None:
-    """Have `__consumer_offsets` made, and wait until the broker says who coordinates."""
-    request = FindCoordinatorRequest(coordinator_keys=["any"])
+def await_coordinator(broker: BrokerProcess, key_type: int) -> None:
+    """Have the coordinator's topic made, and wait until the broker says who coordinates."""
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["any"])
     with WireClient(broker.port) as client:
         while True:
             answer = client.ask(request, FindCoordinatorResponse, FIND_COORDINATOR_VERSION)
@@ -77,22 +83,22 @@ def in_turns(
     measure: Callable[[BrokerProcess], Figures],
     warm_rounds: int = WARM_ROUNDS,
 ) -> Figures:
-    """Medians of each broker, and odradek's as a part of Kafka's; the first rounds do not count."""
-    found: dict[str, list[Figures]] = {}
+    """Medians of each broker, and of odradek's part of Kafka's; the first rounds do not count.
+
+    The ratios are those of two measurements that follow each other, so that what else the machine
+    does counts less.
+    """
+    found: list[Figures] = []
     allow_files(CONNECTIONS)
     for number in range(rounds + warm_rounds):
+        figures: Figures = {}
         for name, broker in brokers.items():
             time.sleep(SETTLE_S)  # what the other one still does must not count
-            figures = measure(broker)
-            if number >= warm_rounds:
-                found.setdefault(name, []).append(figures)
-    return with_ratios(
-        {
-            f"{name}_{figure}": value
-            for name, figures in found.items()
-            for figure, value in medians(figures).items()
-        }
-    )
+            measured = measure(broker)
+            figures |= {f"{name}_{figure}": value for figure, value in measured.items()}
+        if number >= warm_rounds:
+            found.append(with_ratios(figures))
+    return medians(found)
 
 
 @contextmanager
@@ -111,12 +117,12 @@ def medians(rounds: list[Figures]) -> Figures:
 
 
 def with_ratios(figures: Figures) -> Figures:
-    """The same, and odradek's CPU and seconds as a part of Kafka's, where both are there."""
+    """The same, and odradek's CPU, times and rates as a part of Kafka's, where both are there."""
     ratios = {}
     for name, value in figures.items():
         other = figures.get(f"kafka_{name.removeprefix('odradek_')}")
-        if name.startswith("odradek_") and name.endswith(COMPARED) and other:
-            ratios[f"ratio_{name.removeprefix('odradek_')}"] = value / other
+        if name.startswith("odradek_") and name.endswith(COMPARED) and other is not None:
+            ratios[f"ratio_{name.removeprefix('odradek_')}"] = value / other if other else math.inf
     return figures | ratios
 
 
