@@ -6,7 +6,7 @@ the markers are written, and the next transaction waits for them.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +38,8 @@ TOPIC = "bench-of-transactions"
 PARTITIONS = 6
 READ_TOPIC = "bench-of-committed-reads"
 MEASURED_S = 5.0
+WARMING_S = 20.0
+WARMING_PRODUCERS = 50
 PRODUCERS = 200
 IDS = 10_000
 IDS_IN_FLIGHT = 50
@@ -69,12 +71,18 @@ def topic_id(broker: BrokerProcess, topic: str) -> bytes:
     return bytes(answer.topics[0].topic_id)
 
 
-def measured(
-    scratch: Path, rounds: int, measure: Callable[[BrokerProcess], Figures], **settings: str
-) -> Figures:
+def measured(scratch: Path, rounds: int, measure: Callable[[BrokerProcess], Figures]) -> Figures:
     """The figures of both brokers, in turns."""
-    with running(scratch, settings, {TOPIC: PARTITIONS, READ_TOPIC: 1}) as brokers:
-        return in_turns(brokers, rounds, measure)
+    with running(scratch, {}, {TOPIC: PARTITIONS}) as brokers:
+        warm_up(brokers)
+        return in_turns(brokers, rounds, measure, warm_rounds=1)
+
+
+def warm_up(brokers: Mapping[str, BrokerProcess]) -> None:
+    """Have Kafka's code compiled: one producer alone makes too few transactions for that."""
+    for broker in brokers.values():
+        work = work_on(broker, range(PARTITIONS), group_id="warm")
+        run(broker, [work], WARMING_PRODUCERS, WARMING_S)
 
 
 # -- producing -------------------------------------------------------------------------------------
@@ -116,6 +124,7 @@ def transactions_of_200(scratch: Path, rounds: int, share: int) -> Figures:
 def transactions_of_10000_ids(scratch: Path, rounds: int, share: int) -> Figures:
     """One producer; 10,000 other transactional ids are known."""
     with running(scratch, {}, {TOPIC: PARTITIONS}) as brokers:
+        warm_up(brokers)
         memory: Figures = {}
         for name, broker in brokers.items():
             before = broker.memory_bytes()
