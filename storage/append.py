@@ -33,31 +33,33 @@ class AppendResult(NamedTuple):
     is_duplicate: bool = False
 
 
-class PendingBatch(NamedTuple):
-    """A batch to write: its assigned offset and epoch, and its bytes after the first 16.
-
-    `header` is the batch's header, with the base offset and the epoch of the sender.
-    """
-
-    base_offset: int
-    leader_epoch: int
-    header: BatchHeader
-    parts: tuple[Buffer, ...]
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.header.last_offset_delta + 1
-
-
 class EndMarker(NamedTuple):
     """A marker that ends a producer's transaction in one log.
 
     `transaction_version` 2 or higher means that the marker's epoch is higher than that of the
-    transaction's batches (KIP-890).
+    transaction's batches (KIP-890). It is not stored: a marker that is read has 0.
     """
 
     producer_id: int
     producer_epoch: int
     is_commit: bool
     coordinator_epoch: int
-    transaction_version: int
+    transaction_version: int = 0
+
+
+class PendingBatch(NamedTuple):
+    """A batch to write: its assigned offset and epoch, and its bytes after the first 16.
+
+    `header` is the batch's header, with the base offset and the epoch of the sender. `marker` is
+    the content of a batch that ends a transaction.
+    """
+
+    base_offset: int
+    leader_epoch: int
+    header: BatchHeader
+    parts: tuple[Buffer, ...]
+    marker: EndMarker | None = None
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.header.last_offset_delta + 1

@@ -27,17 +27,12 @@ from typing import TypeVar
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import (
     NO_TIMESTAMP,
-    PREFIX_BYTES,
     CorruptRecordError,
     batch_prefix,
-    read_header,
 )
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
-from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 
 from .append import AppendOrigin, AppendResult, EndMarker, PendingBatch
 from .append_rules import AppendRules
@@ -49,6 +44,7 @@ from .committed_reads import CommittedRead, cut_before, cut_to_committed
 from .directories.disk_errors import is_transient
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
+from .marker_batch import marker_batch
 from .offset_lookup import (
     OffsetAtTime,
     find_timestamp,
@@ -58,7 +54,7 @@ from .offset_lookup import (
 from .record_walk import WalkedRecords
 from .recovering.log_source import LoadedLog, LogSource
 from .recovering.producer_recovery import (
-    end_transaction,
+    aborted_transaction,
     rebuild_producer_state,
     recall_recent_batches,
 )
@@ -289,20 +285,8 @@ class PartitionLog:
         """
         self.check_online()
         self.producers.check_marker(marker, self.log_end_offset)
-        kind = ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT
-        record = Record(control_key(kind), end_txn_value(marker.coordinator_epoch), now_ms)
-        batch = build_batch(
-            [record],
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            is_transactional=True,
-            is_control=True,
-            log_append_time_ms=now_ms if self._rules.log_append_time else None,
-        )
-        view = memoryview(batch)
-        entry = PendingBatch(
-            self.log_end_offset, self.leader_epoch, read_header(view), (view[PREFIX_BYTES:],)
-        )
+        header, content = marker_batch(marker, now_ms, has_append_time=self._rules.log_append_time)
+        entry = PendingBatch(self.log_end_offset, self.leader_epoch, header, (content,), marker)
         return self._write([entry], now_ms, -1)
 
     def _write(
@@ -310,7 +294,7 @@ class PartitionLog:
     ) -> AppendResult:
         base_offset, last_offset = entries[0].base_offset, entries[-1].next_offset - 1
         size, newest_ms = 0, NO_TIMESTAMP
-        for _, _, header, _ in entries:  # one loop: most appends have one small batch
+        for _, _, header, _, _ in entries:  # one loop: most appends have one small batch
             size += header.size_bytes
             if header.max_timestamp > newest_ms:
                 newest_ms = header.max_timestamp
@@ -347,7 +331,7 @@ class PartitionLog:
 
     def _write_entries(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
         buffers: list[Buffer] = []
-        for base_offset, leader_epoch, header, parts in entries:
+        for base_offset, leader_epoch, header, parts, _ in entries:
             if leader_epoch >= 0 and self.epochs.assign(leader_epoch, base_offset, sync=False):
                 self._unsynced.add(self.epochs.path)
             buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
@@ -363,24 +347,22 @@ class PartitionLog:
 
     def _update_state(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
         self._slicer.remember(self.log_end_offset, segment, segment.size_bytes)
-        for entry in entries:
-            base_offset, _, header, _ = entry
+        for base_offset, _, header, _, marker in entries:
             last_offset = base_offset + header.last_offset_delta
-            if header.producer_id >= 0:
-                if header.is_control:
-                    self._end_transaction(segment, entry)
-                else:
-                    self.producers.update(header, base_offset)
+            if marker is not None:
+                self._end_transaction(segment, marker, base_offset, header.max_timestamp)
+            elif header.producer_id >= 0:
+                self.producers.update(header, base_offset)
             segment.note_append(header.size_bytes, last_offset, header.max_timestamp)
             self.log_end_offset = last_offset + 1
         self.producers.map_end_offset = self.log_end_offset
 
-    def _end_transaction(self, segment: Segment, entry: PendingBatch) -> None:
-        header = entry.header._replace(base_offset=entry.base_offset)
-        prefix = batch_prefix(entry.base_offset, header.batch_length, entry.leader_epoch)
-        aborted = end_transaction(self.producers, header, b"".join([prefix, *entry.parts]))
-        if aborted is not None:
-            segment.txn_index.append(aborted)
+    def _end_transaction(
+        self, segment: Segment, marker: EndMarker, offset: int, timestamp_ms: int
+    ) -> None:
+        completed = self.producers.end_transaction(marker, offset, timestamp_ms)
+        if completed is not None and completed.is_aborted:
+            segment.txn_index.append(aborted_transaction(self.producers, completed))
             self._unsynced.add(segment.path(FileKind.TXN_INDEX))
 
     # --- roll

@@ -189,35 +189,50 @@ class ProducerStates:
                 producer.txn_first_offset = base_offset
                 self._open_transactions[base_offset] = producer_id
 
-    def end_transaction(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
-        """Complete a transaction by a control batch that was appended, or is replayed.
+    def replay_marker(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
+        """Apply a control batch that is read from the log.
 
-        `header` is the one that was written, with its base offset. Returns None if the marker ended
-        no transaction: the producer had written nothing to this log, or the cleaner has emptied
-        the batch. Raises CorruptRecordError, DecodeError.
+        Returns None as `end_transaction`, and if the batch has no marker because it is of another
+        type or the cleaner has emptied it. Raises CorruptRecordError, DecodeError.
         """
-        marker = next(read_records(batch, header=header), None)
-        if marker is None:
+        record = next(read_records(batch, header=header), None)
+        if record is None:
             return None
-        kind = control_type(marker.key)
+        kind = control_type(record.key)
         if kind not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
             return None
-        coordinator_epoch = coordinator_epoch_of(marker.value or b"")
-        producer_id, epoch = header.producer_id, header.producer_epoch
+        marker = EndMarker(
+            header.producer_id,
+            header.producer_epoch,
+            is_commit=kind is ControlRecordType.COMMIT,
+            coordinator_epoch=coordinator_epoch_of(record.value or b""),
+        )
+        return self.end_transaction(marker, header.base_offset, record.timestamp_ms)
+
+    def end_transaction(
+        self, marker: EndMarker, offset: int, timestamp_ms: int
+    ) -> CompletedTransaction | None:
+        """Complete a transaction by a marker that was appended, or is replayed, at `offset`.
+
+        Returns None if the marker ended no transaction: the producer had written nothing to this
+        log.
+        """
+        producer_id, epoch = marker.producer_id, marker.producer_epoch
         producer = self.producers.get(producer_id)
         if producer is None:
-            producer = ProducerEntry(producer_id, epoch, marker.timestamp_ms)
+            producer = ProducerEntry(producer_id, epoch, timestamp_ms)
             self.producers[producer_id] = producer
         waiting = self._verifications.get(producer_id)
         if waiting is not None and not (waiting.is_v2 and waiting.epoch == epoch):
             del self._verifications[producer_id]  # else it is that of the next transaction
         first_offset = producer.txn_first_offset
-        producer.end_transaction(epoch, coordinator_epoch, marker.timestamp_ms)
+        producer.end_transaction(epoch, marker.coordinator_epoch, timestamp_ms)
         if first_offset == NO_OFFSET:
             return None
         self._open_transactions.pop(first_offset, None)
-        is_aborted = kind is ControlRecordType.ABORT
-        return CompletedTransaction(producer_id, first_offset, header.base_offset, is_aborted)
+        return CompletedTransaction(
+            producer_id, first_offset, offset, is_aborted=not marker.is_commit
+        )
 
     @property
     def first_unstable_offset(self) -> int | None:

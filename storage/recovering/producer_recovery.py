@@ -17,7 +17,7 @@ from odradek.protocol.compression import Buffer
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.producer_entry import BATCHES_KEPT, BatchSpan, ProducerEntry
-from odradek.storage.producer_state import ProducerStates
+from odradek.storage.producer_state import CompletedTransaction, ProducerStates
 from odradek.storage.segment import Segment
 from odradek.storage.segment_list import SegmentList
 from odradek.storage.txn_index import AbortedTransaction
@@ -93,22 +93,21 @@ def replay_producer(
             if data is None:
                 data = segment.files.pread_exact(segment.file, header.size_bytes, position)
             try:
-                aborted = end_transaction(producers, header, data)
+                completed = producers.replay_marker(header, data)
             except DecodeError as error:
                 raise CorruptBatchError(segment.file, position, str(error)) from error
+            if completed is not None and completed.is_aborted:
+                aborted = aborted_transaction(producers, completed)
         else:
             producers.update(header, header.base_offset)
     producers.map_end_offset = header.next_offset
     return aborted
 
 
-def end_transaction(
-    producers: ProducerStates, header: BatchHeader, data: Buffer
-) -> AbortedTransaction | None:
-    """Apply a marker to `producers`; returns the transaction that it aborted, if any."""
-    completed = producers.end_transaction(header, data)
-    if completed is None or not completed.is_aborted:
-        return None
+def aborted_transaction(
+    producers: ProducerStates, completed: CompletedTransaction
+) -> AbortedTransaction:
+    """The index entry of a transaction that the last marker aborted."""
     unstable = producers.first_unstable_offset
     last_stable_offset = completed.last_offset + 1 if unstable is None else unstable
     return AbortedTransaction(

@@ -80,7 +80,7 @@ def end_transaction(
         is_control=True,
     )
     header = read_header(data)
-    completed = states.end_transaction(header, data)
+    completed = states.replay_marker(header, data)
     states.map_end_offset = header.next_offset
     return completed
 
@@ -248,7 +248,7 @@ def test_a_marker_for_nothing_completes_nothing(states: ProducerStates) -> None:
 def test_a_control_batch_that_the_cleaner_emptied_changes_nothing(states: ProducerStates) -> None:
     data = (GOLDEN / "batch-commit.bin").read_bytes()
     header = read_header(data)._replace(record_count=0, batch_length=49)
-    assert states.end_transaction(header, data[:61]) is None
+    assert states.replay_marker(header, data[:61]) is None
     assert not states.producers
 
 
@@ -259,7 +259,7 @@ def test_markers_that_kafka_wrote_end_transactions(
     states.update(batch(0, pid=4242, epoch=3, txn=True), 100)
     data = (GOLDEN / f"batch-{name}.bin").read_bytes()
     header = read_header(data)
-    completed = states.end_transaction(header, data)
+    completed = states.replay_marker(header, data)
     assert completed == CompletedTransaction(4242, 100, header.base_offset, is_aborted)
     assert states.producers[4242].coordinator_epoch == 11
 
