@@ -10,12 +10,16 @@ of the slice: then no later entry can overlap.
 Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
 """
 
+from bisect import bisect_left
+from operator import attrgetter
 from typing import NamedTuple
 
 from .segment import Segment
 from .segment_list import SegmentList
 from .slices import RecordsSlice
 from .txn_index import AbortedTransaction
+
+_LAST_OFFSET = attrgetter("last_offset")
 
 
 class CommittedRead(NamedTuple):
@@ -71,8 +75,11 @@ def aborted_between(
     """Aborted transactions that overlap [start, end), searched from segment `first_index` on."""
     found = []
     for index in range(first_index, len(segments)):
-        for transaction in segments[index].aborted():
-            if transaction.last_offset >= start_offset and transaction.first_offset < end_offset:
+        entries = segments[index].aborted()
+        first = bisect_left(entries, start_offset, key=_LAST_OFFSET)
+        for position in range(first, len(entries)):
+            transaction = entries[position]
+            if transaction.first_offset < end_offset:
                 found.append(transaction)
             if transaction.last_stable_offset >= end_offset:
                 return found
