@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from .batch_header import (
     CONTROL_BIT,
+    HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
@@ -19,8 +20,6 @@ from .batch_header import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
-    BatchHeader,
-    pack_header,
     stamp_crc,
 )
 from .compression import CompressionType, compress
@@ -60,25 +59,30 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     if log_append_time_ms is not None:
         max_timestamp = log_append_time_ms
     stored = compress(compression, inside, compression_level) if compression else inside
-    header = BatchHeader(
-        base_offset=base_offset,
-        batch_length=HEADER_BYTES - LOG_OVERHEAD + len(stored),
-        partition_leader_epoch=partition_leader_epoch,
-        magic=MAGIC_V2,
-        crc=0,
-        attributes=compression
-        | (LOG_APPEND_TIME_BIT if log_append_time_ms is not None else 0)
-        | (TRANSACTIONAL_BIT if is_transactional else 0)
-        | (CONTROL_BIT if is_control else 0),
-        last_offset_delta=count - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        record_count=count,
+    attributes = int(compression)
+    if log_append_time_ms is not None:
+        attributes |= LOG_APPEND_TIME_BIT
+    if is_transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if is_control:
+        attributes |= CONTROL_BIT
+    batch = bytearray(
+        HEADER.pack(
+            base_offset,
+            HEADER_BYTES - LOG_OVERHEAD + len(stored),
+            partition_leader_epoch,
+            MAGIC_V2,
+            0,  # the CRC
+            attributes,
+            count - 1,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        )
     )
-    batch = bytearray(pack_header(header))
     batch += stored
     stamp_crc(batch)
     return batch

@@ -73,25 +73,21 @@ def is_exhausted(epoch: int) -> bool:
 
 def record_of(transaction: Transaction, transaction_version: int) -> JournalRecord:
     """Return the record of a transaction. `transaction_version` is the finalized one."""
+    has_ids = transaction_version >= FIRST_VERSION_WITH_PRODUCER_IDS
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id if has_ids else NO_PRODUCER_ID,
+        next_producer_id=transaction.next_producer_id if has_ids else NO_PRODUCER_ID,
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
         transaction_partitions=_partitions_of(transaction),
         transaction_last_update_timestamp_ms=transaction.last_update_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
+        client_transaction_version=transaction.client_version if has_ids else 0,
     )
-    value_version = int(transaction_version >= FIRST_VERSION_WITH_PRODUCER_IDS)
-    if value_version:
-        value = msgspec.structs.replace(  # type: ignore[type-var] # schema.py hides the base
-            value,
-            previous_producer_id=transaction.previous_producer_id,
-            next_producer_id=transaction.next_producer_id,
-            client_transaction_version=transaction.client_version,
-        )
     key = TransactionLogKey(transactional_id=transaction.transactional_id)
-    return JournalRecord(value, value_version, key)
+    return JournalRecord(value, int(has_ids), key)
 
 
 def tombstone_of(transactional_id: str) -> JournalRecord:
