@@ -2,9 +2,12 @@
 
 Usually this happens in the turn of the event loop in which the transaction was prepared, so no
 client sees a transaction that is committed in one partition and not in another. Some partitions
-must wait: a log may still be recovered after a start, its directory may be offline, or its marker
-must be synced first (`flush.messages`). Then the transaction stays prepared, clients get
-CONCURRENT_TRANSACTIONS, and the rest is tried again.
+must wait: a log may still be recovered after a start, or its directory may be offline. Then the
+transaction stays prepared, clients get CONCURRENT_TRANSACTIONS, and the rest is tried again.
+
+With `flush.messages` each step waits until the step before it is synced. After a power cut no
+marker may be on the disk whose decision is lost: the transaction would be aborted in the other
+partitions. And none may be lost whose transaction is completed. In Kafka an append itself syncs.
 
 Kafka: TransactionMarkerChannelManager.
 """
@@ -80,9 +83,12 @@ class Completion:
 
     def _try(self, shard: TransactionShard, transaction: Transaction, now: Now) -> int | None:
         """Complete the transaction. Returns the delay before the next try; None if it is done."""
+        transactional_id = transaction.transactional_id
+        if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
+            return SYNC_RETRY_MS
         if not self._write_markers(shard, transaction, now):
             return RETRY_MS
-        written = self._written[transaction.transactional_id]
+        written = self._written[transactional_id]
         if any(place is not None and not _is_synced(*place) for place in written.values()):
             return SYNC_RETRY_MS
         completed = complete(transaction, now.wall_ms)
@@ -90,9 +96,9 @@ class Completion:
         try:
             shard.journal.commit(outcome, now.wall_ms)
         except ApiError as error:
-            logger.warning("cannot complete %s yet: %s", transaction.transactional_id, error)
+            logger.warning("cannot complete %s yet: %s", transactional_id, error)
             return RETRY_MS
-        del self._written[transaction.transactional_id]
+        del self._written[transactional_id]
         return None
 
     def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:
@@ -111,10 +117,10 @@ class Completion:
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
                 continue
-            written[where] = None if log is None else (log, log.log_end_offset)
+            written[where] = None if log is None else (log, log.log_end_offset - 1)
         return len(written) == len(transaction.partitions)
 
 
-def _is_synced(log: PartitionLog, end_offset: int) -> bool:
-    """Whether readers see the marker that ends before `end_offset`: not before it is synced."""
-    return log.high_watermark >= end_offset
+def _is_synced(log: PartitionLog, offset: int) -> bool:
+    """Whether readers see what is at an offset. If it must be synced, they do not see it before."""
+    return log.high_watermark > offset

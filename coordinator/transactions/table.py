@@ -33,24 +33,28 @@ class TransactionTable:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Transaction] = {}
+        # By transactional id: the offset of its newest record.
+        self.record_offsets: dict[str, int] = {}
         self._open_since: dict[str, TimerMoment] = {}
         self._last_epochs: dict[str, int] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def replay(self, record: JournalRecord, context: ReplayContext) -> None:  # noqa: ARG002 # a state machine's signature
+    def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log. Raises LookupError for a state that does not exist."""
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         transactional_id = key.transactional_id
         if value is None:
             self.by_id.pop(transactional_id, None)
+            self.record_offsets.pop(transactional_id, None)
             self._open_since.pop(transactional_id, None)
             self._last_epochs.pop(transactional_id, None)
             return
         assert isinstance(value, TransactionLogValue)
         transaction = stored_transaction(transactional_id, value)
         self.by_id[transactional_id] = transaction
+        self.record_offsets[transactional_id] = context.offset
         if transaction.state is TransactionState.ONGOING:
             self._open_since.setdefault(transactional_id, TimerMoment())
         else:

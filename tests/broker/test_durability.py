@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import gc
-import threading
 import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,7 +27,6 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import (
@@ -38,33 +36,12 @@ from tests.support.broker_in_loop import (
     produce_to,
     until,
 )
-from tests.support.faulty_files import FaultyFiles, below
+from tests.support.faulty_files import below
+from tests.support.gated_files import GatedFiles
 from tests.support.log_box import batch_of, split
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 
 STILL_WAITS_S = 0.2
-
-
-class GatedFiles(FaultyFiles):
-    """The fsyncs of one directory wait until the gate is opened; those of its logs are counted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.gated = Path("/nowhere")
-        self.begun = 0
-
-    def fsync(self, file: OpenFile) -> None:
-        if file.path.is_relative_to(self.gated) and file.path.suffix == ".log":
-            self.begun += 1
-            assert self.gate.wait(30)
-        super().fsync(file)
-
-    def close_gate(self, log: PartitionLog) -> None:
-        self.gated = log.directory
-        self.begun = 0
-        self.gate.clear()
 
 
 @pytest.fixture

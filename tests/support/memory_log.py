@@ -45,6 +45,10 @@ class MemoryLog:
             return self.log_start_offset
         return read_header(self.stored[-1]).last_offset + 1
 
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
     def append(
         self, batches: bytes | memoryview, *, now_ms: int, origin: AppendOrigin
     ) -> SimpleNamespace:
