@@ -104,6 +104,9 @@ class Completion:
     def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:
         """Write the markers that are missing. Returns whether all are written."""
         written = self._written[transaction.transactional_id]
+        for where, place in list(written.items()):
+            if place is not None and not place[0].is_online:
+                del written[where]  # the log was deleted or lost: its marker will not be synced
         marker = EndMarker(
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -141,3 +142,19 @@ async def test_no_marker_is_written_before_the_decision_is_synced(rig: Rig) -> N
     assert await ending == ErrorCode.NONE
     await until(lambda: rig.state is TransactionState.COMPLETE_COMMIT)
     assert [log.last_stable_offset for log in logs] == [2, 2]
+
+
+async def test_a_transaction_is_completed_whose_topic_is_deleted_before_the_marker_is_synced(
+    rig: Rig,
+) -> None:
+    assert await rig.produce(0) == [0]
+    log = rig.log("t")
+    rig.files.close_gate(log)
+    ending = asyncio.create_task(rig.commit())
+    await until(lambda: log.log_end_offset == 2)
+    deleting = asyncio.create_task(rig.served.broker.topic_admin.delete([TopicRef(name="t")]))
+    await until(lambda: not log.is_online)
+    await until(lambda: rig.state is TransactionState.COMPLETE_COMMIT)
+    rig.files.gate.set()
+    await deleting
+    await ending
