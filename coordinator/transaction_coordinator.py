@@ -262,6 +262,17 @@ class TransactionCoordinator:
         _, transaction = self._find(transactional_id)
         return missing_partitions(transaction, producer, partitions)
 
+    def unsynced_log(self, transactional_id: str) -> PartitionLog | None:
+        """Return the log of the newest record of an id if that must be synced, and is not yet.
+
+        Until then nothing may be written for its transaction: after a power cut, nobody would end
+        it. Raises ApiError.
+        """
+        shard, _ = self._find(transactional_id)
+        log = shard.journal.log
+        is_synced = log.high_watermark > shard.state.record_offsets[transactional_id]
+        return None if is_synced else log
+
     def end(
         self,
         transactional_id: str,

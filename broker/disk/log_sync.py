@@ -117,6 +117,17 @@ class LogSyncs:
         if is_internal(log.topic):
             self.coordinators[sync] = log
 
+    def running(self, log: PartitionLog) -> Sync | None:
+        """Return the newest fsync of a coordinator's log that has not ended; None if there is none.
+
+        It covers all records that wait for one.
+        """
+        newest = None
+        for sync, synced in self.coordinators.items():
+            if synced is log:
+                newest = sync
+        return newest
+
     def take_due(self) -> dict[PartitionLog, Sync]:
         """Return the fsyncs that the response must wait for, and clear `due`."""
         due, self.due = self.due, {}

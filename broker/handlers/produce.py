@@ -7,8 +7,8 @@ fails, see KAFKA-18659.)
 With acks=0 there is no response, and an error closes the connection, because nothing else can
 report it. When flush.messages is reached, the response waits for the fsync that covers the records.
 A batch is stored later than the others of its request if its records take long to check, because
-another process does that (record_walks), or if its log must be read from disk before its first
-append.
+another process does that (record_walks), if its log must be read from disk before its first append,
+or if the record that begins its transaction must be synced first.
 v7 allows zstd · v8 adds error messages and the records at fault (KIP-467) · v11 clients know
 TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (KIP-890) · v13 names
 topics by id (KIP-516)."""
@@ -23,6 +23,7 @@ from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.transaction_verification import (
     Batch,
     Support,
+    UnsyncedTransactionError,
     Verified,
     verify_batches,
 )
@@ -50,6 +51,7 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.schema import SplicedRecords
 from odradek.storage.batch_validator import NotOneBatchError, read_one_batch
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.record_walk import (
     AT_ONCE,
@@ -98,13 +100,26 @@ class ColdLogError(Exception):
         self.batch = batch
 
 
+class UnsyncedBatchError(Exception):
+    """The batch must wait for a record of the transaction coordinator. `batch` is a copy."""
+
+    def __init__(self, batch: bytes, transaction: UnsyncedTransactionError) -> None:
+        super().__init__()
+        self.batch = batch
+        self.transaction = transaction
+
+
+REASONS = (WalkTooLongError, ColdLogError, UnsyncedBatchError)
+Reason = WalkTooLongError | ColdLogError | UnsyncedBatchError
+
+
 class LateBatch(NamedTuple):
     """A batch that cannot be appended yet, the reason, and the position of its answer."""
 
     topic: ProduceTopicData
     answers: list[ProducePartitionResponse]
     position: int
-    reason: WalkTooLongError | ColdLogError
+    reason: Reason
 
 
 def handle(
@@ -188,7 +203,7 @@ async def append_late(
             return append_to_partition(context, name, partition, verified, walked)
         except ApiError as error:
             return refused(index, error)
-        except (WalkTooLongError, ColdLogError) as again:
+        except REASONS as again:
             reason = again
 
 
@@ -196,10 +211,16 @@ async def make_ready(
     context: RequestContext,
     topic: ProduceTopicData,
     index: int,
-    reason: WalkTooLongError | ColdLogError,
+    reason: Reason,
 ) -> tuple[memoryview | bytes, WalkedRecords | None]:
-    """Read a cold log, or check a batch in another process. Returns the batch and the result."""
+    """Read a cold log, check a batch in another process, or wait for the transaction's record.
+
+    Returns the batch, and the result of a check.
+    """
     broker = context.broker
+    if isinstance(reason, UnsyncedBatchError):
+        await reason.transaction.wait(broker)
+        return reason.batch, None
     if isinstance(reason, ColdLogError):
         name = topic_name(context, topic)
         await broker.cold_reads.look_up(
@@ -281,7 +302,7 @@ def append_to_topic(
             continue
         try:
             partitions.append(append_to_partition(context, name, partition, verified))
-        except (WalkTooLongError, ColdLogError) as reason:
+        except REASONS as reason:
             late.append(LateBatch(topic, partitions, len(partitions), reason))
             partitions.append(
                 ProducePartitionResponse(index=partition.index, base_offset=UNKNOWN_OFFSET)
@@ -352,9 +373,12 @@ def is_transactional(partition: ProducePartitionData) -> bool:
 
 
 def check_verified(
-    context: RequestContext, verified: Verified | None, topic: str, index: int
+    context: RequestContext,
+    verified: Verified | None,
+    where: TopicPartition,
+    batch: memoryview | bytes,
 ) -> None:
-    """Raise the error with which a transactional batch was refused.
+    """Raise the error with which a transactional batch was refused, or UnsyncedBatchError.
 
     Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
@@ -363,9 +387,11 @@ def check_verified(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "a transactional batch came without a transactional id",
         )
-    error = verified.get((topic, index))
+    error = verified.get(where)
     if error is None:
         return
+    if isinstance(error, UnsyncedTransactionError):
+        raise UnsyncedBatchError(bytes(batch), error)
     is_old = context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
     if error.code in RETRIED_LATER or (is_old and error.code is ErrorCode.CONCURRENT_TRANSACTIONS):
         # Old clients retry this error without a look at the metadata.
@@ -421,14 +447,12 @@ def append_to_partition(
 ) -> ProducePartitionResponse:
     """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`.
 
-    Raises ColdLogError.
+    Raises ColdLogError, UnsyncedBatchError.
     """
     log_start_offset = UNKNOWN_OFFSET
     try:
         log = context.broker.log_manager.get(topic, partition.index)
         batch = batch_of(partition)
-        if not log.is_prepared:
-            raise ColdLogError(bytes(batch))
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
             batch = batch_of_messages(log, batch)
             if not batch:
@@ -437,7 +461,9 @@ def append_to_partition(
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
         if attributes & TRANSACTIONAL_BIT:
-            check_verified(context, verified, topic, partition.index)
+            check_verified(context, verified, (topic, partition.index), batch)
+        if not log.is_prepared:
+            raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset
         # A transactional batch that came so far is verified.
         result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)

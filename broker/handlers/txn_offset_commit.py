@@ -2,14 +2,20 @@
 
 Stores the offsets of a group as part of a producer's transaction. They take effect when the
 transaction is committed. Topics and partitions must exist.
+If the transaction's record must be synced first (`flush.messages`), the offsets wait for it.
 v3 adds the member and generation (KIP-447) · v4 clients know TRANSACTION_ABORTABLE · v5 adds the
 group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.readable_topics import readable_topic
-from odradek.broker.requests.transaction_verification import Support, add_or_verify, may_skip
+from odradek.broker.requests.transaction_verification import (
+    Support,
+    UnsyncedTransactionError,
+    add_or_verify,
+    may_skip,
+)
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.producer import ProducerIdAndEpoch
@@ -34,7 +40,30 @@ FIRST_VERSION_BY_ID = 6
 Codes = dict[int, ErrorCode]  # by partition
 
 
-def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+def handle(
+    context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
+    try:
+        return answer(context, request)
+    except UnsyncedTransactionError as error:
+        return answer_later(context, request, error)
+
+
+async def answer_later(
+    context: RequestContext, request: TxnOffsetCommitRequest, unsynced: UnsyncedTransactionError
+) -> TxnOffsetCommitResponse:
+    """Commit the offsets when the transaction's record is synced."""
+    while True:
+        await unsynced.wait(context.broker)
+        context.now_ms = context.broker.now_ms()
+        try:
+            return answer(context, request)
+        except UnsyncedTransactionError as error:
+            unsynced = error
+
+
+def answer(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Commit the offsets. Raises UnsyncedTransactionError."""
     try:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
@@ -83,7 +112,10 @@ def commit(
 
 
 def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
-    """Check that the transaction has the group's partition, or add it. Raises ApiError."""
+    """Check that the transaction has the group's partition, or add it.
+
+    Raises ApiError, UnsyncedTransactionError.
+    """
     support = Support.of(
         context.api_version,
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
@@ -97,12 +129,10 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if not log.begin_verification(producer, -1, context.now_ms, is_v2=support is Support.ADDS):
         return
-    refused = add_or_verify(
-        context.broker, request.transactional_id, producer, {partition}, support
-    )
-    error = refused.get(partition)
-    if error is not None:
-        raise error
+    found = add_or_verify(context.broker, request.transactional_id, producer, {partition}, support)
+    obstacle = found.get(partition)
+    if obstacle is not None:
+        raise obstacle
 
 
 def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:

@@ -6,18 +6,22 @@ they write (KIP-890). For older producers it checks that they have added the par
 (`transaction.partition.verification.enable`).
 
 There is no await between the coordinator's answer and the append: the transaction cannot end in
-between.
+between. So a batch must be verified again if it has to wait. It waits for the coordinator's record,
+if that must be synced (`flush.messages`). Otherwise a power cut could keep the batch and lose the
+record: the coordinator would not know that there is something to end.
 
 Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactionCoordinator.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum
 from typing import NamedTuple
 
 from odradek.broker.broker import Broker
+from odradek.broker.disk.log_sync import Sync
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -49,8 +53,23 @@ class Batch(NamedTuple):
     header: BatchHeader
 
 
-# By partition: the error for its batch; None: the batch may be appended.
-Verified = Mapping[TopicPartition, ApiError | None]
+class UnsyncedTransactionError(Exception):
+    """The newest record of a transaction must be synced before more is written for it."""
+
+    def __init__(self, log: PartitionLog, sync: Sync) -> None:
+        super().__init__(f"{log.name} is not synced")
+        self._log = log
+        self._sync = sync
+
+    async def wait(self, broker: Broker) -> None:
+        """Wait for the fsync. If it fails, the coordinator loses its log."""
+        await asyncio.wait([self._sync])
+        if self._sync.exception() is not None:
+            broker.coordinator_logs.log_lost(self._log)
+
+
+Obstacle = ApiError | UnsyncedTransactionError
+Verified = Mapping[TopicPartition, Obstacle | None]  # None: the batch may be appended
 
 
 def verify_batches(
@@ -65,7 +84,7 @@ def verify_batches(
     Raises ApiError: INVALID_PRODUCER_ID_MAPPING for batches of several producers.
     """
     producer: ProducerIdAndEpoch | None = None
-    answers: dict[TopicPartition, ApiError | None] = {}
+    answers: dict[TopicPartition, Obstacle | None] = {}
     unknown: set[TopicPartition] = set()
     for log, header in batches:
         sender = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
@@ -102,9 +121,10 @@ def add_or_verify(
     producer: ProducerIdAndEpoch,
     partitions: Set[TopicPartition],
     support: Support,
-) -> dict[TopicPartition, ApiError | None]:
+) -> dict[TopicPartition, Obstacle]:
     """Add partitions to a transaction, or check that they are in it, by what the client expects."""
     coordinator = broker.transactions
+    missing: Set[TopicPartition] = frozenset()
     try:
         if not coordinator.shards.is_open:
             raise ApiError(
@@ -112,12 +132,29 @@ def add_or_verify(
             )
         if support is Support.ADDS:
             coordinator.add_partitions(transactional_id, producer, partitions, client_version=2)
-            return {}
-        missing = coordinator.missing_partitions(transactional_id, producer, partitions)
+        else:
+            missing = coordinator.missing_partitions(transactional_id, producer, partitions)
+        unsynced = unsynced_transaction(broker, transactional_id)
     except ApiError as error:
         code = known_producer_error(error.code, knows_fenced=False)
         return dict.fromkeys(partitions, ApiError(code, error.message))
     code = ErrorCode.TRANSACTION_ABORTABLE
     if support is Support.OLD_ERRORS:
         code = ErrorCode.INVALID_TXN_STATE
-    return dict.fromkeys(missing, ApiError(code, "the partition is not in the transaction"))
+    obstacles: dict[TopicPartition, Obstacle] = {}
+    if unsynced is not None:
+        obstacles |= dict.fromkeys(partitions, unsynced)
+    for partition in missing:
+        obstacles[partition] = ApiError(code, "the partition is not in the transaction")
+    return obstacles
+
+
+def unsynced_transaction(broker: Broker, transactional_id: str) -> UnsyncedTransactionError | None:
+    """Return the fsync that writes for the transaction wait for, or None. Raises ApiError."""
+    log = broker.transactions.unsynced_log(transactional_id)
+    if log is None:
+        return None
+    sync = broker.log_syncs.running(log)
+    if sync is None:
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"a sync of {log.name} failed")
+    return UnsyncedTransactionError(log, sync)

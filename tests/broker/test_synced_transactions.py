@@ -36,6 +36,7 @@ from odradek.protocol.messages.txn_offset_commit import (
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
+from tests.support.faulty_files import below
 from tests.support.gated_files import GatedFiles
 from tests.support.log_box import batch_of
 
@@ -81,7 +82,9 @@ class Rig:
         return [one.error_code for one in answer.responses[0].partition_responses]
 
     async def commit_offset(self) -> int:
-        place = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        place = TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=5, committed_metadata=""
+        )
         request = TxnOffsetCommitRequest(
             transactional_id=ID,
             group_id="g",
@@ -158,3 +161,49 @@ async def test_a_transaction_is_completed_whose_topic_is_deleted_before_the_mark
     rig.files.gate.set()
     await deleting
     await ending
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+async def test_no_record_is_written_before_the_beginning_of_its_transaction_is_synced(
+    rig: Rig, acks: int
+) -> None:
+    rig.files.close_gate(rig.coordinator_log)
+    logs = [rig.log("t", partition) for partition in (0, 1)]
+    producing = asyncio.create_task(rig.produce(0, 1, acks=acks))
+    assert await is_waiting(producing)
+    assert [log.log_end_offset for log in logs] == [0, 0]
+    assert rig.state is TransactionState.ONGOING
+    rig.files.gate.set()
+    await until(lambda: [log.recovery_point for log in logs] == [1, 1])
+    if acks == 0:
+        producing.cancel()
+    else:
+        assert await producing == [0, 0]
+
+
+async def test_no_offset_is_written_before_the_beginning_of_its_transaction_is_synced(
+    rig: Rig,
+) -> None:
+    rig.files.close_gate(rig.coordinator_log)
+    committing = asyncio.create_task(rig.commit_offset())
+    assert await is_waiting(committing)
+    log = rig.log(CONSUMER_OFFSETS_TOPIC)
+    assert log.log_end_offset == 0
+    rig.files.gate.set()
+    assert await committing == ErrorCode.NONE
+    assert log.recovery_point == 1
+
+
+async def test_nothing_is_written_if_the_sync_of_the_beginning_fails(rig: Rig) -> None:
+    home = rig.served.broker.config.metadata_directory
+    away = next(each for each in rig.served.broker.config.data_directories if each != home)
+    if not rig.coordinator_log.directory.is_relative_to(away):
+        rig.served.broker.log_mover.alter(TRANSACTION_STATE_TOPIC, 0, str(away))
+    await until(lambda: rig.coordinator_log.directory.is_relative_to(away))
+    logs = [rig.log("t", partition) for partition in (0, 1)]
+    logs = [log for log in logs if log.directory.is_relative_to(home)]
+    rig.files.fail(below(rig.coordinator_log.directory, "fsync"))
+    partitions = [log.partition for log in logs]
+    assert await rig.produce(*partitions) == [ErrorCode.NOT_ENOUGH_REPLICAS] * len(partitions)
+    assert [log.log_end_offset for log in logs] == [0] * len(partitions)
+    assert await rig.commit_offset() == ErrorCode.NOT_COORDINATOR
