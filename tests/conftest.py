@@ -1,7 +1,9 @@
 """The fixtures that tests of a whole broker share."""
 
 import hashlib
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from hypothesis import settings
 
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
+
+MEMORY = Path("/dev/shm")  # not a name that somebody could guess: mkdtemp makes one
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("odradek", deadline=None)
@@ -34,6 +38,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A directory in memory, if the system has one, for thousands of small files."""
+    parent = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,11 @@
 """A file system of a process that dies: after so many writes nothing is done any more."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from odradek.protocol.compression import Buffer
 from odradek.storage.files import Files, OpenFile
 
 
@@ -37,19 +39,33 @@ class QuickFiles(Files):
 
 
 class CrashingFiles(QuickFiles):
-    """Dies instead of its change number `limit` (from 0 on); `changes` counts them."""
+    """Dies instead of its change number `limit` (from 0 on); `changes` counts them, and
+    `kinds` has their names.
 
-    def __init__(self, limit: int) -> None:
+    With `tears`, half the bytes of an append are written before.
+    """
+
+    def __init__(self, limit: int, *, tears: bool = False) -> None:
         self.limit = limit
+        self.tears = tears
         self.changes = 0
+        self.kinds: list[str] = []
         for name in CHANGES:
             setattr(self, name, self._counted(getattr(super(), name)))
 
     def _counted(self, change: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any, **options: Any) -> Any:
             if self.changes >= self.limit:
+                if self.tears and change.__name__ == "append":
+                    _tear(*arguments)
                 raise CrashedError(f"before change {self.limit}: {change.__name__}{arguments}")
             self.changes += 1
+            self.kinds.append(change.__name__)
             return change(*arguments, **options)
 
         return counted
+
+
+def _tear(file: OpenFile, buffers: Sequence[Buffer]) -> None:
+    data = b"".join(buffers)
+    os.pwrite(file.fd, data[: len(data) // 2], file.append_position)
