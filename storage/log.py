@@ -110,6 +110,8 @@ class PartitionLog:
         self._removal: SegmentRemoval | None = None
         self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
+        # The first offsets of transactions whose marker is not visible yet, by the marker's offset.
+        self._hidden_ends: dict[int, int] = {}
         self._offline_reason: str | None = None
         self._slicer = Slicer(loaded.segments)
         self.update_config(source.config)
@@ -148,13 +150,25 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end (exclusive) of what read_committed consumers may see: no transaction before it is
-        open.
+        """The end (exclusive) of what read_committed consumers may see: all transactions before it
+        have ended, with markers below the high watermark.
         """
         unstable = self.producers.first_unstable_offset
+        if self._hidden_ends:
+            unstable = self._first_unstable_or_hidden(unstable)
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)
+
+    def _first_unstable_or_hidden(self, unstable: int | None) -> int | None:
+        """The first offset of the oldest transaction that is open, or whose marker is not synced.
+
+        Its end may still be lost. Kafka: ProducerStateManager.unreplicatedTxns.
+        """
+        visible = self.high_watermark
+        self._hidden_ends = {at: one for at, one in self._hidden_ends.items() if at >= visible}
+        hidden = self._hidden_ends.values()
+        return min(hidden if unstable is None else (unstable, *hidden), default=None)
 
     @property
     def size_bytes(self) -> int:
@@ -287,7 +301,11 @@ class PartitionLog:
         self.producers.check_marker(marker, self.log_end_offset)
         header, content = marker_batch(marker, now_ms, has_append_time=self._rules.log_append_time)
         entry = PendingBatch(self.log_end_offset, self.leader_epoch, header, (content,), marker)
-        return self._write([entry], now_ms, -1)
+        first_offset = self.producers.open_since(marker.producer_id)
+        result = self._write([entry], now_ms, -1)
+        if first_offset is not None and self.high_watermark <= result.base_offset:
+            self._hidden_ends[result.base_offset] = first_offset
+        return result
 
     def _write(
         self, entries: Sequence[PendingBatch], now_ms: int, log_append_time_ms: int
@@ -684,6 +702,7 @@ class PartitionLog:
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self._hidden_ends = {at: one for at, one in self._hidden_ends.items() if at < offset}
         self.epochs.truncate_from_end(offset)
         self.epochs.flush()
         rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
@@ -704,6 +723,7 @@ class PartitionLog:
         )
         self.log_start_offset = self.log_end_offset = offset
         self.high_watermark = self.recovery_point = offset
+        self._hidden_ends.clear()
         self.epochs.clear()
         self.epochs.flush()
         self.producers.truncate_fully_and_start_at(offset)

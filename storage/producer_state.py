@@ -125,6 +125,13 @@ class ProducerStates:
         producer = self.producers.get(producer_id)
         return producer is not None and producer.has_open_transaction and producer.epoch == epoch
 
+    def open_since(self, producer_id: int) -> int | None:
+        """The first offset of the producer's open transaction; None if it has none."""
+        producer = self.producers.get(producer_id)
+        if producer is None or not producer.has_open_transaction:
+            return None
+        return producer.txn_first_offset
+
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, is_v2: bool
     ) -> bool:

@@ -10,7 +10,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.append import AppendOrigin, EndMarker
 from odradek.storage.log import PartitionLog
-from tests.support.log_box import NOW_MS, LogBox
+from tests.support.log_box import NOW_MS, LogBox, batch_of
 
 PID = 7
 MAX_EPOCH = 32767
@@ -67,6 +67,27 @@ def test_a_marker_ends_the_transaction(log: PartitionLog) -> None:
     assert log.last_stable_offset == 0
     assert end(log, 1) == 1
     assert log.last_stable_offset == log.log_end_offset == 2
+
+
+def test_a_transaction_is_unstable_until_its_marker_is_synced(tmp_path: Path) -> None:
+    log = LogBox(tmp_path, flush_messages=2).open()
+    log.on_flush_due = lambda _: None  # a disk thread syncs it later
+    write(log, 0)
+    end(log, 1, is_commit=False)
+    assert (log.last_stable_offset, log.high_watermark, log.log_end_offset) == (0, 1, 2)
+    write(log, 0, epoch=1)
+    log.flush(NOW_MS)
+    assert (log.last_stable_offset, log.high_watermark) == (2, 3)
+
+
+def test_a_marker_that_was_truncated_hides_nothing(tmp_path: Path) -> None:
+    log = LogBox(tmp_path, flush_messages=2).open()
+    log.on_flush_due = lambda _: None
+    write(log, 0)
+    end(log, 1)
+    log.truncate_to(0, NOW_MS)
+    log.append(batch_of(b"plain"), now_ms=NOW_MS)
+    assert log.last_stable_offset == log.high_watermark == 1
 
 
 def test_an_aborted_transaction_is_in_the_index(log: PartitionLog) -> None:
