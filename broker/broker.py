@@ -280,6 +280,7 @@ class Broker:
             self.now_ms,
             turns=self.group_turns,
             controller=self.controller,
+            metadata_sync=self.metadata_sync,
             log_manager=self.log_manager,
             groups=self.groups,
         )

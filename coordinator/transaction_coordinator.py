@@ -76,7 +76,8 @@ class TransactionCoordinator:
         transaction_version: Callable[[], int],
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served.
-        `new_producer_id` takes the wall time (ms). `transaction_version` is the finalized one.
+        `new_producer_id` takes the wall time (ms) and returns an id that is never given out again;
+        it raises ApiError. `transaction_version` is the finalized one.
         """
         self._settings = settings
         self.alarm = Alarm(loop, clock, after_arrivals)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
@@ -22,6 +23,7 @@ from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.transactions.marker_writer import MarkerWriter
 from odradek.coordinator.transactions.settings import TransactionSettings
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log_manager import LogManager
 
@@ -45,6 +47,7 @@ def create_transaction_coordinator(
     *,
     turns: GroupTurns,
     controller: Controller,
+    metadata_sync: LogSync,
     log_manager: LogManager,
     groups: GroupCoordinator,
 ) -> TransactionCoordinator:
@@ -54,6 +57,16 @@ def create_transaction_coordinator(
     def partition_exists(name: str, partition: int) -> bool:
         topic = metadata.topics.get(name)
         return topic is not None and partition in topic.partitions
+
+    def new_producer_id(now_ms: int) -> int:
+        # A transaction's record must not name an id that a power cut can take back: it would be
+        # given out again. Kafka: RPCProducerIdManager gives the same error while a block comes.
+        producer_id = controller.producer_ids.take(now_ms)
+        if metadata_sync.start() is not None:
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "a block of producer ids is being synced"
+            )
+        return producer_id
 
     return TransactionCoordinator(
         TransactionSettings.of(config),
@@ -65,7 +78,7 @@ def create_transaction_coordinator(
             find_log=log_manager.get,
             groups=groups.offsets,
         ),
-        new_producer_id=controller.producer_ids.take,
+        new_producer_id=new_producer_id,
         transaction_version=partial(metadata.features.level, TRANSACTION_VERSION),
     )
 

@@ -1,0 +1,55 @@
+"""A transaction that uses up the epochs of its producer id gets a new producer id."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.coordinator.metadata.producer_ids import BLOCK_SIZE
+from odradek.protocol.errors import ErrorCode
+from tests.support.transactions import Transactions, transactions_in
+
+NOT_SYNCED_YET = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Transactions]:
+    async with transactions_in(tmp_path) as rig:
+        yield rig
+
+
+def use_up_the_block(rig: Transactions) -> int:
+    """The next producer id begins a new block. Returns that id."""
+    ids = rig.broker.controller.producer_ids
+    while (taken := ids.take(0) + 1) % BLOCK_SIZE:
+        pass
+    return taken
+
+
+async def test_an_end_waits_until_the_block_of_the_new_id_is_synced(rig: Transactions) -> None:
+    one = rig.producer()
+    await one.start()
+    old = one.current = rig.exhaust("shop")
+    await one.begin()
+    first_of_block = use_up_the_block(rig)
+    end_offset = rig.state_log.log_end_offset
+    assert await one.end() is NOT_SYNCED_YET
+    assert rig.state_log.log_end_offset == end_offset  # the id is in no record
+    await rig.broker.metadata_sync.sync()
+    assert await one.end() is ErrorCode.NONE
+    assert one.current.producer_id > first_of_block > old.producer_id
+    assert one.current.epoch == 0
+    await one.begin()
+
+
+async def test_an_abort_by_timeout_waits_for_it_too(rig: Transactions) -> None:
+    one = rig.producer()
+    await one.start()
+    one.current = rig.exhaust("shop")
+    await one.begin()
+    use_up_the_block(rig)
+    rig.wait(70_001)
+    assert rig.known("shop").state.client_name == "Ongoing"
+    await rig.broker.metadata_sync.sync()
+    rig.wait(10_001)
+    assert rig.known("shop").state.client_name == "CompleteAbort"
