@@ -136,6 +136,7 @@ class TransactionCoordinator:
     def _on_shard_loaded(self, shard: TransactionShard) -> None:
         """Complete the transactions whose end was decided before the log was closed."""
         now = self._clock()
+        shard.state.note_ages(now)
         for transaction in list(shard.state.prepared()):
             self._completion.begin(shard, transaction, now)
         self.alarm.set(now)
@@ -252,6 +253,7 @@ class TransactionCoordinator:
         if changed is not None:
             outcome = shard.state.write(changed, self._version(), None)
             shard.journal.commit(outcome, now.wall_ms)
+            shard.state.note_age(transactional_id, now)
 
     def missing_partitions(
         self,

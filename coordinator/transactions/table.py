@@ -83,16 +83,24 @@ class TransactionTable:
         """Iterate over the transactions whose end is decided and not completed."""
         return (each for each in self.by_id.values() if each.state in PREPARED)
 
-    def timed_out(self, now: Now) -> list[Transaction]:
-        """Return the open transactions that are older than their timeout.
+    def note_age(self, transactional_id: str, now: Now) -> None:
+        """Note how old an open transaction is: when it has begun, and after a restart.
 
-        The age is measured from the first call after the transaction has begun, or was loaded, by
-        the timer clock. So a change of the wall clock aborts no transaction.
+        From then on its age is measured by the timer clock. So a change of the wall clock aborts no
+        transaction.
         """
+        self._open_since[transactional_id].note(self.by_id[transactional_id].start_ms, now)
+
+    def note_ages(self, now: Now) -> None:
+        """Note how old all open transactions are."""
+        for transactional_id in self._open_since:
+            self.note_age(transactional_id, now)
+
+    def timed_out(self, now: Now) -> list[Transaction]:
+        """Return the open transactions that are older than their timeout."""
         old = []
         for transactional_id, since in self._open_since.items():
             transaction = self.by_id[transactional_id]
-            since.note(transaction.start_ms, now)
             age_ms = now.timer_ms - since.timer_ms
             if transaction.timeout_ms != NO_TIMEOUT_MS and age_ms > transaction.timeout_ms:
                 old.append(transaction)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.feature_updates import UpgradeType
+from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.timers import Now
@@ -41,6 +43,7 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from odradek.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesUpdate
 from odradek.protocol.schema import Message
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
@@ -58,9 +61,9 @@ INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
 class Transactions:
     """The topic `t` of three partitions; the coordinators' topics have one partition each."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, now: Now) -> None:
         self.broker = broker
-        self.now = Now(WALL_MS, 0)
+        self.now = now
         broker.transactions.close()
         broker.transactions._clock = broker.transactions.alarm._clock = lambda: self.now
         broker.coordinator_logs.load()
@@ -92,6 +95,16 @@ class Transactions:
         assert request.SPEC.key is not None
         answer = HANDLERS[request.SPEC.key](context, request)
         return await answer if inspect.isawaitable(answer) else answer
+
+    async def finalize(self, version: int) -> None:
+        """Set the feature transaction.version."""
+        current = self.broker.metadata.features.level(TRANSACTION_VERSION)
+        upgrade = UpgradeType.UPGRADE if version > current else UpgradeType.SAFE_DOWNGRADE
+        update = UpdateFeaturesUpdate(
+            feature=TRANSACTION_VERSION, max_version_level=version, upgrade_type=upgrade
+        )
+        answer = await self.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
 
     def producer(self, transactional_id: str = "shop", *, is_v2: bool = True) -> "Producer":
         return Producer(self, transactional_id, is_v2=is_v2)
@@ -148,7 +161,7 @@ class Producer:
             producer_id=expected.producer_id,
             producer_epoch=expected.epoch,
         )
-        answer = await self.rig.ask(request, version or self.versions.init)
+        answer = await self.rig.ask(request, self.versions.init if version is None else version)
         if not answer.error_code:
             self.current = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         return ErrorCode(answer.error_code)
@@ -160,7 +173,7 @@ class Producer:
             v3_and_below_producer_epoch=self.current.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=list(partitions))],
         )
-        answer = await self.rig.ask(request, version or self.versions.add)
+        answer = await self.rig.ask(request, self.versions.add if version is None else version)
         (topic,) = answer.results_by_topic_v3_and_below
         return ErrorCode(topic.results_by_partition[0].partition_error_code)
 
@@ -175,7 +188,7 @@ class Producer:
             timeout_ms=10_000,
             topic_data=[ProduceTopicData(name=TOPIC, partition_data=[data])],
         )
-        answer = await self.rig.ask(request, version or self.versions.produce)
+        answer = await self.rig.ask(request, self.versions.produce if version is None else version)
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
     async def begin(self, partition: int = 0) -> None:
@@ -207,7 +220,7 @@ class Producer:
             topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[wanted])],
             **member,
         )
-        answer = await self.rig.ask(request, version or self.versions.commit)
+        answer = await self.rig.ask(request, self.versions.commit if version is None else version)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     async def end(self, *, commit: bool = True, version: int | None = None) -> ErrorCode:
@@ -217,7 +230,7 @@ class Producer:
             producer_epoch=self.current.epoch,
             committed=commit,
         )
-        answer = await self.rig.ask(request, version or self.versions.end)
+        answer = await self.rig.ask(request, self.versions.end if version is None else version)
         if not answer.error_code and self.is_v2:
             self.current = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         return ErrorCode(answer.error_code)
@@ -225,9 +238,15 @@ class Producer:
 
 @asynccontextmanager
 async def transactions_in(
-    *directories: Path, files: Files | None = None, **settings: str
+    *directories: Path,
+    files: Files | None = None,
+    now: Now = Now(WALL_MS, 0),  # noqa: B008 # a value
+    **settings: str,
 ) -> AsyncIterator[Transactions]:
-    """A broker with these data directories. Settings: `transactional_id_expiration_ms="1"`."""
+    """A broker with these data directories. Settings: `transactional_id_expiration_ms="1"`.
+
+    `now`: what its clocks say at the start.
+    """
     texts = {
         "log.dirs": ",".join(map(str, directories)),
         "listeners": "PLAINTEXT://localhost:9092",
@@ -241,7 +260,7 @@ async def transactions_in(
         await broker.topic_admin.ensure_internal_topic(name)
     if TOPIC not in broker.metadata.topics:
         await broker.topic_admin.create([NewTopic(name=TOPIC, partition_count=3)])
-    rig = Transactions(broker)
+    rig = Transactions(broker, now)
     try:
         yield rig
     finally:
