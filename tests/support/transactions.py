@@ -154,12 +154,14 @@ class Producer:
         expected: ProducerIdAndEpoch = ProducerIdAndEpoch(-1, -1),  # noqa: B008 # a value
         *,
         version: int | None = None,
+        is_two_phase: bool = False,
     ) -> ErrorCode:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=TIMEOUT_MS,
             producer_id=expected.producer_id,
             producer_epoch=expected.epoch,
+            enable2_pc=is_two_phase,
         )
         answer = await self.rig.ask(request, self.versions.init if version is None else version)
         if not answer.error_code:
