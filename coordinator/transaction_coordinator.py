@@ -344,8 +344,8 @@ class TransactionCoordinator:
     ) -> None:
         outcome = shard.state.write(prepared, self._version(), None, last_epoch=last_epoch)
         shard.journal.commit(outcome, now.wall_ms)
-        stored = shard.state.by_id[prepared.transactional_id]
-        self._completion.begin(shard, stored, now)
+        # Not the stored one, which has no next producer id in records of transaction.version 0.
+        self._completion.begin(shard, prepared, now)
         self.alarm.set(now)
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction]:
