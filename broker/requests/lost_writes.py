@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.schema import Message
 
@@ -38,16 +39,24 @@ async def retry_after_lost_write(
             cast("DeleteGroupsResponse", response), is_served, handle, context
         )
     group_id = getattr(request, "group_id", None)
-    transactional_id = getattr(request, "transactional_id", None)
-    is_lost = (group_id and not is_served(group_id)) or (
-        transactional_id and not context.broker.transactions.shards.is_served(transactional_id)
-    )
-    if not is_lost:
+    has_transactions = context.broker.transactions.shards.is_served
+    if (not group_id or is_served(group_id)) and all(
+        has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
+    ):
         return response
     answer = handle(context, request)
     if inspect.isawaitable(answer):
         answer = await answer
     return cast("Message", answer)
+
+
+def _transactional_ids(request: Message) -> list[str]:
+    if isinstance(request, AddPartitionsToTxnRequest):
+        named = [each.transactional_id for each in request.transactions]
+        named.append(request.v3_and_below_transactional_id)
+    else:
+        named = [getattr(request, "transactional_id", None) or ""]
+    return [transactional_id for transactional_id in named if transactional_id]
 
 
 def _retry_lost_deletions(
