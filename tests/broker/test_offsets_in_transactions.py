@@ -1,6 +1,5 @@
 """Offsets that a transaction commits for a group: pending until its marker, then valid or gone."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from odradek.protocol.messages.offset_delete import (
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from tests.support.broker_in_loop import until
 from tests.support.transactions import GROUP, TOPIC, Producer, Transactions, transactions_in
 
 NONE = ErrorCode.NONE
@@ -150,8 +150,7 @@ async def test_a_transaction_ends_when_the_groups_partition_is_loaded(rig: Trans
     rig.wait(100)
     assert log.log_end_offset == end_offset  # the groups are loading
     assert await one.commit_offset(60) is LOADING
-    while not list(rig.broker.groups.shards.serving()):
-        await asyncio.sleep(0)
+    await until(lambda: list(rig.broker.groups.shards.serving()))
     assert await rig.committed(0, stable=True) == [UNSTABLE]
     rig.wait(100)
     assert rig.known("shop").state.client_name == "CompleteCommit"

@@ -118,6 +118,23 @@ async def test_a_reader_waits_on_while_records_follow_an_open_transaction(rig: R
     assert told.last_stable_offset == rig.log.log_end_offset
 
 
+async def test_a_reader_waits_until_the_marker_is_synced(rig: Rig) -> None:
+    rig.log.flush(NOW_MS)
+    rig.log.update_config(rig.log.config.model_copy(update={"flush_messages": 1}))
+    rig.log.on_flush_due = lambda _: None
+    waiting = asyncio.ensure_future(rig.fetch(1, COMMITTED, max_wait_ms=LONG_MS))
+    await asyncio.sleep(0)
+    end_transaction(rig.log, 7, 0, commit=False)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    assert rig.look_up(-1, COMMITTED) == 1
+    rig.log.flush(NOW_MS)
+    told = await asyncio.wait_for(waiting, 5)
+    assert [(one.producer_id, one.first_offset) for one in told.aborted_transactions] == [(7, 1)]
+    assert told.last_stable_offset == rig.look_up(-1, COMMITTED) == rig.log.log_end_offset == 4
+
+
 async def test_a_reader_that_waited_in_vain_is_answered_in_time(rig: Rig) -> None:
     waiting = asyncio.ensure_future(rig.fetch(1, COMMITTED, max_wait_ms=SOON_MS))
     await asyncio.sleep(0)
