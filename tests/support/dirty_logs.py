@@ -24,7 +24,11 @@ def end_transaction(log: PartitionLog, producer_id: int, epoch: int, *, commit: 
 
 
 class Writer:
-    """Appends batches of random records, some of them of idempotent or transactional producers."""
+    """Appends batches of random records, some of them of idempotent or transactional producers.
+
+    `bumps_epochs`: every transaction has an epoch of its own. `leaves_open`: transactions that are
+    open stay open for the next `write`.
+    """
 
     def __init__(
         self,
@@ -34,23 +38,27 @@ class Writer:
         codecs: tuple[CompressionType, ...] = (CompressionType.NONE,),
         null_keys: bool = True,
         producers: bool = True,
-        append_time: bool = False,
+        bumps_epochs: bool = False,
+        leaves_open: bool = False,
     ) -> None:
         self.random = random.Random(seed)
         self._keys = keys
         self._codecs = codecs
         self._null_keys = null_keys
         self._producers = producers
-        self._append_time = append_time
+        self._bumps_epochs = bumps_epochs
+        self._leaves_open = leaves_open
         self._sequences: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
         self._open: set[int] = set()
 
     def write(self, log: PartitionLog, batches: int) -> None:
-        """That many batches of records, and markers between them; no transaction stays open."""
+        """That many batches of records, and markers between them."""
         for _ in range(batches):
             self._write_batch(log)
         for producer_id in sorted(self._open):
-            self._end(log, producer_id)
+            if not self._leaves_open:
+                self._end(log, producer_id)
 
     def _write_batch(self, log: PartitionLog) -> None:
         rng = self.random
@@ -64,7 +72,7 @@ class Writer:
             records,
             compression=rng.choice(self._codecs),
             producer_id=producer_id,
-            producer_epoch=0 if producer_id >= 0 else -1,
+            producer_epoch=self._epochs.get(producer_id, 0) if producer_id >= 0 else -1,
             base_sequence=self._sequences.get(producer_id, 0) if producer_id >= 0 else -1,
             is_transactional=is_transactional,
         )
@@ -85,7 +93,11 @@ class Writer:
 
     def _end(self, log: PartitionLog, producer_id: int) -> None:
         self._open.discard(producer_id)
-        end_transaction(log, producer_id, 0, commit=self.random.random() < 0.5)
+        epoch = self._epochs.get(producer_id, 0)
+        if self._bumps_epochs:
+            epoch = self._epochs[producer_id] = epoch + 1
+            self._sequences[producer_id] = 0
+        end_transaction(log, producer_id, epoch, commit=self.random.random() < 0.5)
 
 
 def clean(

@@ -103,6 +103,10 @@ def kafka() -> Iterator[KafkaCleaner]:
 CASES = (
     *(Case(f"seed-{seed}", Writer(seed)) for seed in range(2)),
     Case("large-groups", Writer(10, keys=400), segment_bytes=20_000),
+    *(
+        Case(f"transactions-{seed}", Writer(seed, bumps_epochs=seed % 2 == 0, leaves_open=True))
+        for seed in range(20, 26)
+    ),
     Case("append-time", Writer(11), timestamp_type="LogAppendTime"),
     Case("codecs", Writer(12, codecs=ALL_CODECS), same_bytes=False),
     # Without transactions: Kafka takes those that an aborted one precedes in the segment where a
