@@ -24,6 +24,15 @@ class TransactionKeys(KeyModel):
     transaction_partition_verification_enable: Bool = key(
         True, "Whether a transactional write is refused if its partition is not in the transaction."
     )
+    add_partitions_to_txn_retry_backoff_ms: Int = key(
+        20, "Interval between two tries to add a written partition to a transaction.", ge=1
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: Int = key(
+        100,
+        "How long a write waits for the end of the producer's last transaction before it is"
+        " refused.",
+        ge=0,
+    )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Int = key(
         10_000, "How often transactions are checked for timeout.", ge=1
     )

@@ -119,8 +119,4 @@ share.coordinator.state.topic.prune.interval.ms INT 300000 1.. internal
     How often __share_group_state is pruned.
 transaction.state.log.load.buffer.size INT 5242880 1..
     Bytes of one read when __transaction_state is loaded.
-add.partitions.to.txn.retry.backoff.ms INT 20 1..
-    Delay before adding a partition to a transaction is retried.
-add.partitions.to.txn.retry.backoff.max.ms INT 100 0..
-    How long adding a partition to a transaction is retried.
 """

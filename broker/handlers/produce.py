@@ -8,7 +8,8 @@ With acks=0 there is no response, and an error closes the connection, because no
 report it. When flush.messages is reached, the response waits for the fsync that covers the records.
 A batch is stored later than the others of its request if its records take long to check, because
 another process does that (record_walks), if its log must be read from disk before its first append,
-or if the record that begins its transaction must be synced first.
+or if the record that begins its transaction must be synced first. A producer of transaction version
+2 waits while its last transaction is still being completed.
 v7 allows zstd · v8 adds error messages and the records at fault (KIP-467) · v11 clients know
 TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (KIP-890) · v13 names
 topics by id (KIP-516)."""
@@ -125,17 +126,94 @@ class LateBatch(NamedTuple):
 def handle(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    late: list[LateBatch] = []
+    if request.transactional_id is None:
+        return append(context, request, None)
+    verified = verify_all(context, request)
+    config = context.broker.config
+    if is_ending(context, verified) and config.add_partitions_to_txn_retry_backoff_max_ms:
+        return append_when_ended(context, owned(request))
+    return append(context, request, verified)
+
+
+def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
+    """Verify the transactional batches of a request with a transactional id."""
+    sent = ((each, data) for each in request.topic_data for data in each.partition_data)
     try:
-        verified = None
-        if request.transactional_id is not None:
-            sent = ((each, data) for each in request.topic_data for data in each.partition_data)
-            verified = verify(context, request.transactional_id, sent)
+        return verify(context, request.transactional_id or "", sent)
+    except ApiError as error:
+        return error
+
+
+def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:
+    """Whether the producer's last transaction is still being completed.
+
+    Producers of version 2 write again as soon as EndTxn is answered.
+    """
+    if context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS or isinstance(verified, ApiError):
+        return False
+    return any(
+        isinstance(obstacle, ApiError) and obstacle.code is ErrorCode.CONCURRENT_TRANSACTIONS
+        for obstacle in verified.values()
+    )
+
+
+async def append_when_ended(
+    context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | None:
+    """Append the batches when the producer's last transaction has ended, or refuse them.
+
+    It is cheaper to wait here than to let the producer send its records again.
+    Kafka: ReplicaManager.handleProduceAppend.
+    """
+    broker = context.broker
+    give_up_s = broker.loop.time()
+    give_up_s += broker.config.add_partitions_to_txn_retry_backoff_max_ms / 1000
+    while True:
+        await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
+        context.now_ms = broker.now_ms()
+        verified = verify_all(context, request)
+        if not is_ending(context, verified) or broker.loop.time() >= give_up_s:
+            break
+    answer = append(context, request, verified)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def owned(request: ProduceRequest) -> ProduceRequest:
+    """The request with a copy of its records, which are in the receive buffer."""
+    return ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[
+            ProduceTopicData(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_data=[
+                    ProducePartitionData(index=one.index, records=bytes(batch_of(one)))
+                    if isinstance(one.records, memoryview)
+                    else one
+                    for one in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ],
+    )
+
+
+def append(
+    context: RequestContext, request: ProduceRequest, verified: Verified | ApiError | None
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    """Append the batches; `verified`: the answers of the transaction coordinator, if it was asked.
+
+    An ApiError refuses all of them.
+    """
+    late: list[LateBatch] = []
+    if isinstance(verified, ApiError):
+        topics = [refused_topic(topic, verified) for topic in request.topic_data]
+    else:
         topics = [
             append_to_topic(context, request, topic, late, verified) for topic in request.topic_data
         ]
-    except ApiError as error:  # of the transaction
-        topics = [refused_topic(topic, error) for topic in request.topic_data]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
     if late:

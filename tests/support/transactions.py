@@ -20,7 +20,7 @@ from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transactions.transaction import Transaction
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -55,6 +55,7 @@ TOPIC = "t"
 GROUP = "g"
 WALL_MS = 1_700_000_000_000
 TIMEOUT_MS = 60_000
+MARKERS_RETRIED_MS = 100
 INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
 
 
@@ -116,6 +117,19 @@ class Transactions:
         answer = await self.ask(OffsetFetchRequest(groups=groups, require_stable=stable), 8)
         found = answer.groups[0].topics[0].partitions
         return [(each.committed_offset, each.error_code) for each in found]
+
+    def hold_markers(self) -> None:
+        """Let the topic's logs be recovered, as far as markers are concerned."""
+
+        def find_log(topic: str, partition: int) -> PartitionLog:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{partition} is recovered")
+
+        self.broker.transactions.markers._find_log = find_log
+
+    def release_markers(self) -> None:
+        """Write the markers that were held."""
+        self.broker.transactions.markers._find_log = self.broker.log_manager.get
+        self.wait(MARKERS_RETRIED_MS)
 
     def exhaust(self, transactional_id: str, epoch: int = 32766) -> ProducerIdAndEpoch:
         """Let the producer id of an idle transactional id come to that epoch."""
@@ -179,11 +193,18 @@ class Producer:
         (topic,) = answer.results_by_topic_v3_and_below
         return ErrorCode(topic.results_by_partition[0].partition_error_code)
 
+    def batch(self, sequence: int) -> bytes:
+        return batch_of(b"value", producer=(*self.current, sequence), is_transactional=True)
+
     async def write(
         self, sequence: int = 0, partition: int = 0, *, version: int | None = None
     ) -> ErrorCode:
-        batch = batch_of(b"value", producer=(*self.current, sequence), is_transactional=True)
-        data = ProducePartitionData(index=partition, records=memoryview(batch))
+        return await self.send(memoryview(self.batch(sequence)), partition, version=version)
+
+    async def send(
+        self, batch: memoryview, partition: int, *, version: int | None = None
+    ) -> ErrorCode:
+        data = ProducePartitionData(index=partition, records=batch)
         request = ProduceRequest(
             transactional_id=self.transactional_id,
             acks=-1,
