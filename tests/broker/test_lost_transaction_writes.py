@@ -278,3 +278,25 @@ async def test_an_end_whose_record_is_lost(served: Served) -> None:
     served.fail()
     assert await served.end(served.hurt, *hurt) == NOT_COORDINATOR
     assert (await served.start(served.hurt))[0] == NOT_COORDINATOR
+
+
+async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transactions) -> None:
+    one = rig.producer()
+    await one.start()
+    await one.begin()
+    log = rig.log()
+    log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+    log.on_flush_due = lambda _: None
+    assert await one.end() is NONE
+    assert rig.known("shop").state.client_name == "PrepareCommit"
+    rig.wait(2)
+    log.take_offline("its sync failed")
+    for _ in range(3):  # until then, it looks often whether the marker is synced
+        rig.wait(2)
+    deadlines = rig.broker.transactions.alarm.deadlines
+    assert deadlines.next_deadline_ms is not None
+    assert deadlines.next_deadline_ms - rig.now.timer_ms > RETRY_MS // 2
+    rig.broker.transactions.markers._find_log = lambda topic, partition: rig.log(1)
+    rig.wait(RETRY_MS)
+    assert rig.known("shop").state.client_name == "CompleteCommit"
+    assert rig.log(1).log_end_offset == 1  # it stands for the log that is open again
