@@ -44,6 +44,7 @@ from .committed_reads import CommittedRead, cut_before, cut_to_committed
 from .directories.disk_errors import is_transient
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
+from .hidden_ends import HiddenEnds
 from .marker_batch import marker_batch
 from .offset_lookup import (
     OffsetAtTime,
@@ -110,8 +111,7 @@ class PartitionLog:
         self._removal: SegmentRemoval | None = None
         self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
-        # The first offsets of transactions whose marker is not visible yet, by the marker's offset.
-        self._hidden_ends: dict[int, int] = {}
+        self._hidden_ends = HiddenEnds()
         self._offline_reason: str | None = None
         self._slicer = Slicer(loaded.segments)
         self.update_config(source.config)
@@ -153,22 +153,14 @@ class PartitionLog:
         """The end (exclusive) of what read_committed consumers may see: all transactions before it
         have ended, with markers below the high watermark.
         """
-        unstable = self.producers.first_unstable_offset
-        if self._hidden_ends:
-            unstable = self._first_unstable_or_hidden(unstable)
-        if unstable is None or unstable > self.high_watermark:
-            return self.high_watermark
-        return max(unstable, self.log_start_offset)
-
-    def _first_unstable_or_hidden(self, unstable: int | None) -> int | None:
-        """The first offset of the oldest transaction that is open, or whose marker is not synced.
-
-        Its end may still be lost. Kafka: ProducerStateManager.unreplicatedTxns.
-        """
         visible = self.high_watermark
-        self._hidden_ends = {at: one for at, one in self._hidden_ends.items() if at >= visible}
-        hidden = self._hidden_ends.values()
-        return min(hidden if unstable is None else (unstable, *hidden), default=None)
+        unstable = self.producers.first_unstable_offset
+        hidden = self._hidden_ends.first_offset(visible)
+        if hidden is not None:
+            unstable = hidden if unstable is None else min(hidden, unstable)
+        if unstable is None or unstable > visible:
+            return visible
+        return max(unstable, self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -304,7 +296,7 @@ class PartitionLog:
         first_offset = self.producers.open_since(marker.producer_id)
         result = self._write([entry], now_ms, -1)
         if first_offset is not None and self.high_watermark <= result.base_offset:
-            self._hidden_ends[result.base_offset] = first_offset
+            self._hidden_ends.add(result.base_offset, first_offset)
         return result
 
     def _write(
@@ -702,7 +694,7 @@ class PartitionLog:
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
-        self._hidden_ends = {at: one for at, one in self._hidden_ends.items() if at < offset}
+        self._hidden_ends.truncate_to(offset)
         self.epochs.truncate_from_end(offset)
         self.epochs.flush()
         rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
@@ -723,7 +715,7 @@ class PartitionLog:
         )
         self.log_start_offset = self.log_end_offset = offset
         self.high_watermark = self.recovery_point = offset
-        self._hidden_ends.clear()
+        self._hidden_ends = HiddenEnds()
         self.epochs.clear()
         self.epochs.flush()
         self.producers.truncate_fully_and_start_at(offset)
