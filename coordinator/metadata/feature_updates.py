@@ -26,7 +26,6 @@ _KAFKA_ONLY = frozenset(
     {
         "share.version",
         "streams.version",
-        "transaction.version",
     }
 )
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
