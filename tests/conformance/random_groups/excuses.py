@@ -92,7 +92,7 @@ class Excuses:
             raise TieError(REFUSED_CONVERSION)
         if self._is_empty and isinstance(step, Join) and kafka["error_code"] == UNKNOWN_MEMBER:
             raise TieError(DROPPED_GROUP)
-        if isinstance(step, Commit) and _is_all_refused(kafka):
+        if isinstance(step, Commit) and is_all_refused(kafka):
             _, ours = self._sides
             if ours.cast.full(step.group) not in ours.groups():
                 raise TieError(COMMIT_OF_NOTHING)
@@ -151,7 +151,7 @@ def _count(assignment: Any) -> int:
     return sum(len(topic["partitions"]) for topic in topics)
 
 
-def _is_all_refused(answer: Any) -> bool:
+def is_all_refused(answer: Any) -> bool:
     codes = [one["error_code"] for topic in answer["topics"] for one in topic["partitions"]]
     return ErrorCode.OFFSET_METADATA_TOO_LARGE in codes and ErrorCode.NONE not in codes
 

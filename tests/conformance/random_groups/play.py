@@ -51,8 +51,8 @@ class Theatre:
 
     def __init__(self, kafka: BrokerProcess, ours: BrokerProcess) -> None:
         """Both are ready."""
-        self._brokers = kafka, ours
-        self._logs = tuple(OffsetsLog(broker.data) for broker in self._brokers)
+        self.brokers = kafka, ours
+        self._logs = tuple(OffsetsLog(broker.data) for broker in self.brokers)
         self._tags = (f"t{number:05}" for number in itertools.count())
 
     # -- how they come about -----------------------------------------------------------------------
@@ -62,12 +62,12 @@ class Theatre:
         talks = [(self._begin(Chooser(random)), random) for random in map(Random, seeds)]
         for played, random in talks:
             first = played.chooser.first()
-            self._act(played, itertools.chain(first, _drawn(played, random)))
-        self._restart()
+            self._act(played, itertools.chain(first, drawn(played, random)))
+        self._restart(Restart())
         for played, random in talks:
             if not played.is_over:
                 played.steps.append(Restart())
-                self._act(played, _drawn(played, random))
+                self._act(played, drawn(played, random))
         return [played for played, _ in talks]
 
     def play(self, chooser: Chooser, script: Sequence[Step]) -> Played:
@@ -104,12 +104,12 @@ class Theatre:
     def _begin(self, chooser: Chooser) -> Played:
         tag = next(self._tags)
         kafka, ours = (
-            Side(broker.port, Cast(tag, chooser.groups, chooser.seats)) for broker in self._brokers
+            Side(broker.port, Cast(tag, chooser.groups, chooser.seats)) for broker in self.brokers
         )
         since = self._logs[0].end(), self._logs[1].end()
         return Played(chooser, Duet(kafka, ours), since)
 
-    def _act(self, played: Played, steps: Iterable[Step]) -> None:
+    def _act(self, played: Played, steps: Iterable[Step], *, compares: bool = True) -> None:
         """Say it, and compare what stands in the logs then."""
         end = time.monotonic() + LONGEST_ACT_S
         try:
@@ -117,13 +117,15 @@ class Theatre:
                 played.steps.append(step)
                 if isinstance(step, Restart):
                     played.duet.close()
-                    self._restart()
+                    self._restart(step)
+                    self._resume(played)
                     end = time.monotonic() + LONGEST_ACT_S
                 else:
                     played.duet.say(step)
                 if time.monotonic() > end:
                     break
-            self._compare_logs(played)
+            if compares:
+                self._compare_logs(played)
         except DifferenceError as difference:
             played.difference = str(difference)
         except TieError as tie:
@@ -131,27 +133,42 @@ class Theatre:
         finally:
             played.duet.close()
 
-    def _restart(self) -> None:
+    def _restart(self, step: Restart) -> None:
         over = time.monotonic() + RESOLVED_AGAIN_S
-        for broker in self._brokers:
-            broker.terminate()
-        for broker in self._brokers:
-            broker.start_without_waiting()
-        for broker in self._brokers:
-            wait_for_groups(broker)
+        start_anew(self.brokers, step)
         time.sleep(max(0.0, over - time.monotonic()))
+
+    def _resume(self, played: Played) -> None:
+        """Go on after a restart."""
+
+    def _left_in_logs(self, played: Played) -> tuple[dict[str, Any], dict[str, Any]]:
+        kafka, ours = (
+            log.left(start, side.cast, side.plain)
+            for log, start, side in zip(
+                self._logs, played.logs_since, played.duet.sides, strict=True
+            )
+        )
+        return kafka, ours
 
     def _compare_logs(self, played: Played) -> None:
         time.sleep(SETTLING_S)
-        sides, since = played.duet.sides, played.logs_since
-        kafka, ours = (
-            log.left(start, side.cast, side.plain)
-            for log, start, side in zip(self._logs, since, sides, strict=True)
-        )
-        lines = list(_log_differences(kafka, ours))
+        lines = list(_log_differences(*self._left_in_logs(played)))
         if lines:
             played.duet.excuses.excuse_assignment()
             raise DifferenceError("\n  ".join(["in the log:", *lines]))
+
+
+def start_anew(brokers: Iterable[BrokerProcess], step: Restart) -> None:
+    """End both brokers, start them, and wait until their groups are loaded."""
+    for broker in brokers:
+        if step.kills:
+            broker.kill()
+        else:
+            broker.terminate()
+    for broker in brokers:
+        broker.start_without_waiting()
+    for broker in brokers:
+        wait_for_groups(broker)
 
 
 def wait_for_groups(broker: BrokerProcess) -> None:
@@ -162,7 +179,7 @@ def wait_for_groups(broker: BrokerProcess) -> None:
     talk.close()
 
 
-def _drawn(played: Played, random: Random) -> Iterator[Step]:
+def drawn(played: Played, random: Random) -> Iterator[Step]:
     for _ in range(random.randint(*ACT_STEPS)):
         yield played.chooser.next(played.duet.cast)
 
@@ -183,4 +200,4 @@ def script_of(steps: Iterable[Step]) -> str:
     return "\n".join(f"    {step}," for step in steps)
 
 
-__all__ = ["Played", "Theatre", "script_of", "wait_for_groups"]
+__all__ = ["Played", "Theatre", "drawn", "script_of", "start_anew", "wait_for_groups"]

@@ -68,7 +68,14 @@ class Side:
             return CLOSED
         self._idle[step.who].append(sent.client)
         step.heard(self.cast, sent.answer)
-        return self.plain.of(_of_conversation(sent.answer, self.cast))
+        return self.plain.of(self._own_part(sent.answer))
+
+    def _own_part(self, answer: Any) -> Any:
+        """ListGroups tells of the groups of all conversations."""
+        groups = getattr(answer, "groups", None)
+        if groups and hasattr(groups[0], "group_type"):
+            groups[:] = [one for one in groups if one.group_id.startswith(self.cast.tag)]
+        return answer
 
     def close(self) -> None:
         """End all connections; new ones are made where somebody has more to say."""
@@ -120,11 +127,3 @@ class Side:
         client = self._client(ADMIN)
         self._idle[ADMIN].append(client)
         return client.ask(request, response_of(type(request)), version)
-
-
-def _of_conversation(answer: Any, cast: Cast) -> Any:
-    """ListGroups tells of the groups of all conversations."""
-    groups = getattr(answer, "groups", None)
-    if groups and hasattr(groups[0], "group_type"):
-        groups[:] = [one for one in groups if one.group_id.startswith(cast.tag)]
-    return answer

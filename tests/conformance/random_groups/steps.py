@@ -170,7 +170,9 @@ def _id(cast: Cast, group: str, said: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Restart(Step):
-    """Both brokers are stopped and started. It is no request."""
+    """Both brokers are stopped, or killed, and started. It is no request."""
+
+    kills: bool = False
 
     def request(self, cast: Cast) -> tuple[Message, int]:
         raise NotImplementedError
