@@ -71,6 +71,10 @@ FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
+NO_TRANSACTIONAL_ID = ApiError(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "a transactional batch came without a transactional id",
+)
 # Errors of a log that are sent without the log start offset.
 # Kafka: ReplicaManager.appendToLocalLog.
 WITHOUT_LOG_START = frozenset(
@@ -127,7 +131,9 @@ def handle(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if request.transactional_id is None:
-        return append(context, request, None)
+        if has_transactional_batch(request):
+            return append(context, request, NO_TRANSACTIONAL_ID)
+        return append(context, request, {})
     verified = verify_all(context, request)
     config = context.broker.config
     if is_ending(context, verified) and config.add_partitions_to_txn_retry_backoff_max_ms:
@@ -201,9 +207,9 @@ def owned(request: ProduceRequest) -> ProduceRequest:
 
 
 def append(
-    context: RequestContext, request: ProduceRequest, verified: Verified | ApiError | None
+    context: RequestContext, request: ProduceRequest, verified: Verified | ApiError
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    """Append the batches; `verified`: the answers of the transaction coordinator, if it was asked.
+    """Append the batches; `verified`: the answers of the transaction coordinator.
 
     An ApiError refuses all of them.
     """
@@ -275,7 +281,7 @@ async def append_late(
         context.now_ms = context.broker.now_ms()
         partition = ProducePartitionData(index=index, records=batch)
         try:
-            verified = None
+            verified: Verified = {}
             if transactional_id is not None:
                 verified = verify(context, transactional_id, [(late.topic, partition)])
             return append_to_partition(context, name, partition, verified, walked)
@@ -362,7 +368,7 @@ def append_to_topic(
     request: ProduceRequest,
     topic: ProduceTopicData,
     late: list[LateBatch],
-    verified: Verified | None,
+    verified: Verified,
 ) -> ProduceTopicResponse:
     """Append the batches of a topic; those that cannot be appended yet are added to `late`."""
     try:
@@ -447,12 +453,21 @@ def is_transactional(partition: ProducePartitionData) -> bool:
     records = partition.records
     if records is None or isinstance(records, SplicedRecords) or len(records) < HEADER_BYTES:
         return False
-    return bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
+    is_batch = records[MAGIC_POSITION] == MAGIC_V2
+    return is_batch and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
+
+
+def has_transactional_batch(request: ProduceRequest) -> bool:
+    return any(
+        is_transactional(partition)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    )
 
 
 def check_verified(
     context: RequestContext,
-    verified: Verified | None,
+    verified: Verified,
     where: TopicPartition,
     batch: memoryview | bytes,
 ) -> None:
@@ -460,11 +475,6 @@ def check_verified(
 
     Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
-    if verified is None:
-        raise ApiError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "a transactional batch came without a transactional id",
-        )
     error = verified.get(where)
     if error is None:
         return
@@ -520,7 +530,7 @@ def append_to_partition(
     context: RequestContext,
     topic: str,
     partition: ProducePartitionData,
-    verified: Verified | None,
+    verified: Verified,
     walked: WalkedRecords | None = None,
 ) -> ProducePartitionResponse:
     """Append a batch; `walked` and WalkTooLongError as in `PartitionLog.append`.

@@ -349,7 +349,9 @@ async def test_producer_ids_are_never_given_twice_not_even_by_a_killed_broker(ri
     assert len(set(first + second)) == len(first) + len(second)
 
 
-async def test_a_transactional_batch_without_a_transactional_id_is_refused(rig: Rig) -> None:
+async def test_a_transactional_batch_without_a_transactional_id_refuses_the_whole_request(
+    rig: Rig,
+) -> None:
     await rig.broker.topic_admin.create([NewTopic(name="t")])
     batch = build_batch(
         [Record(None, b"x", NOW_MS)],
@@ -358,9 +360,20 @@ async def test_a_transactional_batch_without_a_transactional_id_is_refused(rig: 
         base_sequence=0,
         is_transactional=True,
     )
-    answer = await rig.ask(produce_request("t", bytes(batch)), 12)
-    [partition] = answer.responses[0].partition_responses
-    assert partition.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    plain = build_batch([Record(None, b"x", NOW_MS)])
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[
+            ProduceTopicData(
+                name=name, partition_data=[ProducePartitionData(index=0, records=bytes(records))]
+            )
+            for name, records in (("t", plain), ("absent", plain), ("t", batch))
+        ],
+    )
+    answer = await rig.ask(request, 12)
+    codes = [one.error_code for topic in answer.responses for one in topic.partition_responses]
+    assert codes == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 3
     assert rig.broker.log_manager.get("t", 0).log_end_offset == 0
 
 
