@@ -36,6 +36,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "offset.metadata.max.bytes": "64",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "50",
+    # Segments whose records are deleted stay.
+    "log.initial.task.delay.ms": "3600000",
     # No member is put out because time has passed.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.min.assignment.interval.ms": "0",

@@ -80,11 +80,11 @@ class Chooser:
         return [CreateTopic(names=TOPICS, partitions=PARTITIONS)]
 
     def last_words(self, cast: TransactionCast) -> Iterator[Step]:
-        """Some transactions end immediately before the brokers do."""
-        for producer in cast.producers.values():
-            if producer.is_open and self._random.random() < 0.5:
-                commit = self._either(True, False)
-                yield End(who=producer.name, commit=commit, waits=False, version=self._either(4, 5))
+        """Sometimes a transaction ends immediately before the brokers do."""
+        open_ones = [each for each in cast.producers.values() if each.is_open]
+        if open_ones and self._random.random() < 0.4:
+            who, commit = self._either(*open_ones).name, self._either(True, False)
+            yield End(who=who, commit=commit, waits=False, version=self._either(4, 5))
 
     def next(self, cast: TransactionCast) -> Step:
         """The next step, among those who have been told what `cast` knows."""
@@ -250,6 +250,7 @@ class Chooser:
                 "transactional": (True, False),
                 "places": places[1:],
                 "count": (2, 5),
+                "acks": (1, 1, 2),
                 "version": (*range(3, 14),),
             },
             "End": common | {"commit": (True, False), "version": (*range(6),)},

@@ -3,6 +3,7 @@
 What is said of groups in random_groups/excuses.py counts here too.
 """
 
+import re
 from typing import Any
 
 from tests.conformance.random_groups.excuses import (
@@ -13,13 +14,22 @@ from tests.conformance.random_groups.excuses import (
 )
 from tests.conformance.random_groups.side import Side
 from tests.conformance.random_groups.steps import Step
-from tests.conformance.random_transactions.admin_steps import WriteMarkers
+from tests.conformance.random_transactions.admin_steps import DeleteRecords, Ends, WriteMarkers
 from tests.conformance.random_transactions.producer_steps import CommitOffsets, Write
 
 # A partition refuses the marker, because it has heard of a newer epoch of the producer or of the
 # coordinator: from an administrator, or by a batch that is in no transaction. Kafka forgets the
 # transaction then: it stays prepared until its coordinator is loaded again. Here it is completed.
 REFUSED_MARKER = "Kafka does not complete a transaction whose marker was refused"
+# Kafka writes markers after it has answered. If it ends before it has noted that all are written,
+# it writes all of them again; and one to a partition that has no leader yet is never written, for
+# that partition is taken for deleted (KRaftMetadataCache.getPartitionLeaderEndpoint).
+MARKERS_AMID_RESTART = "Kafka has written a marker twice or not at all, for it was restarted"
+# Kafka searches the first segment that is new enough, also if all of its records are deleted and
+# the segment is not yet. Here such a segment is left out.
+DELETED_SEGMENT = "Kafka looks for a time in records that are deleted"
+
+MARKER = re.compile("transactional (COMMIT|ABORT) of ")
 
 
 class TransactionExcuses(Excuses):
@@ -28,12 +38,15 @@ class TransactionExcuses(Excuses):
     def __init__(self, kafka: Side, ours: Side) -> None:
         super().__init__(kafka, ours)
         self._partitions_know_better = False
+        self._records_are_deleted = False
 
     def look_before(self, step: Step) -> None:
         """What may make partitions refuse a marker."""
         super().look_before(step)
         if isinstance(step, WriteMarkers) or (isinstance(step, Write) and not step.is_own):
             self._partitions_know_better = True
+        if isinstance(step, DeleteRecords):
+            self._records_are_deleted = True
 
     def look_behind(self, step: Step, kafka: Any) -> None:
         """Raises TieError where both say the same, and what they are like is not the same."""
@@ -41,7 +54,35 @@ class TransactionExcuses(Excuses):
         if isinstance(step, CommitOffsets) and is_all_refused(kafka):
             raise TieError(COMMIT_OF_NOTHING)
 
+    def excuse(self, step: Step, kafka: Any, ours: Any) -> None:
+        """Raises TieError if there is a reason for different answers."""
+        if isinstance(step, Ends) and step.at >= 0 and self._records_are_deleted:
+            raise TieError(DELETED_SEGMENT)
+        super().excuse(step, kafka, ours)
+
+    def excuse_assignment(self, *, count_alike: bool = True) -> None:
+        """Groups have one member here: what it is assigned is determined."""
+
     def excuse_unsettled(self, kafka: set[str], ours: set[str]) -> None:
         """Raises TieError if only Kafka has transactions that are not completed."""
         if self._partitions_know_better and kafka and not ours:
             raise TieError(REFUSED_MARKER)
+
+    def excuse_markers(self, kafka: dict[str, Any], ours: dict[str, Any]) -> None:
+        """Raises TieError if the logs of both have the same records, and other markers."""
+        for name in kafka.keys() & ours.keys():
+            records = _records(kafka[name])
+            if (
+                kafka[name] != ours[name]
+                and records is not None
+                and records == _records(ours[name])
+            ):
+                raise TieError(MARKERS_AMID_RESTART)
+
+
+def _records(log: Any) -> list[str] | None:
+    """What batches of a partition say that are no markers; None: it is no partition's."""
+    if not all(isinstance(batch, str) for batch in log):
+        return None
+    contents = (batch.partition(": ")[2] for batch in log)
+    return [each for each in contents if not MARKER.match(each)]

@@ -8,8 +8,11 @@ of coordinators that led since a restart, are left out: Kafka raises them when i
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from odradek.protocol.any_batch import read_any_header, read_any_records
-from odradek.protocol.batch_header import LOG_OVERHEAD, BatchHeader
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.record import Record
 from odradek.protocol.records.control import control_type, coordinator_epoch_of
 from tests.conformance.random_groups.plain import Plain
@@ -48,6 +51,8 @@ class TransactionPlain(Plain):
             return _coordinator(value)
         if name in START_TIMES:
             return min(value, 1)
+        if isinstance(value, FetchPartitionData):
+            return super().of(_without_later(value), name)
         if name == "port" and value == self._port:
             return "port"
         return super().of(value, name)
@@ -57,10 +62,9 @@ class TransactionPlain(Plain):
         position = 0
         while position < len(data):
             header = read_any_header(data, position)
-            size = LOG_OVERHEAD + header.batch_length
-            records = read_any_records(data[position : position + size], header)
+            records = read_any_records(data[position : position + header.size_bytes], header)
             yield self.batch(header, list(records))
-            position += size
+            position += header.size_bytes
 
     def batch(self, header: BatchHeader, records: list[Record]) -> str:
         """One batch, as one line."""
@@ -80,6 +84,21 @@ class TransactionPlain(Plain):
         if producer_id not in self._unknown:
             self._unknown.append(producer_id)
         return f"unknown producer {self._unknown.index(producer_id) + 1}"
+
+
+def _without_later(partition: FetchPartitionData) -> FetchPartitionData:
+    """Without the aborted transactions that begin after the records.
+
+    Kafka's list goes on up to the next entry of an index.
+    """
+    data, position, end = whole_batches(bytes(partition.records or b"")), 0, 0
+    while position < len(data):
+        header = read_any_header(data, position)
+        position, end = position + header.size_bytes, header.next_offset
+    aborted = partition.aborted_transactions
+    kept = None if aborted is None else [each for each in aborted if each.first_offset < end]
+    changed: FetchPartitionData = msgspec.structs.replace(partition, aborted_transactions=kept)
+    return changed
 
 
 def _value(record: Record) -> str:

@@ -20,6 +20,7 @@ from tests.conformance.random_transactions.cast import TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
 from tests.conformance.random_transactions.duet import TransactionDuet
 from tests.conformance.random_transactions.logs import Logs
+from tests.conformance.random_transactions.producer_steps import End
 from tests.conformance.random_transactions.side import TransactionSide
 from tests.support.broker_process import BrokerProcess
 
@@ -73,6 +74,9 @@ class TransactionTheatre(Theatre):
     def _resume(self, played: Played) -> None:
         assert isinstance(played.duet, TransactionDuet)
         played.duet.wait_until_served()
+        last = played.steps[-2]
+        if isinstance(last, End) and not last.waits:
+            played.duet.excuses.excuse_markers(*self._left_in_logs(played))
 
     def _resumed(self, played: Played, random: Random, restart: Restart) -> Iterator[Step]:
         played.steps.append(restart)
