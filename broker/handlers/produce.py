@@ -381,7 +381,7 @@ def append_to_topic(
     problem = why_not_written(context, request, name)
     for partition in topic.partition_data:
         if problem is not None:
-            earlier = earlier_refusal(context, name, partition)
+            earlier = earlier_refusal(context, name, partition, verified)
             partitions.append(refused(partition.index, earlier or problem))
             continue
         try:
@@ -508,12 +508,12 @@ def why_not_written(
 
 
 def earlier_refusal(
-    context: RequestContext, topic: str, partition: ProducePartitionData
+    context: RequestContext, topic: str, partition: ProducePartitionData, verified: Verified
 ) -> ApiError | None:
     """An error that Kafka reports before those of `why_not_written`.
 
-    The partition does not exist, or its field is not one batch.
-    Kafka: KafkaApis.handleProduceRequest.
+    The partition does not exist, its field is not one batch, or its transaction is not verified.
+    Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
     try:
         context.broker.log_manager.get(topic, partition.index)
@@ -521,6 +521,7 @@ def earlier_refusal(
         if context.api_version > LAST_VERSION_WITH_MESSAGE_SETS:
             check_first_batch(context, batch)
             read_one_batch(batch)
+        check_verified(context, verified, topic, partition.index)
     except ApiError as error:
         return error
     return None

@@ -7,7 +7,13 @@ import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import ProducePartitionResponse, ProduceResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.files import Files
@@ -81,3 +87,25 @@ async def test_a_missing_partition_or_batch_comes_before_wrong_acks(
     [found] = answer.responses[0].partition_responses
     assert isinstance(found, ProducePartitionResponse)
     assert (found.error_code, found.log_start_offset) == (code, -1)
+
+
+async def test_a_transaction_that_cannot_be_verified_comes_before_wrong_acks(
+    broker: BrokerInLoop,
+) -> None:
+    batch = build_batch(
+        [Record(b"k", b"v", 1)],
+        producer_id=9,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    data = [ProducePartitionData(index=0, records=bytes(batch))]
+    request = ProduceRequest(
+        transactional_id="x",
+        acks=7,
+        timeout_ms=1000,
+        topic_data=[ProduceTopicData(name="t", partition_data=data)],
+    )
+    answer = await broker.ask(request, ProduceResponse, 11)
+    [found] = answer.responses[0].partition_responses
+    assert found.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
