@@ -6,6 +6,7 @@ What is said of groups in random_groups/excuses.py counts here too.
 import re
 from typing import Any
 
+from odradek.protocol.errors import ErrorCode
 from tests.conformance.random_groups.excuses import (
     COMMIT_OF_NOTHING,
     Excuses,
@@ -28,6 +29,9 @@ MARKERS_AMID_RESTART = "Kafka has written a marker twice or not at all, for it w
 # Kafka searches the first segment that is new enough, also if all of its records are deleted and
 # the segment is not yet. Here such a segment is left out.
 DELETED_SEGMENT = "Kafka looks for a time in records that are deleted"
+# Kafka remembers the last batch of each producer across a restart, here also those before it that
+# come after the last snapshot: a repeated write is still recognized.
+BATCHES_BEFORE_THE_LAST = "Kafka has forgotten a batch by a restart"
 
 MARKER = re.compile("transactional (COMMIT|ABORT) of ")
 
@@ -39,6 +43,7 @@ class TransactionExcuses(Excuses):
         super().__init__(kafka, ours)
         self._partitions_know_better = False
         self._records_are_deleted = False
+        self._is_restarted = False
 
     def look_before(self, step: Step) -> None:
         """What may make partitions refuse a marker."""
@@ -52,12 +57,16 @@ class TransactionExcuses(Excuses):
         """Raises TieError where both say the same, and what they are like is not the same."""
         super().look_behind(step, kafka)
         if isinstance(step, CommitOffsets) and is_all_refused(kafka):
-            raise TieError(COMMIT_OF_NOTHING)
+            _, ours = self._sides
+            if ours.cast.full(step.of) not in ours.groups():
+                raise TieError(COMMIT_OF_NOTHING)
 
     def excuse(self, step: Step, kafka: Any, ours: Any) -> None:
         """Raises TieError if there is a reason for different answers."""
         if isinstance(step, Ends) and step.at >= 0 and self._records_are_deleted:
             raise TieError(DELETED_SEGMENT)
+        if isinstance(step, Write) and self._is_restarted and _is_repeated(kafka, ours):
+            raise TieError(BATCHES_BEFORE_THE_LAST)
         super().excuse(step, kafka, ours)
 
     def excuse_assignment(self, *, count_alike: bool = True) -> None:
@@ -67,6 +76,10 @@ class TransactionExcuses(Excuses):
         """Raises TieError if only Kafka has transactions that are not completed."""
         if self._partitions_know_better and kafka and not ours:
             raise TieError(REFUSED_MARKER)
+
+    def restarted(self) -> None:
+        """Both brokers have been restarted."""
+        self._is_restarted = True
 
     def excuse_markers(self, kafka: dict[str, Any], ours: dict[str, Any]) -> None:
         """Raises TieError if the logs of both have the same records, and other markers."""
@@ -78,6 +91,19 @@ class TransactionExcuses(Excuses):
                 and records == _records(ours[name])
             ):
                 raise TieError(MARKERS_AMID_RESTART)
+
+
+def _is_repeated(kafka: Any, ours: Any) -> bool:
+    """Whether a batch that is out of order to Kafka is a repeated one here."""
+    pairs = [
+        [
+            each["error_code"]
+            for topic in answer["responses"]
+            for each in topic["partition_responses"]
+        ]
+        for answer in (kafka, ours)
+    ]
+    return (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.NONE) in zip(*pairs, strict=True)
 
 
 def _records(log: Any) -> list[str] | None:

@@ -73,6 +73,7 @@ class TransactionTheatre(Theatre):
 
     def _resume(self, played: Played) -> None:
         assert isinstance(played.duet, TransactionDuet)
+        played.duet.excuses.restarted()
         played.duet.wait_until_served()
         last = played.steps[-2]
         if isinstance(last, End) and not last.waits:

@@ -9,7 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from odradek.protocol.batch_header import (
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import (
@@ -344,7 +349,7 @@ class Write(ProducerStep):
                 if (self.id, self.epoch, each.error_code) == (OWN, HEARD, ErrorCode.NONE):
                     before = seat.sequences.get((name, each.index), 0)
                     last = number(self.sequence, before) + self.count
-                    seat.sequences[name, each.index] = max(before, last)
+                    seat.sequences[name, each.index] = max(before, last) & MAX_SEQUENCE
                     seat.is_open |= self.transactional
 
 
