@@ -25,6 +25,7 @@ from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -78,6 +79,11 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def timer_clock_ms() -> int:
+    """Milliseconds on a clock that never jumps."""
+    return time.monotonic_ns() // 1_000_000
+
+
 class Broker:
     """A broker with its data open. lifecycle/running.py makes it serve; `close` ends it.
 
@@ -91,15 +97,18 @@ class Broker:
         ports: Mapping[str, int],
         *,
         now_ms: Callable[[], int] = wall_clock_ms,
+        timer_ms: Callable[[], int] = timer_clock_ms,
         files: Files | None = None,
     ) -> None:
         """Open the data directories; nothing listens yet. `ports` has a port per listener name.
 
+        `now_ms` is the wall clock. `timer_ms` is the clock of the coordinators' deadlines.
         Raises DirectoryError, RefusedToStartError.
         """
         self.config = config
         self.loop = loop
         self.now_ms = now_ms
+        self.clock = lambda: Now(now_ms(), timer_ms())
         self.node_id = config.node_id
         self.files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
@@ -269,7 +278,7 @@ class Broker:
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
-            self.now_ms,
+            self.clock,
             turns=self.group_turns,
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
@@ -277,7 +286,7 @@ class Broker:
         self.transactions = create_transaction_coordinator(
             self.config,
             self.loop,
-            self.now_ms,
+            self.clock,
             turns=self.group_turns,
             controller=self.controller,
             metadata_sync=self.metadata_sync,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -43,7 +42,7 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupC
 def create_transaction_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
-    now_ms: Callable[[], int],
+    clock: Callable[[], Now],
     *,
     turns: GroupTurns,
     controller: Controller,
@@ -51,7 +50,7 @@ def create_transaction_coordinator(
     log_manager: LogManager,
     groups: GroupCoordinator,
 ) -> TransactionCoordinator:
-    """A coordinator without transactions; `now_ms` is the wall clock."""
+    """A coordinator without transactions."""
     metadata = controller.metadata
 
     def partition_exists(name: str, partition: int) -> bool:
@@ -71,7 +70,7 @@ def create_transaction_coordinator(
     return TransactionCoordinator(
         TransactionSettings.of(config),
         loop=loop,
-        clock=partial(_now, now_ms),
+        clock=clock,
         after_arrivals=turns.after_arrivals,
         markers=MarkerWriter(
             partition_exists=partition_exists,
@@ -83,24 +82,20 @@ def create_transaction_coordinator(
     )
 
 
-def _now(wall_clock_ms: Callable[[], int]) -> Now:
-    return Now(wall_clock_ms(), time.monotonic_ns() // 1_000_000)
-
-
 def create_group_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
-    now_ms: Callable[[], int],
+    clock: Callable[[], Now],
     *,
     turns: GroupTurns,
     metadata: ClusterMetadata,
     consumer_configs: ConsumerGroupConfigs,
 ) -> GroupCoordinator:
-    """A coordinator without groups; `now_ms` is the wall clock."""
+    """A coordinator without groups."""
     return GroupCoordinator(
         GroupSettings.of(config),
         loop=loop,
-        clock=partial(_now, now_ms),
+        clock=clock,
         after_arrivals=turns.after_arrivals,
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
         topics=ClusterTopics(metadata),
