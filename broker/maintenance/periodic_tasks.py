@@ -43,27 +43,37 @@ class PeriodicTasks:
     """Runs each task at its interval, from the moment this object is made until `close`."""
 
     def __init__(self, tasks: list[PeriodicTask]) -> None:
+        self._tasks = tasks
         self._running = [asyncio.ensure_future(self._repeat(task)) for task in tasks]
 
     async def _repeat(self, task: PeriodicTask) -> None:
         await asyncio.sleep(task.first_after_ms / 1000)
         while True:
-            try:
-                result = task.run()
-                if isinstance(result, Awaitable):
-                    await result
-            except asyncio.CancelledError:
-                raise
-            except Exception:
-                # The root of a background task: the next run may succeed.
-                logger.exception("%s failed", task.name)
+            await _run(task)
             await asyncio.sleep(task.every_ms / 1000)
+
+    async def run_now(self) -> None:
+        """Run every task once, without waiting for its interval."""
+        for task in self._tasks:
+            await _run(task)
 
     async def close(self) -> None:
         """Stop all tasks; one that is running is cancelled at its next await."""
         for running in self._running:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+
+
+async def _run(task: PeriodicTask) -> None:
+    try:
+        result = task.run()
+        if isinstance(result, Awaitable):
+            await result
+    except asyncio.CancelledError:
+        raise
+    except Exception:
+        # The root of a background task: the next run may succeed.
+        logger.exception("%s failed", task.name)
 
 
 def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:

@@ -42,9 +42,11 @@ class CleaningChoice:
         self._now_ms = now_ms
 
     async def due(
-        self, is_free: Callable[[PartitionLog], bool]
+        self, is_free: Callable[[PartitionLog], bool], *, however_clean: bool = False
     ) -> list[tuple[PartitionLog, LogToClean]]:
         """List the free logs that are due, with their state at the time they were checked.
+
+        `however_clean`: all logs with a dirty segment are due.
 
         Other tasks ran in between, so the caller must check `is_cleanable` again. A round covers
         what was in the log when it was checked.
@@ -58,7 +60,7 @@ class CleaningChoice:
             to_clean = await self._cold_reads.look_up(partial(self._assess, log, is_free, now_ms))
             if to_clean is not None and to_clean.total_bytes:
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
-                if to_clean.is_due(log.config.min_cleanable_dirty_ratio):
+                if to_clean.is_due(0.0 if however_clean else log.config.min_cleanable_dirty_ratio):
                     dirty.append((to_clean.cleanable_ratio, log, to_clean))
         self.checked_at_ms, self.max_dirty_ratio = now_ms, max_dirty_ratio
         dirty.sort(key=itemgetter(0), reverse=True)

@@ -175,6 +175,17 @@ class LogCleaner:
                 self._start_round(log, to_clean)
         await self.save()
 
+    async def clean_now(self) -> None:
+        """Clean the closed segments of all compacted logs, however clean they are.
+
+        Returns when they are cleaned, or their rounds have failed.
+        """
+        for log, to_clean in await self._choice.due(self._is_free, however_clean=True):
+            if self._choice.is_cleanable(log) and self._is_free(log):
+                self._start_round(log, to_clean)
+                _, task = self._rounds[log.key]
+                await asyncio.wait([task])
+
     # -- a round ----------------------------------------------------------------------------------
 
     def _start_round(self, log: PartitionLog, to_clean: LogToClean) -> None:
