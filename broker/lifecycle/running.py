@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from odradek.broker.broker import Broker
+from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
+from odradek.broker.handlers import HANDLERS
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.network.listeners import BoundListener, bind_listeners
 from odradek.broker.network.server import Server
+from odradek.broker.requests.dispatch import Handler
 from odradek.config.broker_config import BrokerConfig
+from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
 from .directory_failure import watch_directories
@@ -25,26 +28,43 @@ logger = logging.getLogger("odradek")
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError."""
+    return open_broker(config, bind_listeners(config.open_listeners), files=files)
+
+
+def open_broker(
+    config: BrokerConfig,
+    bound: Sequence[BoundListener],
+    *,
+    handlers: Mapping[ApiKey, Handler] = HANDLERS,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    timer_ms: Callable[[], int] = timer_clock_ms,
+    files: Files | None = None,
+) -> RunningBroker:
+    """Start a broker on bound ports, which it closes when it stops or cannot start.
+
+    Raises DirectoryError, RefusedToStartError.
+    """
     loop = asyncio.get_running_loop()
-    bound = bind_listeners(config.open_listeners)
     try:
         ports = {item.listener.name: item.port for item in bound}
-        broker = Broker(config, loop, ports, files=files)
+        broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
     except BaseException:
         for item in bound:
             item.close()
         raise
     watch_directories(broker)
-    return RunningBroker(broker, bound)
+    return RunningBroker(broker, bound, handlers)
 
 
 class RunningBroker:
     """A broker with its server and periodic tasks. `stop` ends all of them."""
 
-    def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
+    def __init__(
+        self, broker: Broker, bound: Iterable[BoundListener], handlers: Mapping[ApiKey, Handler]
+    ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
-        self._server = Server(broker, bound)
+        self._server = Server(broker, bound, handlers)
         for item in bound:
             host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(
@@ -63,12 +83,12 @@ class RunningBroker:
             len(broker.metadata.topics),
         )
         broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
-        self._periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
+        self.periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
 
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""
         logger.info("stopping")
-        await self._periodic_tasks.close()
+        await self.periodic_tasks.close()
         self._server.finish()
         self.broker.answer_parked_requests()
         await self._server.drain()

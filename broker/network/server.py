@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.dispatch import Dispatcher, Handler
 from odradek.config.listeners import Listener
+from odradek.protocol.api_keys import ApiKey
 
 from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
@@ -30,7 +30,9 @@ DRAIN_S = 10.0
 class Server:
     """Accepts connections; closes those that stall, are idle too long, or are too many."""
 
-    def __init__(self, broker: Broker, bound: Iterable[BoundListener]) -> None:
+    def __init__(
+        self, broker: Broker, bound: Iterable[BoundListener], handlers: Mapping[ApiKey, Handler]
+    ) -> None:
         """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
         self._broker = broker
@@ -40,7 +42,7 @@ class Server:
             loop=self._loop,
             now_ms=broker.now_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
-            dispatcher=Dispatcher(broker, HANDLERS),
+            dispatcher=Dispatcher(broker, handlers),
             frame_memory=self._frame_memory,
             group_turns=broker.group_turns,
             files=broker.files,

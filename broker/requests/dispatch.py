@@ -13,6 +13,7 @@ because clients use it to find out what is served: an unknown version of it is a
 from __future__ import annotations
 
 import asyncio
+import inspect
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -207,6 +208,7 @@ def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: 
 
 def request_class(handle: Handler) -> type[Message]:
     """The message class that a handler takes, by its annotation."""
+    handle = inspect.unwrap(handle)
     annotation = handle.__annotations__["request"]
     if isinstance(annotation, str):
         annotation = handle.__globals__[annotation]
