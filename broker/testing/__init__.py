@@ -1,0 +1,17 @@
+"""A real broker for tests: see Broker, and plugin.py for pytest."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .broker import Broker, BrokerError, Record, Snapshot
+
+__all__ = ["Broker", "BrokerError", "Record", "Snapshot"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the names above when they are used: every pytest session imports this package."""
+    if name not in __all__:
+        raise AttributeError(f"odradek.broker.testing has no {name}")
+    from . import broker
+
+    return getattr(broker, name)

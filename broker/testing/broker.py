@@ -1,0 +1,312 @@
+"""A broker in a process of its own, for tests.
+
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=3)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        ...
+        assert [record.value for record in broker.records("orders")] == [b"..."]
+
+It is a real broker: what it answers is what `odradek serve` answers. It has a process of its own
+because a test that blocks, or that holds the interpreter's lock, must not stop its broker, and a
+test may kill it. The process ends with the one that started it.
+
+The methods block for the milliseconds that a call takes. They may be called from any thread, and
+between the awaits of an asynchronous test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+from . import calls
+
+T = TypeVar("T")
+
+Record = calls.StoredRecord
+
+# For tests: groups form at once, silent members are noticed soon, deleted files go at once.
+SETTINGS: Mapping[str, str] = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+    "group.consumer.heartbeat.interval.ms": "50",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "file.delete.delay.ms": "0",
+    "log.segment.delete.delay.ms": "0",
+    "odradek.min.free.bytes": "0",
+    "connections.max.idle.ms": "-1",
+}
+STOP_SECONDS = 15.0
+
+
+class BrokerError(Exception):
+    """The broker could not do what a test asked for, or has ended. The message says why."""
+
+
+class Snapshot:
+    """A state of a broker to which it can return: see Broker.snapshot."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+
+class Broker:
+    """A broker from `start` to `stop`, or inside a `with` or an `async with`.
+
+    All methods raise BrokerError.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Prepare a broker. It does not run yet.
+
+        `directory`: for its data and its log, kept; by default a new one that is removed at the
+        end. `settings`: keys of server.properties, in addition to SETTINGS.
+        """
+        self._given = Path(directory) if directory is not None else None
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._directory = self._given
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._port = 0
+
+    # -- its life ---------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start the broker. When this returns, it serves."""
+        if self._process is not None:
+            raise BrokerError("the broker runs already")
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="odradek-"))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "odradek.broker.testing.process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # control-C is for the tests, which then end the broker
+            )
+        settings = {"log.dirs": str(self._directory / "data"), **self._settings}
+        try:
+            self._port = self._call(calls.Start(settings), int)
+        except BrokerError:
+            self.stop()
+            raise
+        # After a restart, clients find it at the same port.
+        self._settings["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
+        return self
+
+    def stop(self, *, clean: bool = False) -> None:
+        """End the broker; nothing happens if it does not run.
+
+        `clean`: with a clean shutdown, so that another broker, odradek or Apache Kafka, can take
+        over the directory without recovery. Else its process is killed, which takes no time.
+        """
+        process = self._process
+        if process is None:
+            return
+        try:
+            if clean:
+                self._call(calls.Stop(), type(None))
+                process.wait(STOP_SECONDS)
+        finally:
+            self._kill()
+            if self._given is None and self._directory is not None:
+                shutil.rmtree(self._directory, ignore_errors=True)
+                self._directory = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def kill_and_restart(self) -> None:
+        """Kill the broker (SIGKILL), and start it on the same port and data.
+
+        What was acknowledged is there again. Injected faults and a changed clock are not.
+        """
+        self._kill()
+        self.start()
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    # -- what tests ask ---------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, as host:port."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def log_file(self) -> Path:
+        """The file with the broker's log lines."""
+        if self._directory is None:
+            raise BrokerError("the broker has no directory: it was not started")
+        return self._directory / "broker.log"
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic. It can be used when this returns."""
+        self._call(calls.CreateTopic(name, partitions, dict(configs or {})), type(None))
+
+    def topics(self) -> dict[str, int]:
+        """The topics that exist, with the number of their partitions; no internal ones."""
+        return self._call(calls.ListTopics(), dict[str, int])
+
+    def records(
+        self, topic: str, partition: int | None = None, *, committed: bool = True
+    ) -> list[Record]:
+        """The records of a topic, or of one partition, in the order of partitions and offsets.
+
+        Without those of aborted and open transactions, unless not `committed`.
+        """
+        return self._call(calls.ReadRecords(topic, partition, committed), list[Record])
+
+    def committed(self, group_id: str, topic: str) -> dict[int, int]:
+        """The offsets that a group has committed in a topic, by partition."""
+        return self._call(calls.CommittedOffsets(group_id, topic), dict[int, int])
+
+    def reset(self) -> None:
+        """Delete all topics, groups, transactions and altered settings; remove all faults.
+
+        Connections stay open. The wall clock is the machine's again.
+        """
+        self._call(calls.Reset(), type(None))
+
+    def expire_group(self, group_id: str) -> None:
+        """Remove all members of a group at once, as when their sessions expire."""
+        self._call(calls.ExpireGroup(group_id), type(None))
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def run_retention_now(self) -> None:
+        """Apply retention to all topics, with Kafka's rules, without waiting for the check."""
+        self._call(calls.RunRetention(), type(None))
+
+    def run_compaction_now(self) -> None:
+        """Compact all compacted topics up to their ends, however little there is to remove."""
+        self._call(calls.RunCompaction(), type(None))
+
+    def set_clock(self, moment: datetime | int) -> None:
+        """Set the broker's wall clock; an int is in milliseconds since 1970.
+
+        Records without a timestamp and retention use it. Session timeouts do not: see `advance`.
+        """
+        wall_ms = moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+        self._call(calls.SetClock(wall_ms), type(None))
+
+    def advance(self, by: timedelta | int) -> None:
+        """Move the broker's clocks forward; an int is in milliseconds.
+
+        What is due then has happened when this returns: sessions and transactions have timed out,
+        retention has run. A member that is alive joins again.
+        """
+        by_ms = by if isinstance(by, int) else round(by / timedelta(milliseconds=1))
+        self._call(calls.AdvanceClock(by_ms), type(None))
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def fail_next(self, api_key: ApiKey, error_code: ErrorCode, times: int = 1) -> None:
+        """Answer the next requests of an API with an error, without doing what they ask."""
+        self._call(calls.FailNext(api_key, error_code, times), type(None))
+
+    def drop_connection(self, api_key: ApiKey, times: int = 1, *, handled: bool = False) -> None:
+        """Close the connections of the next requests of an API instead of answering.
+
+        `handled`: the broker first does what they ask, so only the answer is lost.
+        """
+        self._call(calls.DropConnection(api_key, times, handled), type(None))
+
+    def delay(self, api_key: ApiKey, delay: timedelta | int) -> None:
+        """Answer the requests of an API later; an int is in milliseconds, 0 ends the delay."""
+        delay_ms = delay if isinstance(delay, int) else round(delay / timedelta(milliseconds=1))
+        self._call(calls.Delay(api_key, delay_ms), type(None))
+
+    def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
+        """Be an older broker: serve these APIs only up to a version; -1: not at all.
+
+        Clients notice it on their next connection.
+        """
+        self._call(calls.Pretend(dict(max_versions)), type(None))
+
+    def clear_faults(self) -> None:
+        """Remove all faults that the methods above have set."""
+        self._call(calls.ClearFaults(), type(None))
+
+    def fill_disk(self) -> None:
+        """Let every write fail as on a full disk, until `free_disk` or `reset`."""
+        self._call(calls.FillDisk(is_full=True), type(None))
+
+    def free_disk(self) -> None:
+        """Let writes succeed again."""
+        self._call(calls.FillDisk(is_full=False), type(None))
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Keep the present state: topics, records, groups, transactions, settings."""
+        return Snapshot(self._call(calls.TakeSnapshot(), str))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Return to a state, as often as wanted. Connections are closed; clients reconnect."""
+        self._call(calls.RestoreSnapshot(snapshot.directory), type(None))
+
+    # -- the process ------------------------------------------------------------------------------
+
+    def _call(self, call: calls.Call, result: type[T]) -> T:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise BrokerError("the broker does not run")
+        with self._lock:
+            try:
+                process.stdin.write(msgspec.json.encode(call) + b"\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except OSError:
+                line = b""
+        if not line:
+            raise BrokerError(f"the broker has ended; its last lines:\n{self._last_lines()}")
+        reply = msgspec.json.decode(line, type=calls.Reply)
+        if reply.error is not None:
+            raise BrokerError(reply.error)
+        decoded: Any = msgspec.json.decode(reply.result, type=result)
+        return decoded  # type: ignore[no-any-return] # the decoder has checked its type
+
+    def _last_lines(self) -> str:
+        return self.log_file.read_text(errors="replace")[-2000:]

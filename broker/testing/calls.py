@@ -1,0 +1,157 @@
+"""The calls that a test makes to its broker's process, and what they return.
+
+They travel as lines of JSON: a call to the process's standard input, its Reply back from standard
+output, one after another.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct, field
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+
+class Call(Struct, tag=True, frozen=True):
+    """Something that the process does for the test."""
+
+
+class Reply(Struct, omit_defaults=True, frozen=True):
+    """The result of a call as JSON, or the error."""
+
+    result: Raw = Raw(b"null")
+    error: str | None = None
+
+
+class Start(Call, frozen=True):
+    """Start the broker. The first call; returns the port of its first listener."""
+
+    settings: dict[str, str]
+
+
+class Stop(Call, frozen=True):
+    """Stop the broker cleanly, and end the process."""
+
+
+class CreateTopic(Call, frozen=True):
+    name: str
+    partitions: int
+    configs: dict[str, str]
+
+
+class ListTopics(Call, frozen=True):
+    """Returns the partition counts of all topics that are not internal, by name."""
+
+
+class ReadRecords(Call, frozen=True):
+    """Returns a list of StoredRecord."""
+
+    topic: str
+    partition: int | None
+    committed: bool
+
+
+class StoredRecord(Struct, frozen=True):
+    """A record as it is in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+class CommittedOffsets(Call, frozen=True):
+    """Returns the committed offsets of a group in a topic, by partition."""
+
+    group_id: str
+    topic: str
+
+
+class ExpireGroup(Call, frozen=True):
+    """Remove all members of a group."""
+
+    group_id: str
+
+
+class Reset(Call, frozen=True):
+    """Delete topics, groups, transactions and overrides; clear faults and the wall clock."""
+
+
+class RunRetention(Call, frozen=True):
+    pass
+
+
+class RunCompaction(Call, frozen=True):
+    pass
+
+
+class SetClock(Call, frozen=True):
+    wall_ms: int
+
+
+class AdvanceClock(Call, frozen=True):
+    by_ms: int
+
+
+class FailNext(Call, frozen=True):
+    api_key: ApiKey
+    error_code: ErrorCode
+    times: int
+
+
+class DropConnection(Call, frozen=True):
+    api_key: ApiKey
+    times: int
+    handled: bool
+
+
+class Delay(Call, frozen=True):
+    api_key: ApiKey
+    delay_ms: int
+
+
+class Pretend(Call, frozen=True):
+    max_versions: dict[ApiKey, int] = field(default_factory=dict)
+
+
+class ClearFaults(Call, frozen=True):
+    pass
+
+
+class FillDisk(Call, frozen=True):
+    is_full: bool
+
+
+class TakeSnapshot(Call, frozen=True):
+    """Returns the directory of the snapshot."""
+
+
+class RestoreSnapshot(Call, frozen=True):
+    directory: str
+
+
+AnyCall = (
+    Start
+    | Stop
+    | CreateTopic
+    | ListTopics
+    | ReadRecords
+    | CommittedOffsets
+    | ExpireGroup
+    | Reset
+    | RunRetention
+    | RunCompaction
+    | SetClock
+    | AdvanceClock
+    | FailNext
+    | DropConnection
+    | Delay
+    | Pretend
+    | ClearFaults
+    | FillDisk
+    | TakeSnapshot
+    | RestoreSnapshot
+)

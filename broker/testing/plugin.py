@@ -1,0 +1,43 @@
+"""The pytest plugin: fixtures that give a broker to tests.
+
+    def test_orders(odradek_broker):
+        producer = KafkaProducer(bootstrap_servers=odradek_broker.bootstrap_servers)
+
+One broker serves a whole session (with pytest-xdist: one per worker), and each test finds it empty.
+pytest loads this file in every session where odradek is installed, so nothing of the broker is
+imported before a test asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from .broker import Broker  # imported when a test asks for a broker
+
+
+@pytest.fixture(scope="session")
+def odradek_settings() -> dict[str, str]:
+    """Keys of server.properties for the session's broker. Override it in a conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def odradek_session_broker(
+    tmp_path_factory: pytest.TempPathFactory, odradek_settings: dict[str, str]
+) -> Iterator[Broker]:
+    """The session's broker, which is not reset between tests."""
+    from .broker import Broker
+
+    with Broker(tmp_path_factory.mktemp("odradek"), odradek_settings) as broker:
+        yield broker
+
+
+@pytest.fixture
+def odradek_broker(odradek_session_broker: Broker) -> Broker:
+    """The session's broker, empty: without topics, groups, transactions and faults."""
+    odradek_session_broker.reset()
+    return odradek_session_broker

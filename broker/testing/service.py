@@ -1,0 +1,256 @@
+"""Serves the calls of a test, in the process of its broker."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from odradek.broker.broker import Broker
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.lifecycle.running import RunningBroker, open_broker
+from odradek.broker.network.listeners import BoundListener, bind_listeners
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from odradek.storage.topic_names import is_internal
+
+from . import calls
+from .clock import AdjustableClock
+from .faults import Faults
+from .files import DisposableFiles
+from .snapshots import copy_directory
+from .visible_records import visible_records
+
+
+class Service:
+    """A broker on ports that stay open, also while it is replaced by one with other data."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """Bind the ports and start the broker.
+
+        Raises ConfigError, ListenError, DirectoryError, RefusedToStartError.
+        """
+        self._config = BrokerConfig.from_texts(settings)
+        (self._data,) = self._config.data_directories
+        self._bound = bind_listeners(self._config.open_listeners)
+        self._clock = AdjustableClock()
+        self._faults = Faults()
+        self._files = DisposableFiles()
+        self._snapshots = 0
+        self._running = self._open()
+
+    def _open(self) -> RunningBroker:
+        return open_broker(
+            self._config,
+            [BoundListener(each.listener, [s.dup() for s in each.sockets]) for each in self._bound],
+            handlers=self._faults.around(HANDLERS),
+            now_ms=self._clock.wall_ms,
+            timer_ms=self._clock.timer_ms,
+            files=self._files,
+        )
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self._bound[0].port
+
+    @property
+    def _broker(self) -> Broker:
+        return self._running.broker
+
+    async def serve(self, call: calls.Call) -> object:
+        """Do what the test asks for, and return the result. Raises ApiError, OSError."""
+        result = _SERVED[type(call)](self, call)
+        return await result if isinstance(result, Awaitable) else result
+
+    async def stop(self) -> None:
+        """Stop the broker cleanly."""
+        await self._running.stop()
+
+    # -- topics and groups ------------------------------------------------------------------------
+
+    async def create_topic(self, call: calls.CreateTopic) -> None:
+        """Create a topic."""
+        new = NewTopic(name=call.name, partition_count=call.partitions, configs=dict(call.configs))
+        for result in (await self._broker.topic_admin.create([new])).values():
+            if isinstance(result, ApiError):
+                raise result
+
+    def list_topics(self, _: calls.ListTopics) -> dict[str, int]:
+        """Count the partitions of each topic that is not internal."""
+        topics = self._broker.metadata.topics
+        return {name: len(topics[name].partitions) for name in topics if not is_internal(name)}
+
+    def read_records(self, call: calls.ReadRecords) -> list[calls.StoredRecord]:
+        """Read the records of a topic, partition by partition."""
+        manager = self._broker.log_manager
+        topic = self._broker.metadata.topics.get(call.topic)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {call.topic}")
+        partitions = topic.partitions if call.partition is None else [call.partition]
+        return [
+            calls.StoredRecord(
+                call.topic,
+                partition,
+                record.offset,
+                record.timestamp_ms,
+                record.key,
+                record.value,
+                list(record.headers),
+            )
+            for partition in partitions
+            for record in visible_records(
+                manager.get(call.topic, partition), committed=call.committed
+            )
+        ]
+
+    def committed_offsets(self, call: calls.CommittedOffsets) -> dict[int, int]:
+        """Find the offsets that a group has committed in a topic."""
+        groups = self._broker.groups
+        if not groups.shards.is_open:
+            return {}
+        wanted = OffsetFetchRequestGroup(group_id=call.group_id, member_epoch=-1, topics=None)
+        topics = groups.offsets.fetch(wanted, None)
+        return {
+            partition.partition_index: partition.committed_offset
+            for topic in topics
+            if topic.name == call.topic
+            for partition in topic.partitions
+        }
+
+    def expire_group(self, call: calls.ExpireGroup) -> None:
+        """Remove all members of a group, as if their sessions had expired."""
+        groups = self._broker.groups
+        group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
+        if not isinstance(group, (ClassicGroup, ConsumerGroup)):
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
+        leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in group.members]
+        groups.members.leave_group(call.group_id, leaving)
+
+    async def reset(self, _: calls.Reset) -> None:
+        """Return to an empty broker; connections stay open."""
+        self._faults.clear()
+        self._clock.reset_wall()
+        await self._fill_disk(is_full=False)
+        broker = self._broker
+        refs = [TopicRef(name) for name in broker.metadata.topics]
+        await broker.topic_admin.delete(refs)
+        overridden = {
+            ConfigResource(record.resource_type, record.resource_name)
+            for record in broker.metadata.configs.records()
+        }
+        await broker.config_admin.alter(
+            [Alteration(resource=each, changes=[], replaces=True) for each in overridden],
+            check_authorized=lambda *_: None,
+            validate_only=False,
+        )
+
+    # -- periodic work and time -------------------------------------------------------------------
+
+    async def run_retention(self, _: calls.RunRetention) -> None:
+        """Delete what retention may delete now."""
+        await self._broker.log_cleaner.retention.run(lambda _: True)
+
+    async def run_compaction(self, _: calls.RunCompaction) -> None:
+        """Clean all compacted topics up to their ends."""
+        for log in self._broker.log_manager.logs():
+            if log.config.compact and log.is_online:
+                log.roll(self._clock.wall_ms())
+        await self._broker.log_cleaner.clean_now()
+
+    async def set_clock(self, call: calls.SetClock) -> None:
+        """Set the wall clock."""
+        self._clock.set_wall(call.wall_ms)
+        await self._notice_time()
+
+    async def advance_clock(self, call: calls.AdvanceClock) -> None:
+        """Move both clocks forward, and do what is due then."""
+        self._clock.advance(call.by_ms)
+        await self._notice_time()
+
+    async def _notice_time(self) -> None:
+        self._broker.groups.alarm.expire_due()
+        self._broker.transactions.alarm.expire_due()
+        await self._running.periodic_tasks.run_now()
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def fail_next(self, call: calls.FailNext) -> None:
+        """Answer the next requests of an API with an error."""
+        self._faults.fail_next(call.api_key, call.error_code, call.times)
+
+    def drop_connection(self, call: calls.DropConnection) -> None:
+        """Close the connections of the next requests of an API."""
+        self._faults.drop_connection(call.api_key, call.times, handled=call.handled)
+
+    def delay(self, call: calls.Delay) -> None:
+        """Send the responses of an API later."""
+        self._faults.delay(call.api_key, call.delay_ms)
+
+    def pretend(self, call: calls.Pretend) -> None:
+        """Serve older versions only."""
+        self._faults.pretend(call.max_versions)
+
+    def clear_faults(self, _: calls.ClearFaults) -> None:
+        """Remove all faults of requests."""
+        self._faults.clear()
+
+    async def fill_disk(self, call: calls.FillDisk) -> None:
+        """Fill the disk, or free it again."""
+        await self._fill_disk(is_full=call.is_full)
+
+    async def _fill_disk(self, *, is_full: bool) -> None:
+        if self._files.is_full != is_full:
+            self._files.is_full = is_full
+            await self._broker.disk_space.check_directories()
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    def take_snapshot(self, _: calls.TakeSnapshot) -> str:
+        """Copy the data directory as it is now."""
+        self._snapshots += 1
+        target = self._data.with_name(f"{self._data.name}.snapshot-{self._snapshots}")
+        copy_directory(self._data, target)
+        return str(target)
+
+    async def restore_snapshot(self, call: calls.RestoreSnapshot) -> None:
+        """Replace the broker by one on a copy of the snapshot. Connections are closed."""
+        await self._running.stop()
+        self._faults.clear()
+        self._files.is_full = False
+        old = self._data.with_name(self._data.name + ".old")
+        self._data.rename(old)
+        copy_directory(Path(call.directory), self._data)
+        self._running = self._open()
+        await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
+
+
+_SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
+    calls.CreateTopic: Service.create_topic,
+    calls.ListTopics: Service.list_topics,
+    calls.ReadRecords: Service.read_records,
+    calls.CommittedOffsets: Service.committed_offsets,
+    calls.ExpireGroup: Service.expire_group,
+    calls.Reset: Service.reset,
+    calls.RunRetention: Service.run_retention,
+    calls.RunCompaction: Service.run_compaction,
+    calls.SetClock: Service.set_clock,
+    calls.AdvanceClock: Service.advance_clock,
+    calls.FailNext: Service.fail_next,
+    calls.DropConnection: Service.drop_connection,
+    calls.Delay: Service.delay,
+    calls.Pretend: Service.pretend,
+    calls.ClearFaults: Service.clear_faults,
+    calls.FillDisk: Service.fill_disk,
+    calls.TakeSnapshot: Service.take_snapshot,
+    calls.RestoreSnapshot: Service.restore_snapshot,
+}

@@ -1,0 +1,352 @@
+"""The broker that users' tests get, with the clients that they use."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from odradek.broker.testing import Broker, BrokerError
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.support.wire import WireClient
+
+LIMIT_S = 20.0
+HOUR_MS = 3_600_000
+SEGMENT = {"segment.bytes": str(1 << 20)}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared: Broker) -> Broker:
+    shared.reset()
+    return shared
+
+
+def producer_of(broker: Broker, **settings: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "log_level": 0,
+            "retry.backoff.ms": 10,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+def produce(broker: Broker, topic: str, *values: bytes, **settings: str) -> list[object]:
+    """Send the values; the errors of those that were not acknowledged."""
+    errors: list[object] = []
+    producer = producer_of(broker, **settings)
+    for value in values:
+        producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(LIMIT_S) == 0
+    return [error for error in errors if error is not None]
+
+
+def consumer_of(broker: Broker, group: str, **settings: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+def consume(consumer: Consumer, count: int) -> list[bytes | None]:
+    messages = consumer.consume(count, LIMIT_S)
+    assert len(messages) == count
+    return [message.value() for message in messages]
+
+
+def values_of(broker: Broker, topic: str, *, committed: bool = True) -> list[bytes | None]:
+    return [record.value for record in broker.records(topic, committed=committed)]
+
+
+# -- topics, records, offsets ---------------------------------------------------------------------
+
+
+def test_topics_records_and_committed_offsets_are_seen(broker: Broker) -> None:
+    broker.create_topic("orders", 2, {"cleanup.policy": "compact"})
+    producer = producer_of(broker)
+    headers = [("source", b"web"), ("empty", None)]
+    producer.produce("orders", b"1", b"key", 1, timestamp=1000, headers=headers)
+    producer.flush(LIMIT_S)
+    consumer = consumer_of(broker, "readers", enable_auto_commit="false")
+    consumer.subscribe(["orders"])
+    assert consume(consumer, 1) == [b"1"]
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert broker.topics() == {"orders": 2}
+    (record,) = broker.records("orders")
+    assert (record.topic, record.partition, record.offset) == ("orders", 1, 0)
+    assert (record.key, record.value, record.timestamp_ms) == (b"key", b"1", 1000)
+    assert record.headers == headers
+    assert broker.records("orders", 0) == []
+    assert broker.committed("readers", "orders") == {1: 1}
+    assert broker.committed("others", "orders") == {}
+
+
+def test_records_of_aborted_and_open_transactions_are_not_committed(broker: Broker) -> None:
+    broker.create_topic("orders")
+    for name in ("committed", "aborted", "open"):
+        producer = producer_of(broker, transactional_id=name)
+        producer.init_transactions(LIMIT_S)
+        producer.begin_transaction()
+        producer.produce("orders", name)
+        producer.flush(LIMIT_S)
+        if name == "committed":
+            producer.commit_transaction(LIMIT_S)
+        elif name == "aborted":
+            producer.abort_transaction(LIMIT_S)
+    assert values_of(broker, "orders") == [b"committed"]
+    assert values_of(broker, "orders", committed=False) == [b"committed", b"aborted", b"open"]
+
+
+def test_a_refused_call_is_an_error_and_the_broker_goes_on(broker: Broker) -> None:
+    broker.create_topic("orders")
+    with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
+        broker.create_topic("orders")
+    with pytest.raises(BrokerError, match="there is no topic missing"):
+        broker.records("missing")
+    with pytest.raises(BrokerError, match=r"there is no group|does not exist"):
+        broker.expire_group("missing")
+    assert broker.topics() == {"orders": 1}
+
+
+def test_reset_empties_the_broker_and_keeps_connections(broker: Broker) -> None:
+    producer = producer_of(broker, enable_idempotence="true")
+    producer.produce("orders", b"before")
+    producer.flush(LIMIT_S)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    change = ConfigEntry("log.retention.ms", "5", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "0", incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(LIMIT_S)
+    consumer = consumer_of(broker, "readers")
+    consumer.subscribe(["orders"])
+    assert consume(consumer, 1) == [b"before"]
+    consumer.close()
+    broker.fail_next(ApiKey.PRODUCE, ErrorCode.INVALID_RECORD)
+    broker.set_clock(0)
+    broker.reset()
+    assert broker.topics() == {}
+    assert broker.committed("readers", "orders") == {}
+    settings = admin.describe_configs([resource])[resource].result(LIMIT_S)
+    assert settings["log.retention.ms"].value != "5"
+    producer.produce("orders", b"after")
+    assert producer.flush(LIMIT_S) == 0
+    (record,) = broker.records("orders")
+    assert (record.offset, record.value) == (0, b"after")
+    assert abs(record.timestamp_ms - time.time() * 1000) < HOUR_MS
+
+
+# -- time -----------------------------------------------------------------------------------------
+
+
+def test_advancing_the_clock_applies_retention(broker: Broker) -> None:
+    broker.create_topic("orders", configs={"retention.ms": str(HOUR_MS)})
+    produce(broker, "orders", b"old")
+    broker.run_retention_now()
+    assert values_of(broker, "orders") == [b"old"]
+    broker.advance(timedelta(hours=2))
+    assert values_of(broker, "orders") == []
+
+
+def test_advancing_the_clock_ends_sessions_and_transactions(broker: Broker) -> None:
+    broker.create_topic("orders")
+    consumer = consumer_of(broker, "readers", session_timeout_ms="60000")
+    consumer.subscribe(["orders"])
+    producer = producer_of(broker, transactional_id="sender")
+    producer.init_transactions(LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("orders", b"late")
+    producer.flush(LIMIT_S)
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    broker.advance(timedelta(minutes=2))
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(LIMIT_S)
+    assert values_of(broker, "orders") == []
+    consumer.close()
+
+
+def test_the_wall_clock_can_be_set(broker: Broker) -> None:
+    broker.create_topic("orders", configs={"message.timestamp.type": "LogAppendTime"})
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
+    broker.set_clock(moment)
+    produce(broker, "orders", b"in 2030")
+    (record,) = broker.records("orders")
+    assert 0 <= record.timestamp_ms - moment.timestamp() * 1000 < 60_000
+
+
+def test_compaction_runs_when_the_test_wants_it(broker: Broker) -> None:
+    broker.create_topic("state", configs={"cleanup.policy": "compact"})
+    producer = producer_of(broker)
+    for number in range(5):
+        producer.produce("state", str(number), b"key")
+        producer.flush(LIMIT_S)
+    broker.run_compaction_now()
+    assert values_of(broker, "state") == [b"4"]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_an_expired_group_gives_its_partitions_away(broker: Broker, protocol: str) -> None:
+    broker.create_topic("orders")
+    first = consumer_of(broker, "readers", group_protocol=protocol)
+    first.subscribe(["orders"])
+    while not first.assignment():
+        first.poll(0.05)
+    broker.expire_group("readers")
+    second = consumer_of(broker, "readers", group_protocol=protocol)
+    second.subscribe(["orders"])
+    deadline = time.monotonic() + LIMIT_S
+    while not second.assignment() and time.monotonic() < deadline:
+        second.poll(0.05)  # the first does not poll: it does not join again
+    assert second.assignment() == [TopicPartition("orders", 0)]
+    second.close()
+    first.close()
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+
+def test_the_next_requests_fail_with_the_error(broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.fail_next(ApiKey.PRODUCE, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    (error,) = produce(broker, "orders", b"refused")
+    assert "authorization" in str(error)
+    broker.fail_next(ApiKey.PRODUCE, ErrorCode.NOT_LEADER_OR_FOLLOWER, times=2)
+    assert produce(broker, "orders", b"retried") == []
+    assert values_of(broker, "orders") == [b"retried"]
+
+
+def test_a_lost_answer_does_not_double_an_idempotent_record(broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.drop_connection(ApiKey.PRODUCE, handled=True)
+    assert produce(broker, "orders", b"once", enable_idempotence="true") == []
+    assert values_of(broker, "orders") == [b"once"]
+    broker.drop_connection(ApiKey.PRODUCE)
+    assert produce(broker, "orders", b"again", enable_idempotence="true") == []
+    assert values_of(broker, "orders") == [b"once", b"again"]
+
+
+def test_a_delayed_answer_comes_late(broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.delay(ApiKey.PRODUCE, 300)
+    started = time.monotonic()
+    assert produce(broker, "orders", b"late") == []
+    assert time.monotonic() - started >= 0.3
+    broker.clear_faults()
+
+
+def test_an_older_broker_is_pretended(broker: Broker) -> None:
+    broker.pretend({ApiKey.PRODUCE: 5, ApiKey.CONSUMER_GROUP_HEARTBEAT: -1})
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    with WireClient(int(broker.bootstrap_servers.partition(":")[2])) as client:
+        served = client.ask(request, ApiVersionsResponse, 3)
+    highest = {item.api_key: item.max_version for item in served.api_keys}
+    assert highest[ApiKey.PRODUCE] == 5
+    assert ApiKey.CONSUMER_GROUP_HEARTBEAT not in highest
+    assert produce(broker, "orders", b"by v5") == []
+    assert values_of(broker, "orders") == [b"by v5"]
+
+
+def test_a_full_disk_refuses_records_until_it_is_free(broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.fill_disk()
+    assert produce(broker, "orders", b"refused", retries="0")
+    broker.free_disk()
+    assert produce(broker, "orders", b"accepted") == []
+    assert values_of(broker, "orders") == [b"accepted"]
+
+
+# -- its life -------------------------------------------------------------------------------------
+
+
+def test_a_killed_broker_comes_back_with_what_it_acknowledged(broker: Broker) -> None:
+    address = broker.bootstrap_servers
+    assert produce(broker, "orders", b"kept") == []
+    broker.kill_and_restart()
+    assert broker.bootstrap_servers == address
+    assert values_of(broker, "orders") == [b"kept"]
+
+
+def test_a_snapshot_is_restored_as_often_as_wanted(broker: Broker) -> None:
+    broker.create_topic("orders", configs=SEGMENT)
+    produce(broker, "orders", b"a", bytes(900_000), b"b", bytes(900_000), b"c", batch_size="1")
+    consumer = consumer_of(broker, "readers", enable_auto_commit="false")
+    consumer.subscribe(["orders"])
+    consume(consumer, 5)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    before = broker.records("orders")
+    snapshot = broker.snapshot()
+    for number in range(2):
+        produce(broker, "orders", b"after", bytes(900_000))
+        broker.create_topic(f"other-{number}")
+        broker.restore(snapshot)
+        assert broker.records("orders") == before
+        assert broker.topics() == {"orders": 1}
+        assert broker.committed("readers", "orders") == {0: 5}
+
+
+def test_a_directory_stopped_cleanly_is_taken_over(tmp_path: Path) -> None:
+    broker = Broker(tmp_path).start()
+    broker.create_topic("orders")
+    produce(broker, "orders", b"kept")
+    broker.stop(clean=True)
+    with Broker(tmp_path) as again:
+        assert values_of(again, "orders") == [b"kept"]
+        assert "recovering" not in again.log_file.read_text()
+
+
+async def test_an_asynchronous_test_has_a_broker_too() -> None:
+    async with Broker() as broker:
+        directory = broker.log_file.parent
+        broker.create_topic("orders")
+        assert broker.topics() == {"orders": 1}
+    assert not directory.exists()
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(BrokerError, match="cannot listen on"):
+            Broker(tmp_path, {"listeners": address}).start()
+    with pytest.raises(BrokerError, match=r"num\.partitions"):
+        Broker(tmp_path, {"num.partitions": "many"}).start()
+
+
+def test_a_broker_ends_with_the_process_that_has_started_it(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from odradek.broker.testing import Broker;"
+        "broker = Broker(sys.argv[1]).start(); print(broker.bootstrap_servers, flush=True);"
+        "os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False
+    )
+    port = int(done.stdout.decode().strip().partition(":")[2])
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            return
+        time.sleep(0.01)
+    pytest.fail("the broker lives on")
