@@ -180,9 +180,15 @@ class Broker:
         return self._directory / "broker.log"
 
     def create_topic(
-        self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int | None = None,
+        configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic. It can be used when this returns."""
+        """Create a topic, which can be used when this returns.
+
+        `partitions`: None for num.partitions. `configs`: settings of the topic.
+        """
         self._call(calls.CreateTopic(name, partitions, dict(configs or {})), type(None))
 
     def topics(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ class Stop(Call, frozen=True):
 
 class CreateTopic(Call, frozen=True):
     name: str
-    partitions: int
+    partitions: int | None
     configs: dict[str, str]
 
 

@@ -6,18 +6,22 @@ text, an empty list. Kafka: AbstractRequest.getErrorResponse, which each API imp
 """
 
 import sys
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
-from odradek.protocol.declaration import Field, ListOf, Wire, fields_of, present_fields
+from odradek.protocol.declaration import Field, ListOf, fields_of, present_fields
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message, Struct, WireType
 
-ERROR_CODE = "error_code"
+ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
 # By a field of a response: the field of the request that names the same thing by another name.
 OTHER_NAMES = {"partition_index": "partition"}
+SIGNED = ("b", "h", "i", "q")
+# The numbers that are names; texts and ids are names, too.
+NUMBERS = ("index", "partition", "partition_index", "partition_id", "resource_type", "producer_id")
 
 
 def response_class(request: type[Message]) -> type[Message]:
@@ -38,76 +42,73 @@ class _ErrorResponse:
         self._code = code
         self._text = text
 
-    def struct(self, declared: type[Struct], source: object) -> Struct:
-        """A struct of the response; `source` is the part of the request that it repeats."""
-        values = {}
-        key = None if isinstance(source, msgspec.Struct) else source
-        for field, _ in present_fields(declared, self._version):
-            value = self._value(field, source)
-            if value is None and key is not None and isinstance(key, _type_of(field.wire)):
-                value, key = key, None  # the request has a list of names or numbers
-            if value is None:
-                value = _unknown(field, self._version)
-            values[field.name] = value
+    def struct(self, declared: type[Struct], source: object, *, is_item: bool = False) -> Struct:
+        """A struct of the response; `source` is the part of the request that it belongs to.
+
+        An item of a list repeats the names in `source`. `source` may be a name itself.
+        """
+        present = [field for field, _ in present_fields(declared, self._version)]
+        has_error = any(field.name in ERROR_CODES for field in present)
+        values: dict[str, object] = {}
+        name = None if isinstance(source, msgspec.Struct) else source
+        for field in present:
+            if field.name in ERROR_CODES:
+                values[field.name] = int(self._code)
+            elif field.name == ERROR_MESSAGE:
+                values[field.name] = self._text
+            elif isinstance(field.wire, ListOf) and not has_error:
+                values[field.name] = self._items(field.wire.item, source)
+            elif name is not None and _is_name(field):
+                values[field.name], name = name, None
+            elif is_item and _is_name(field) and (value := _named(source, field)) is not None:
+                values[field.name] = value
+            else:
+                values[field.name] = _unknown(field, self._version)
         return declared(**values)
 
-    def _value(self, field: Field, source: object) -> object:
-        """The value that an error gives to the field; None if it gives none."""
-        if field.name == ERROR_CODE:
-            return int(self._code)
-        if field.name == ERROR_MESSAGE:
-            return self._text
-        if isinstance(field.wire, ListOf):
-            item = field.wire.item
-            if isinstance(item, WireType) or not self._has_error(item):
-                return None
-            return [self.struct(item, each) for each in self._named_items(source)]
-        if isinstance(field.wire, WireType):
-            return getattr(
-                source, field.name, getattr(source, OTHER_NAMES.get(field.name, ""), None)
-            )
-        return None
-
-    def _named_items(self, source: object) -> list[Any]:
-        """What the request names one by one: the first of its lists that is not empty."""
+    def _items(self, item: WireType | type[Struct], source: object) -> list[Struct]:
+        """A struct for each thing that the request names: the first of its lists with items."""
+        if isinstance(item, WireType) or not self._has_error(item):
+            return []
         if not isinstance(source, msgspec.Struct):
             return []
         declared = cast("type[Struct]", type(source))
-        lists = (
+        lists: Iterator[list[object]] = (
             getattr(source, field.name)
             for field, _ in present_fields(declared, self._version)
             if isinstance(field.wire, ListOf)
         )
-        return next((items for items in lists if items), [])
+        named = next((items for items in lists if items), [])
+        return [self.struct(item, each, is_item=True) for each in named]
 
     def _has_error(self, declared: type[Struct]) -> bool:
         """Whether the struct, or one inside it, has an error code in this version."""
         for field, _ in present_fields(declared, self._version):
             inner = field.wire.item if isinstance(field.wire, ListOf) else field.wire
-            if field.name == ERROR_CODE or (isinstance(inner, type) and self._has_error(inner)):
+            if field.name in ERROR_CODES or (isinstance(inner, type) and self._has_error(inner)):
                 return True
         return False
 
 
+def _is_name(field: Field) -> bool:
+    """Whether the field says which topic, partition, group or resource an item is about."""
+    if not isinstance(field.wire, WireType):
+        return False
+    return field.name in NUMBERS or field.wire.name in ("string", "uuid")
+
+
+def _named(source: object, field: Field) -> object:
+    other_name = OTHER_NAMES.get(field.name, field.name)
+    return getattr(source, field.name, getattr(source, other_name, None))
+
+
 def _unknown(field: Field, version: int) -> object:
-    if field.default is not msgspec.NODEFAULT:
+    if field.default not in (msgspec.NODEFAULT, None):
         return field.default
     if version in field.nullable:
         return None
-    return _empty(field.wire, version)
-
-
-def _empty(wire: Wire, version: int) -> object:
-    if isinstance(wire, ListOf):
+    if isinstance(field.wire, ListOf):
         return []
-    if isinstance(wire, WireType):
-        is_number = wire.struct_code in ("b", "h", "i", "q")
-        return -1 if is_number else wire.zero
-    return wire(**{field.name: _unknown(field, version) for field in fields_of(wire)})
-
-
-def _type_of(wire: Wire) -> type:
-    """The Python type of a primitive's values."""
-    if not isinstance(wire, WireType):
-        return type(None)
-    return str if wire.name == "string" else int if wire.struct_code in ("i", "q") else type(None)
+    if isinstance(field.wire, WireType):
+        return -1 if field.wire.struct_code in SIGNED else field.wire.zero
+    return field.wire(**{each.name: _unknown(each, version) for each in fields_of(field.wire)})

@@ -16,7 +16,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
-from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_creation import DEFAULT, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
@@ -80,7 +80,8 @@ class Service:
 
     async def create_topic(self, call: calls.CreateTopic) -> None:
         """Create a topic."""
-        new = NewTopic(name=call.name, partition_count=call.partitions, configs=dict(call.configs))
+        count = DEFAULT if call.partitions is None else call.partitions
+        new = NewTopic(name=call.name, partition_count=count, configs=dict(call.configs))
         for result in (await self._broker.topic_admin.create([new])).values():
             if isinstance(result, ApiError):
                 raise result

@@ -1,0 +1,65 @@
+"""The pytest plugin, in test sessions of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import os
+import pytest
+from confluent_kafka import Producer
+
+@pytest.mark.parametrize("number", range(4))
+def test_each_test_finds_its_broker_empty(odradek_broker, number):
+    assert odradek_broker.topics() == {}
+    producer = Producer({"bootstrap.servers": odradek_broker.bootstrap_servers, "log_level": 0})
+    producer.produce("orders", str(number))
+    assert producer.flush(20) == 0
+    assert [record.value for record in odradek_broker.records("orders")] == [b"%d" % number]
+
+async def test_an_asynchronous_test_uses_it_too(odradek_broker):
+    odradek_broker.create_topic("orders")
+    assert odradek_broker.topics() == {"orders": 3}
+"""
+CONFTEST = """
+import pytest
+
+@pytest.fixture(scope="session")
+def odradek_settings():
+    return {"num.partitions": "3"}
+"""
+
+
+def run_pytest(directory: Path, *options: str) -> str:
+    """The output of a session of the tests in a directory."""
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "asyncio_mode=auto", *options]
+    done = subprocess.run(
+        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    return done.stdout.decode()
+
+
+@pytest.mark.slow
+def test_workers_of_a_session_have_a_broker_each(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(TESTS.replace('"orders": 3', '"orders": 1'))
+    assert "5 passed" in run_pytest(tmp_path, "-n", "2")
+
+
+def test_the_fixture_comes_with_the_installation(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(TESTS)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    assert "5 passed" in run_pytest(tmp_path)
+
+
+def test_a_session_that_asks_for_no_broker_imports_none_of_it() -> None:
+    program = (
+        "import sys, odradek.broker.testing.plugin;"
+        "print([name for name in sys.modules if name.startswith('odradek')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    loaded = done.stdout.decode()
+    assert "odradek.broker.testing.plugin" in loaded
+    assert "odradek.broker.broker" not in loaded
+    assert "odradek.protocol" not in loaded
