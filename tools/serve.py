@@ -20,6 +20,8 @@ EXIT_BAD_CONFIG = 2
 def main(arguments: list[str]) -> int:
     """Run the broker until it is asked to stop; returns the exit code."""
     options = _parser().parse_args(arguments)
+    if options.port is not None:
+        options.override.append(f"listeners=PLAINTEXT://localhost:{options.port}")
     from odradek.broker.lifecycle.log_lines import configure_logging
 
     configure_logging(options.log_format)
@@ -33,7 +35,7 @@ def main(arguments: list[str]) -> int:
     from odradek.broker.lifecycle.run import StartError, serve
 
     try:
-        serve(loaded.config)
+        serve(loaded.config, for_parent=options.print_address)
     except StartError as error:
         logger.error("%s", error)  # without a traceback: the message is written for the operator
         return error.exit_code
@@ -55,6 +57,18 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="KEY=VALUE",
         help="a property that overrides the file (may be given several times)",
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="PORT",
+        help="listen on localhost:PORT only; 0: on a port that is free",
+    )
+    parser.add_argument(
+        "--print-address",
+        action="store_true",
+        help="print one line of JSON with the address when the broker serves, and stop when the"
+        " process that has started it ends",
     )
     parser.add_argument("--log-format", choices=["text", "json"], default="text")
     return parser

@@ -13,6 +13,7 @@ from odradek.broker.network.listeners import ListenError
 from odradek.config.broker_config import BrokerConfig
 from odradek.storage.directories.data_directory import DirectoryError
 
+from .parent_process import ParentWatch, print_address
 from .preflight import RefusedToStartError
 from .running import start_broker
 
@@ -34,14 +35,18 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-def serve(config: BrokerConfig) -> None:
-    """Run a broker until SIGTERM, SIGINT or the failure of its disks. Raises StartError."""
+def serve(config: BrokerConfig, *, for_parent: bool = False) -> None:
+    """Run a broker until SIGTERM, SIGINT or the failure of its disks. Raises StartError.
+
+    `for_parent`: print the address when the broker serves, and stop when the process that has
+    started this one ends.
+    """
     _raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config))
+        runner.run(_serve(config, for_parent=for_parent))
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -58,9 +63,14 @@ async def _serve(config: BrokerConfig) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     failure = running.broker.failure
     failure.add_done_callback(lambda _: stop.set())
+    parent = ParentWatch(loop, stop.set) if for_parent else None
+    if for_parent:
+        print_address(running.broker)
     try:
         await stop.wait()
     finally:
+        if parent is not None:
+            parent.close()
         await running.stop()
     if failure.done():
         raise StartError(failure.result(), exit_code=1)

@@ -60,6 +60,25 @@ def test_a_missing_file_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert "nowhere.properties" in done.stderr
 
 
+def test_a_program_gets_the_address_and_ends_the_broker_by_its_own_end(tmp_path: Path) -> None:
+    words = [*SERVE, "--port=0", "--print-address", f"--override=log.dirs={tmp_path / 'data'}"]
+    program = (
+        "import subprocess, sys;"
+        "print(subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE).stdout.readline().decode())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], check=True, capture_output=True, timeout=60
+    )
+    address = json.loads(done.stdout)
+    host, _, port = address["bootstrap_servers"].partition(":")
+    assert (host, int(port) > 0) == ("localhost", True)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{address['pid']}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{address['pid']}").exists()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
 def test_a_second_broker_does_not_touch_a_directory_that_is_in_use(
     start_broker: Start, tmp_path: Path
 ) -> None:
