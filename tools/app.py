@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .client.topic_options import app as topics
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
 from .retention.options import why_not_deleted
@@ -52,4 +53,5 @@ def serve(context: typer.Context) -> None:
 app.command("dump-log")(dump_log)
 app.command("verify")(verify)
 app.command("why-not-deleted")(why_not_deleted)
+app.add_typer(topics, name="topics")
 app.add_typer(pipeline, name="pipeline")

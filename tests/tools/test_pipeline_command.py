@@ -15,7 +15,7 @@ from odradek.tools.app import app
 from odradek.tools.pipeline import running
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
-from odradek.tools.pipeline.tables import number, size
+from odradek.tools.tables import number, size
 from tests.support.archives import InThisProcess, data_files
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer

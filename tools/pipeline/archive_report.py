@@ -1,9 +1,9 @@
 """Prints the result of `odradek pipeline archive`."""
 
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
+from odradek.tools.tables import number, print_each, show_table, size
 
 from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS
-from .tables import number, print_each, show_table, size
 
 _HEADER = (
     "topic",

@@ -17,9 +17,9 @@ from odradek.pipeline.jobs.etl.client_options import CheckedOptions, written_top
 from odradek.pipeline.jobs.etl.job_file import EtlJob
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.write_options import Delivery
+from odradek.tools.tables import number, print_each, show_table
 
 from .running import EXIT_DONE, EXIT_INTERRUPTED
-from .tables import number, print_each, show_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

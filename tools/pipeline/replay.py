@@ -140,8 +140,7 @@ def _time_ms(text: str | None, hint: str) -> int | None:
 
 def _planned(settings: "ReplaySettings") -> int:
     from odradek.pipeline.jobs.replay.job import plan_replay
-
-    from .tables import number, show_table, size
+    from odradek.tools.tables import number, show_table, size
 
     plan = plan_replay(settings)
     rows = [

@@ -2,9 +2,9 @@
 
 from odradek.pipeline.jobs.replay.job import ReplaySummary
 from odradek.pipeline.jobs.replay.sending import ReplayResult
+from odradek.tools.tables import number, print_each, show_table
 
 from .running import EXIT_DONE
-from .tables import number, print_each, show_table
 
 _HEADER = ("partition", "to", "records", "first offset", "last offset", "before", "found there")
 

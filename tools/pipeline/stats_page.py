@@ -9,13 +9,13 @@ from datetime import datetime
 from odradek.pipeline.jobs.stats.hour_stats import HourStats
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag
+from odradek.tools.tables import number, size
 
 from .html_tables import escaped, table, with_bar
 from .stats_json import instant
 from .stats_report import lag_cells, percent
 from .stats_style import STYLE
 from .stats_topic import topic_section
-from .tables import number, size
 
 _MAX_TOPICS_WITH_CHARTS = 100  # the largest ones
 _MAX_LAG_ROWS = 1000

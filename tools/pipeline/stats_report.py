@@ -3,10 +3,10 @@
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
 from odradek.pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
+from odradek.tools.tables import number, print_each, print_json, show_table, size
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
 from .stats_json import instant
-from .tables import number, print_each, print_json, show_table, size
 
 _COLUMNS = (
     "records",

@@ -3,12 +3,12 @@
 from odradek.pipeline.jobs.stats.hour_stats import HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import TopicStats
 from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.tools.tables import number, size
 
 from .html_tables import escaped, facts
 from .stats_json import instant
 from .stats_report import hour_text, percent
 from .svg_charts import Axis, Column, binary_end, columns, decimal_end, shares
-from .tables import number, size
 
 _MAX_COLUMNS = 120
 _STEPS_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 720, 8760)

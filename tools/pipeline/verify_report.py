@@ -8,9 +8,9 @@ from odradek.pipeline.jobs.verify.findings import Finding, Severity
 from odradek.pipeline.jobs.verify.job import VerifyReport
 from odradek.pipeline.jobs.verify.partition_join import PartitionVerdict
 from odradek.pipeline.jobs.verify.plan import PartitionListing
+from odradek.tools.tables import number, print_each, print_json, show_table, size
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
-from .tables import number, print_each, print_json, show_table, size
 
 _HEADER = (
     "topic",

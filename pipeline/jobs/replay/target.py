@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types do not export them
+from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewTopic,

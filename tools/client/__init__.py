@@ -1,0 +1,1 @@
+"""Commands that talk to a broker, odradek or Apache Kafka, as a client."""

@@ -1,0 +1,57 @@
+"""How a command fails: one line on stderr that says what is wrong and what to do, and a code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from odradek.tools.broken_pipe import handle_broken_pipe
+
+EXIT_FAILED = 1
+
+# By the name of an error of Kafka or librdkafka: what to do.
+ADVICE = {
+    "TOPIC_ALREADY_EXISTS": "use --if-not-exists, or `odradek topics alter`",
+    "UNKNOWN_TOPIC_OR_PART": "`odradek topics list` shows the topics",
+    "INVALID_PARTITIONS": "the number of partitions can only grow",
+    "NON_EMPTY_GROUP": "stop its members first, or wait until their sessions expire",
+    "GROUP_ID_NOT_FOUND": "`odradek groups list` shows the groups",
+    "TOPIC_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
+    "GROUP_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
+    "CLUSTER_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
+    "_AUTHENTICATION": "check the credentials in the file of --config",
+    "_SSL": "check ssl.ca.location in the file of --config",
+    "_TIMED_OUT": "`odradek doctor` says what a client can reach",
+    "_TRANSPORT": "`odradek doctor` says what a client can reach",
+}
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked for. The message is one line, and says what to do."""
+
+
+def refused(what: str, error: object) -> CommandError:
+    """The failure of `what` for a KafkaError, with advice where there is some."""
+    name = getattr(error, "name", lambda: "")()
+    text = getattr(error, "str", lambda: str(error))()
+    advice = ADVICE.get(name)
+    line = f"{what}: {text} ({name.lstrip('_')})" if name else f"{what}: {text}"
+    return CommandError(f"{line}; {advice}" if advice else line)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn a failure inside into one line and an exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except CommandError as error:
+        typer.echo(f"odradek: {error}", err=True)
+        raise typer.Exit(EXIT_FAILED) from None
+    except BrokenPipeError:
+        raise typer.Exit(handle_broken_pipe()) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None

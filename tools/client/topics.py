@@ -1,0 +1,175 @@
+"""`odradek topics`: list, create, describe, alter and delete topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
+
+from odradek.tools.tables import print_json, show_table
+
+from .admin import cluster, connect, result, results
+from .failure import CommandError
+
+BROKER_DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """A partition: its leader, and the offsets that it has."""
+
+    partition: int
+    leader: int
+    isr: list[int]
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A topic: its partitions, and the settings that are not the broker's."""
+
+    topic: str
+    partitions: list[PartitionState]
+    settings: dict[str, str]
+
+
+class TopicCommands:
+    """The commands, on one connection. Each raises CommandError."""
+
+    def __init__(self, bootstrap: str | None, file: Path | None) -> None:
+        self._admin = connect(bootstrap, file)
+
+    def show_all(self, *, internal: bool, as_json: bool) -> None:
+        """Print the topics with the number of their partitions and offsets."""
+        names = (
+            name for name in cluster(self._admin).topics if not name.startswith("__") or internal
+        )
+        rows = [
+            (name, len(partitions), sum(each.end_offset - each.first_offset for each in partitions))
+            for name, partitions in self._partitions(sorted(names)).items()
+        ]
+        header = ("topic", "partitions", "offsets")
+        if as_json:
+            print_json([dict(zip(header, row, strict=True)) for row in rows])
+        else:
+            show_table(f"{len(rows)} topics", header, [[str(cell) for cell in row] for row in rows])
+
+    def create(
+        self,
+        names: Sequence[str],
+        partitions: int | None,
+        configs: Mapping[str, str],
+        *,
+        if_not_exists: bool,
+    ) -> None:
+        """Create topics."""
+        count = BROKER_DEFAULT if partitions is None else partitions
+        existing = cluster(self._admin).topics if if_not_exists else {}
+        missing = [name for name in names if name not in existing]
+        if missing:
+            new = [NewTopic(name, count, 1, config=dict(configs)) for name in missing]
+            results("create topic", self._admin.create_topics(new))
+        for name in missing:
+            typer.echo(f"created {name}")
+
+    def describe(self, names: Sequence[str], *, as_json: bool) -> None:
+        """Print the partitions of topics, and the settings that are not the broker's."""
+        partitions = self._partitions(names)
+        topics = [
+            TopicState(topic=name, partitions=partitions[name], settings=self._overrides(name))
+            for name in names
+        ]
+        if as_json:
+            print_json([asdict(topic) for topic in topics])
+            return
+        header = ("partition", "leader", "isr", "first offset", "end offset")
+        for topic in topics:
+            rows = [[str(cell) for cell in asdict(each).values()] for each in topic.partitions]
+            show_table(topic.topic, header, rows)
+            for name, value in topic.settings.items():
+                typer.echo(f"  {name}={value}")
+
+    def alter(
+        self,
+        name: str,
+        partitions: int | None,
+        configs: Mapping[str, str],
+        removed: Sequence[str],
+    ) -> None:
+        """Add partitions, and change settings."""
+        changes = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in configs.items()
+        ]
+        changes += [
+            ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE)
+            for key in removed
+        ]
+        if changes:
+            resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=changes)
+            done = self._admin.incremental_alter_configs([resource])
+            result(f"alter topic {name}", done[resource])
+        if partitions is not None:
+            futures = self._admin.create_partitions([NewPartitions(name, partitions)])
+            results("add partitions to topic", futures)
+        typer.echo(f"altered {name}")
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete topics with all their records."""
+        results("delete topic", self._admin.delete_topics(list(names)))
+        for name in names:
+            typer.echo(f"deleted {name}")
+
+    def _partitions(self, names: Iterable[str]) -> dict[str, list[PartitionState]]:
+        """The partitions of topics, by name. Raises CommandError for one that does not exist."""
+        known = cluster(self._admin).topics
+        for name in names:
+            if name not in known:
+                raise CommandError(f"there is no topic {name}; `odradek topics list` shows them")
+        wanted = [TopicPartition(name, index) for name in names for index in known[name].partitions]
+        starts = self._offsets(wanted, OffsetSpec.earliest())
+        ends = self._offsets(wanted, OffsetSpec.latest())
+        return {
+            name: [
+                PartitionState(
+                    partition=index,
+                    leader=partition.leader,
+                    isr=partition.isrs,
+                    first_offset=starts[name, index],
+                    end_offset=ends[name, index],
+                )
+                for index, partition in sorted(known[name].partitions.items())
+            ]
+            for name in names
+        }
+
+    def _offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int]:
+        found = self._admin.list_offsets(dict.fromkeys(partitions, spec)) if partitions else {}
+        return {
+            (key.topic, key.partition): result(f"offsets of {key.topic}", future).offset
+            for key, future in found.items()
+        }
+
+    def _overrides(self, name: str) -> dict[str, str]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        entries = result(f"settings of {name}", self._admin.describe_configs([resource])[resource])
+        return {
+            key: entry.value
+            for key, entry in sorted(entries.items())
+            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        }
