@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .client.group_options import app as groups
 from .client.topic_options import app as topics
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
@@ -54,4 +55,5 @@ app.command("dump-log")(dump_log)
 app.command("verify")(verify)
 app.command("why-not-deleted")(why_not_deleted)
 app.add_typer(topics, name="topics")
+app.add_typer(groups, name="groups")
 app.add_typer(pipeline, name="pipeline")

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,46 +12,29 @@ from typer.testing import CliRunner
 from odradek.broker.testing import Broker
 from odradek.tools.app import app
 
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker")) as broker:
-        yield broker
+Run = Callable[..., Result]
 
 
-@pytest.fixture
-def broker(shared: Broker) -> Broker:
-    shared.reset()
-    return shared
-
-
-def run(broker: Broker, *arguments: str) -> Result:
-    """Run a command in this process: a process for each would take most of the time."""
-    return CliRunner().invoke(app, [*arguments, "--bootstrap", broker.bootstrap_servers])
-
-
-def test_topics_are_created_described_altered_and_deleted(broker: Broker) -> None:
-    done = run(broker, "topics", "create", "orders", "-p", "2", "--set", "retention.ms=1000")
+def test_topics_are_created_described_altered_and_deleted(run: Run, broker: Broker) -> None:
+    done = run("topics", "create", "orders", "-p", "2", "--set", "retention.ms=1000")
     assert (done.exit_code, done.stdout) == (0, "created orders\n")
-    done = run(broker, "topics", "alter", "orders", "-p", "3", "--unset", "retention.ms")
+    done = run("topics", "alter", "orders", "-p", "3", "--unset", "retention.ms")
     assert (done.exit_code, done.stdout) == (0, "altered orders\n")
-    assert (
-        run(broker, "topics", "alter", "orders", "--set", "cleanup.policy=compact").exit_code == 0
-    )
-    (topic,) = json.loads(run(broker, "topics", "describe", "orders", "--json").stdout)
+    assert run("topics", "alter", "orders", "--set", "cleanup.policy=compact").exit_code == 0
+    (topic,) = json.loads(run("topics", "describe", "orders", "--json").stdout)
     assert (topic["topic"], topic["settings"]) == ("orders", {"cleanup.policy": "compact"})
     first = {"partition": 0, "leader": 0, "isr": [0], "first_offset": 0, "end_offset": 0}
     assert (len(topic["partitions"]), topic["partitions"][0]) == (3, first)
-    listed = json.loads(run(broker, "topics", "list", "--json").stdout)
+    listed = json.loads(run("topics", "list", "--json").stdout)
     assert listed == [{"topic": "orders", "partitions": 3, "offsets": 0}]
-    assert run(broker, "topics", "delete", "orders").stdout == "deleted orders\n"
-    assert json.loads(run(broker, "topics", "list", "--json").stdout) == []
+    assert run("topics", "delete", "orders").stdout == "deleted orders\n"
+    assert json.loads(run("topics", "list", "--json").stdout) == []
 
 
-def test_tables_show_what_json_says(broker: Broker) -> None:
+def test_tables_show_what_json_says(run: Run, broker: Broker) -> None:
     broker.create_topic("orders", 1, {"retention.ms": "1000"})
-    assert run(broker, "topics", "list").stdout.splitlines()[-1].split() == ["orders", "1", "0"]
-    lines = run(broker, "topics", "describe", "orders").stdout.splitlines()
+    assert run("topics", "list").stdout.splitlines()[-1].split() == ["orders", "1", "0"]
+    lines = run("topics", "describe", "orders").stdout.splitlines()
     assert lines[0] == "orders"
     assert lines[2].split() == ["0", "0", "[0]", "0", "0"]
     assert lines[3] == "  retention.ms=1000"
@@ -70,18 +53,18 @@ def test_tables_show_what_json_says(broker: Broker) -> None:
     ],
 )
 def test_a_refusal_is_one_line_that_says_what_to_do(
-    broker: Broker, arguments: list[str], words: list[str]
+    run: Run, broker: Broker, arguments: list[str], words: list[str]
 ) -> None:
     broker.create_topic("taken", 2)
-    done = run(broker, "topics", *arguments)
+    done = run("topics", *arguments)
     assert (done.exit_code, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert all(word in line for word in words), line
 
 
-def test_creating_a_topic_that_exists_can_be_allowed(broker: Broker) -> None:
+def test_creating_a_topic_that_exists_can_be_allowed(run: Run, broker: Broker) -> None:
     broker.create_topic("taken")
-    done = run(broker, "topics", "create", "taken", "new", "--if-not-exists")
+    done = run("topics", "create", "taken", "new", "--if-not-exists")
     assert (done.exit_code, done.stdout) == (0, "created new\n")
 
 

@@ -1,0 +1,235 @@
+"""`odradek groups`: list and describe groups with their lag, set their offsets, delete them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
+
+from odradek.tools.tables import print_json, show_table
+
+from .admin import TIMEOUT_S, cluster, connect, result, results
+from .failure import CommandError
+from .moments import parse_moment_ms
+
+CLEAR_SCREEN = "\x1b[2J\x1b[H"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLag:
+    """What a group has committed in a partition, and what is left; None: nothing is committed."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    end_offset: int
+    lag: int | None
+    member: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChange:
+    """The offset of a partition before and after a reset."""
+
+    topic: str
+    partition: int
+    before: int | None
+    after: int
+
+
+class GroupCommands:
+    """The commands, on one connection. Each raises CommandError."""
+
+    def __init__(self, bootstrap: str | None, file: Path | None) -> None:
+        self._admin = connect(bootstrap, file)
+
+    def show_all(self, *, as_json: bool) -> None:
+        """Print the groups with their type and state."""
+        found = result("list groups", self._admin.list_consumer_groups())
+        rows = sorted(
+            (group.group_id, group.type.name.lower(), group.state.name.lower())
+            for group in found.valid
+        )
+        header = ("group", "type", "state")
+        if as_json:
+            print_json([dict(zip(header, row, strict=True)) for row in rows])
+        else:
+            show_table(f"{len(rows)} groups", header, rows)
+
+    def describe(self, names: Sequence[str], *, as_json: bool) -> None:
+        """Print the members of groups, what they have committed, and their lag."""
+        described = []
+        for name in names:
+            group = self._described(name)
+            described.append((group, self._lags(group)))
+        if as_json:
+            print_json(
+                [
+                    {
+                        "group": group.group_id,
+                        "state": group.state.name.lower(),
+                        "members": [
+                            {"member": each.member_id, "client": each.client_id, "host": each.host}
+                            for each in group.members
+                        ],
+                        "partitions": [asdict(lag) for lag in lags],
+                    }
+                    for group, lags in described
+                ]
+            )
+            return
+        header = ("topic", "partition", "committed", "end offset", "lag", "member", "host")
+        for group, lags in described:
+            rows = [
+                ["-" if value is None else str(value) for value in asdict(lag).values()]
+                for lag in lags
+            ]
+            members = f"{len(group.members)} member{'s' if len(group.members) != 1 else ''}"
+            show_table(f"{group.group_id}: {group.state.name.lower()}, {members}", header, rows)
+
+    def watch(self, names: Sequence[str], every_s: float) -> None:
+        """Print the description again and again, until control-C."""
+        while True:
+            if sys.stdout.isatty():
+                typer.echo(CLEAR_SCREEN, nl=False)
+            self.describe(names, as_json=False)
+            time.sleep(every_s)
+
+    def reset_offsets(
+        self, name: str, topics: Sequence[str], target: str, *, execute: bool, as_json: bool
+    ) -> None:
+        """Set the offsets of a group without members, or only show what would be set.
+
+        `target`: earliest, latest, an offset, +N or -N, or a moment.
+        """
+        group = result(f"describe group {name}", self._admin.describe_consumer_groups([name])[name])
+        if execute and group.members:
+            raise CommandError(
+                f"group {name} has {len(group.members)} members, which would overwrite the offsets;"
+                " stop them first"
+            )
+        changes = self._changes(name, topics, target)
+        if execute:
+            wanted = [TopicPartition(each.topic, each.partition, each.after) for each in changes]
+            request = ConsumerGroupTopicPartitions(name, wanted)
+            results("set offsets of group", self._admin.alter_consumer_group_offsets([request]))
+        if as_json:
+            print_json([asdict(change) for change in changes])
+            return
+        rows = [
+            ["-" if value is None else str(value) for value in asdict(change).values()]
+            for change in changes
+        ]
+        title = f"{name}: " + ("set" if execute else "would be set; --execute sets them")
+        show_table(title, ("topic", "partition", "before", "after"), rows)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete groups without members, with their offsets."""
+        results("delete group", self._admin.delete_consumer_groups(list(names)))
+        for name in names:
+            typer.echo(f"deleted {name}")
+
+    # -- what the broker knows --------------------------------------------------------------------
+
+    def _described(self, name: str) -> ConsumerGroupDescription:
+        """The group. Raises CommandError if it does not exist."""
+        future = self._admin.describe_consumer_groups([name])[name]
+        group: ConsumerGroupDescription = result(f"describe group {name}", future)
+        if group.state is ConsumerGroupState.DEAD:
+            raise CommandError(f"there is no group {name}; `odradek groups list` shows them")
+        return group
+
+    def _committed(self, name: str) -> dict[tuple[str, int], int | None]:
+        futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
+        found = result(f"offsets of group {name}", futures[name])
+        return {
+            (each.topic, each.partition): each.offset if each.offset >= 0 else None
+            for each in found.topic_partitions or []
+        }
+
+    def _lags(self, group: ConsumerGroupDescription) -> list[PartitionLag]:
+        committed = self._committed(group.group_id)
+        owners = {
+            (each.topic, each.partition): member
+            for member in group.members
+            for each in member.assignment.topic_partitions
+        }
+        keys = sorted({*committed, *owners})
+        ends = self._offsets(keys, OffsetSpec.latest())
+        lags = []
+        for key in keys:
+            offset, member = committed.get(key), owners.get(key)
+            lags.append(
+                PartitionLag(
+                    topic=key[0],
+                    partition=key[1],
+                    committed=offset,
+                    end_offset=ends[key],
+                    lag=None if offset is None else max(ends[key] - offset, 0),
+                    member=member.member_id if member else "",
+                    host=member.host if member else "",
+                )
+            )
+        return lags
+
+    def _changes(self, name: str, topics: Sequence[str], target: str) -> list[OffsetChange]:
+        committed = self._committed(name)
+        known = cluster(self._admin).topics
+        for topic in topics:
+            if topic not in known:
+                raise CommandError(f"there is no topic {topic}; `odradek topics list` shows them")
+        keys = sorted(
+            {key for key in committed if not topics}
+            | {(topic, index) for topic in topics for index in known[topic].partitions}
+        )
+        if not keys:
+            raise CommandError(f"group {name} has no offsets; name the topics with --topic")
+        starts = self._offsets(keys, OffsetSpec.earliest())
+        ends = self._offsets(keys, OffsetSpec.latest())
+        wanted = self._targets(keys, target, committed, starts, ends)
+        return [
+            OffsetChange(
+                topic=key[0],
+                partition=key[1],
+                before=committed.get(key),
+                after=min(max(wanted[key], starts[key]), ends[key]),
+            )
+            for key in keys
+        ]
+
+    def _targets(
+        self,
+        keys: Sequence[tuple[str, int]],
+        target: str,
+        committed: dict[tuple[str, int], int | None],
+        starts: dict[tuple[str, int], int],
+        ends: dict[tuple[str, int], int],
+    ) -> dict[tuple[str, int], int]:
+        if target == "earliest":
+            return starts
+        if target == "latest":
+            return ends
+        if target[:1] in ("+", "-") and target[1:].isdigit():
+            return {key: (committed.get(key) or 0) + int(target) for key in keys}
+        if target.isdigit():
+            return dict.fromkeys(keys, int(target))
+        spec = OffsetSpec.for_timestamp(parse_moment_ms(target))
+        found = self._offsets(keys, spec)
+        return {key: ends[key] if found[key] < 0 else found[key] for key in keys}
+
+    def _offsets(
+        self, keys: Sequence[tuple[str, int]], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int]:
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in keys}
+        found = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_S) if wanted else {}
+        return {
+            (key.topic, key.partition): result(f"offsets of {key.topic}", future).offset
+            for key, future in found.items()
+        }
