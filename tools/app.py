@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .client.group_options import app as groups
+from .client.record_options import consume, produce
 from .client.topic_options import app as topics
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
@@ -51,6 +52,8 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
+app.command("produce")(produce)
+app.command("consume")(consume)
 app.command("dump-log")(dump_log)
 app.command("verify")(verify)
 app.command("why-not-deleted")(why_not_deleted)

@@ -1,0 +1,120 @@
+"""`odradek consume`: prints records of a topic, up to its present end or for ever."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from .admin import TIMEOUT_S, check_listening
+from .client_config import client_settings
+from .failure import CommandError, refused
+from .moments import parse_moment_ms
+from .record_format import RecordFormat, json_line
+
+BATCH = 1000
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeOptions:
+    """What to read, and how to print it.
+
+    `start`: earliest, latest, an offset, a moment, or an age. `last`: that many records before the
+    end of each partition instead. `limit`: stop after so many.
+    """
+
+    topic: str
+    partitions: list[int]
+    start: str
+    last: int | None
+    limit: int | None
+    follow: bool
+    committed: bool
+    format: str
+    as_json: bool
+
+
+def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -> None:
+    """Print the records. Raises CommandError."""
+    line = json_line if options.as_json else RecordFormat(options.format).line
+    settings = client_settings(bootstrap, file)
+    check_listening(settings["bootstrap.servers"])
+    consumer = Consumer(
+        {
+            "group.id": f"odradek-consume-{uuid.uuid4()}",  # nothing is committed
+            **settings,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed" if options.committed else "read_uncommitted",
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.assign(_starts(consumer, options))
+        _print(_messages(consumer, options), line, options)
+    except KafkaException as error:
+        raise refused(f"consume {options.topic}", error.args[0]) from None
+    finally:
+        consumer.close()
+
+
+def _print(
+    messages: Iterator[Message], line: Callable[[Message], bytes], options: ConsumeOptions
+) -> None:
+    out = sys.stdout.buffer
+    for number, message in enumerate(messages, 1):
+        out.write(line(message))
+        if options.follow:
+            out.flush()
+        if number == options.limit:
+            return
+
+
+def _starts(consumer: Consumer, options: ConsumeOptions) -> list[TopicPartition]:
+    """Where to begin in each partition."""
+    known = consumer.list_topics(options.topic, timeout=TIMEOUT_S).topics[options.topic]
+    if known.error is not None:
+        raise refused(f"consume {options.topic}", known.error)
+    missing = set(options.partitions) - set(known.partitions)
+    if missing:
+        raise CommandError(f"topic {options.topic} has no partition {min(missing)}")
+    indexes = sorted(options.partitions or known.partitions)
+    return [
+        TopicPartition(options.topic, index, _start(consumer, options, index)) for index in indexes
+    ]
+
+
+def _start(consumer: Consumer, options: ConsumeOptions, index: int) -> int:
+    partition = TopicPartition(options.topic, index)
+    first, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
+    if options.last is not None:
+        return max(first, end - options.last)
+    if options.start == "earliest":
+        return int(first)
+    if options.start == "latest":
+        return int(end)
+    if options.start.isdigit():
+        return min(max(int(options.start), first), end)
+    partition.offset = parse_moment_ms(options.start)
+    (found,) = consumer.offsets_for_times([partition], timeout=TIMEOUT_S)
+    return end if found.offset < 0 else int(found.offset)
+
+
+def _messages(consumer: Consumer, options: ConsumeOptions) -> Iterator[Message]:
+    """The records, until the ends of all partitions are reached, or for ever."""
+    reading = {partition.partition for partition in consumer.assignment()}
+    while reading or options.follow:
+        for message in consumer.consume(BATCH, POLL_S):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() != KafkaError._PARTITION_EOF:
+                raise refused(f"consume {options.topic}", error)
+            elif not options.follow:
+                reading.discard(message.partition())
