@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .client.config_options import app as configs
 from .client.group_options import app as groups
 from .client.record_options import consume, produce
 from .client.topic_options import app as topics
@@ -59,4 +60,5 @@ app.command("verify")(verify)
 app.command("why-not-deleted")(why_not_deleted)
 app.add_typer(topics, name="topics")
 app.add_typer(groups, name="groups")
+app.add_typer(configs, name="configs")
 app.add_typer(pipeline, name="pipeline")

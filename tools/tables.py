@@ -8,23 +8,33 @@ import typer
 
 
 def show_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], total: Sequence[str] = ()
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    total: Sequence[str] = (),
+    *,
+    texts: int = 1,
 ) -> None:
-    """Print a table. The first column is text, the others are numbers."""
+    """Print a table. The first `texts` columns are text, the others are numbers."""
     if sys.stdout.isatty():
-        _show_on_terminal(title, header, rows, total)
+        _show_on_terminal(title, header, rows, total, texts)
         return
     lines = [header, *rows, *([total] if total else [])]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     typer.echo(title)
     for line in lines:
-        cells = [line[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        sized = list(zip(line, widths, strict=True))
+        cells = [cell.ljust(width) for cell, width in sized[:texts]]
+        cells += [cell.rjust(width) for cell, width in sized[texts:]]
         typer.echo("  ".join(cells).rstrip())
 
 
 def _show_on_terminal(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], total: Sequence[str]
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    total: Sequence[str],
+    texts: int,
 ) -> None:
     from rich.console import Console
     from rich.markup import escape
@@ -33,7 +43,7 @@ def _show_on_terminal(
     table = Table(title=title, title_justify="left", show_footer=bool(total))
     for index, name in enumerate(header):
         footer = total[index] if total else ""
-        table.add_column(name, footer=footer, justify="right" if index else "left")
+        table.add_column(name, footer=footer, justify="left" if index < texts else "right")
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)

@@ -61,7 +61,7 @@ class GroupCommands:
         if as_json:
             print_json([dict(zip(header, row, strict=True)) for row in rows])
         else:
-            show_table(f"{len(rows)} groups", header, rows)
+            show_table(f"{len(rows)} groups", header, rows, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""
