@@ -12,6 +12,7 @@ from .client.config_options import app as configs
 from .client.group_options import app as groups
 from .client.record_options import consume, produce
 from .client.topic_options import app as topics
+from .client.transaction_options import app as transactions
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
 from .retention.options import why_not_deleted
@@ -61,4 +62,5 @@ app.command("why-not-deleted")(why_not_deleted)
 app.add_typer(topics, name="topics")
 app.add_typer(groups, name="groups")
 app.add_typer(configs, name="configs")
+app.add_typer(transactions, name="transactions")
 app.add_typer(pipeline, name="pipeline")

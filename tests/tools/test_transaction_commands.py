@@ -1,0 +1,115 @@
+"""`odradek transactions`."""
+
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from click.testing import Result
+from confluent_kafka import KafkaException, Producer
+
+from odradek.broker.testing import Broker
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from tests.support.bystander import PRODUCE_VERSION, produce_request
+from tests.support.wire import WireClient
+
+Run = Callable[..., Result]
+LIMIT_S = 20.0
+STRANGER = 4711
+
+
+def open_transaction(broker: Broker, name: str) -> Producer:
+    """A producer of that transactional id that has sent a record and not committed it."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": name, "log_level": 0}
+    )
+    producer.init_transactions(LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("orders", b"open")
+    assert producer.flush(LIMIT_S) == 0
+    return producer
+
+
+def hang(run: Run, broker: Broker) -> None:
+    """Leave a record of a transaction that no coordinator knows."""
+    setting = "transaction.partition.verification.enable"
+    assert run("configs", "alter", "broker", "0", "--set", f"{setting}=false").exit_code == 0
+    batch = build_batch(
+        [Record(None, b"hanging", 0)],
+        producer_id=STRANGER,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    request = produce_request("orders", bytes(batch))
+    request = msgspec.structs.replace(request, transactional_id="stranger")
+    with WireClient(int(broker.bootstrap_servers.partition(":")[2])) as client:
+        answer = client.ask(request, ProduceResponse, PRODUCE_VERSION)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def test_ids_are_listed_and_described(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    done = open_transaction(broker, "done")
+    done.commit_transaction(LIMIT_S)
+    open_transaction(broker, "waiting")
+    listed = json.loads(run("transactions", "list", "--json").stdout)
+    states = {each["transactional_id"]: each["state"] for each in listed}
+    assert states == {"done": "CompleteCommit", "waiting": "Ongoing"}
+    ongoing = json.loads(run("transactions", "list", "--state", "Ongoing", "--json").stdout)
+    assert [each["transactional_id"] for each in ongoing] == ["waiting"]
+    (described,) = json.loads(run("transactions", "describe", "waiting", "--json").stdout)
+    assert (described["state"], described["partitions"]) == ("Ongoing", {"orders": [0]})
+    assert "waiting: Ongoing" in run("transactions", "describe", "waiting").stdout
+
+
+def test_a_terminated_producer_is_fenced(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    producer = open_transaction(broker, "stuck")
+    (found,) = json.loads(run("transactions", "open", "--json").stdout)
+    assert (found["transactional_id"], found["state"]) == ("stuck", "Ongoing")
+    done = run("transactions", "terminate", "stuck")
+    assert (done.exit_code, done.stdout) == (0, "fenced stuck\n")
+    assert json.loads(run("transactions", "open", "--json").stdout) == []
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(LIMIT_S)
+    assert broker.records("orders") == []
+
+
+def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    hang(run, broker)
+    (found,) = json.loads(run("transactions", "open", "--hanging", "--json").stdout)
+    expected = (STRANGER, 1, None, "hanging")
+    names = ("producer_id", "start_offset", "transactional_id", "state")
+    assert tuple(found[name] for name in names) == expected
+    several = run("transactions", "abort", "orders", "0")
+    assert several.exit_code == 1
+    assert "--start-offset" in several.stderr
+    done = run("transactions", "abort", "orders", "0", "--start-offset", "1")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
+    assert run("transactions", "open", "--topic", "orders").stdout.startswith("1 open transactions")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["describe", "missing"], "odradek transactions list"),
+        (["terminate", "missing"], "odradek transactions list"),
+        (["list", "--state", "Sleeping"], "Sleeping"),
+        (["abort", "orders", "0"], "no such transaction"),
+        (["abort", "orders", "9"], "orders-9"),
+        (["open", "--topic", "missing"], "missing"),
+    ],
+)
+def test_a_mistake_is_one_line(run: Run, broker: Broker, words: list[str], text: str) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "done").abort_transaction(LIMIT_S)
+    done = run("transactions", *words)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert text in line

@@ -1,0 +1,249 @@
+"""`odradek transactions`: what is open, who holds it, what hangs, and how to end it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import typer
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_producers import (
+    DescribeProducersProducerState,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+)
+from odradek.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsTransaction,
+)
+from odradek.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsTransaction,
+)
+from odradek.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    WriteTxnMarkersTopic,
+)
+from odradek.tools.tables import print_json, show_table
+
+from .client_config import client_settings
+from .failure import CommandError
+from .wire import WireCluster
+
+NO_TRANSACTION = -1
+# A fenced producer must not time out before it is fenced; Kafka's admin client asks for 1 ms.
+FENCING_TIMEOUT_MS = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction that is open in a partition; `transactional_id` None: nobody knows it."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    start_offset: int
+    last_write_ms: int
+    transactional_id: str | None
+    state: str
+
+
+class TransactionCommands:
+    """The commands, on connections to a cluster. Each raises CommandError."""
+
+    def __init__(self, bootstrap: str | None, file: Path | None) -> None:
+        self._cluster = WireCluster(client_settings(bootstrap, file))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.close()
+
+    def show_all(self, states: Sequence[str], *, as_json: bool) -> None:
+        """Print the transactional ids with their states."""
+        header = ("transactional id", "producer id", "state")
+        rows = sorted(
+            (each.transactional_id, str(each.producer_id), each.transaction_state)
+            for each in self._list(states)
+        )
+        if as_json:
+            names = ("transactional_id", "producer_id", "state")
+            print_json([dict(zip(names, row, strict=True)) for row in rows])
+        else:
+            show_table(f"{len(rows)} transactional ids", header, rows)
+
+    def describe(self, transactional_ids: Sequence[str], *, as_json: bool) -> None:
+        """Print the state of transactional ids, and the partitions of their transactions."""
+        described = [self._describe(each) for each in transactional_ids]
+        if as_json:
+            print_json([_as_json(each) for each in described])
+            return
+        for each in described:
+            typer.echo(f"{each.transactional_id}: {each.transaction_state}")
+            typer.echo(f"  producer {each.producer_id}, epoch {each.producer_epoch}")
+            if each.transaction_start_time_ms >= 0:
+                age_s = time.time() - each.transaction_start_time_ms / 1000
+                timeout_s = each.transaction_timeout_ms / 1000
+                typer.echo(f"  open for {age_s:.0f} s, timeout {timeout_s:.0f} s")
+            for topic in each.topics:
+                partitions = ", ".join(map(str, sorted(topic.partitions)))
+                typer.echo(f"  {topic.topic}: {partitions}")
+
+    def show_open(self, topics: Sequence[str], *, only_hanging: bool, as_json: bool) -> None:
+        """Print the transactions that are open in partitions, or those of no transactional id."""
+        found = [
+            each for each in self._open(topics) if not only_hanging or each.transactional_id is None
+        ]
+        if as_json:
+            print_json([asdict(each) for each in found])
+            return
+        header = ("topic", "transactional id", "state", "partition", "start offset", "age in s")
+        now_ms = time.time() * 1000
+        rows = [
+            (
+                each.topic,
+                each.transactional_id or "-",
+                each.state,
+                str(each.partition),
+                str(each.start_offset),
+                f"{(now_ms - each.last_write_ms) / 1000:.0f}",
+            )
+            for each in found
+        ]
+        kind = "hanging" if only_hanging else "open"
+        show_table(f"{len(rows)} {kind} transactions", header, rows, texts=3)
+
+    def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
+        """Abort a hanging transaction: write its marker to a partition.
+
+        `start_offset` may be None if only one is open there.
+        """
+        producers = [
+            each
+            for each in self._producers(topic, partition)
+            if each.current_txn_start_offset != NO_TRANSACTION
+            and start_offset in (None, each.current_txn_start_offset)
+        ]
+        if not producers:
+            raise CommandError(f"no such transaction is open in {topic}-{partition}")
+        if len(producers) > 1:
+            offsets = ", ".join(str(each.current_txn_start_offset) for each in producers)
+            raise CommandError(
+                f"{len(producers)} transactions are open in {topic}-{partition}, from offsets"
+                f" {offsets}; choose one with --start-offset"
+            )
+        (producer,) = producers
+        marker = WriteTxnMarkersMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transaction_result=False,
+            topics=[WriteTxnMarkersTopic(name=topic, partition_indexes=[partition])],
+            coordinator_epoch=max(producer.coordinator_epoch, 0),
+        )
+        leader = self._cluster.leader(topic, partition)
+        answer = leader.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
+        _check(answer.markers[0].topics[0].partitions[0].error_code, "the marker is refused")
+        offset = producer.current_txn_start_offset
+        typer.echo(f"aborted the transaction in {topic}-{partition} from offset {offset} on")
+
+    def terminate(self, transactional_id: str) -> None:
+        """End the transaction of an id: fence its producer, which aborts what is open."""
+        self._describe(transactional_id)
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=FENCING_TIMEOUT_MS
+        )
+        coordinator = self._cluster.transaction_coordinator(transactional_id)
+        answer = coordinator.ask(request, InitProducerIdResponse)
+        if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:  # it is being ended already
+            _check(answer.error_code, f"{transactional_id} cannot be fenced")
+        typer.echo(f"fenced {transactional_id}")
+
+    # -- what the brokers know --------------------------------------------------------------------
+
+    def _list(self, states: Sequence[str]) -> Iterator[ListTransactionsTransaction]:
+        request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
+        for broker in self._cluster.brokers():
+            answer = broker.ask(request, ListTransactionsResponse)
+            _check(answer.error_code, "transactions cannot be listed")
+            if answer.unknown_state_filters:
+                raise CommandError(f"there is no state {', '.join(answer.unknown_state_filters)}")
+            yield from answer.transaction_states
+
+    def _describe(self, transactional_id: str) -> DescribeTransactionsTransaction:
+        coordinator = self._cluster.transaction_coordinator(transactional_id)
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        (found,) = coordinator.ask(request, DescribeTransactionsResponse).transaction_states
+        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            raise CommandError(
+                f"there is no transactional id {transactional_id}; `odradek transactions list`"
+                " shows them"
+            )
+        _check(found.error_code, f"{transactional_id} cannot be described")
+        return found
+
+    def _producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+        wanted = DescribeProducersTopic(name=topic, partition_indexes=[partition])
+        leader = self._cluster.leader(topic, partition)
+        answer = leader.ask(DescribeProducersRequest(topics=[wanted]), DescribeProducersResponse)
+        found = answer.topics[0].partitions[0]
+        _check(found.error_code, f"producers of {topic}-{partition} cannot be described")
+        return found.active_producers
+
+    def _open(self, topics: Sequence[str]) -> Iterator[OpenTransaction]:
+        """The open transactions of topics, or of all: with what their coordinators know."""
+        known = {
+            (topic.topic, partition, state.producer_id): state
+            for each in self._list([])
+            for state in [self._describe(each.transactional_id)]
+            for topic in state.topics
+            for partition in topic.partitions
+        }
+        for topic in self._cluster.metadata(list(topics) or None).topics:
+            if topic.error_code:
+                raise CommandError(f"there is no topic {topic.name}")
+            assert topic.name is not None
+            for index in sorted(each.partition_index for each in topic.partitions):
+                for producer in self._producers(topic.name, index):
+                    if producer.current_txn_start_offset == NO_TRANSACTION:
+                        continue
+                    state = known.get((topic.name, index, producer.producer_id))
+                    yield OpenTransaction(
+                        topic=topic.name,
+                        partition=index,
+                        producer_id=producer.producer_id,
+                        start_offset=producer.current_txn_start_offset,
+                        last_write_ms=producer.last_timestamp,
+                        transactional_id=state.transactional_id if state else None,
+                        state=state.transaction_state if state else "hanging",
+                    )
+
+
+def _as_json(described: DescribeTransactionsTransaction) -> dict[str, object]:
+    return {
+        "transactional_id": described.transactional_id,
+        "state": described.transaction_state,
+        "producer_id": described.producer_id,
+        "producer_epoch": described.producer_epoch,
+        "timeout_ms": described.transaction_timeout_ms,
+        "start_time_ms": described.transaction_start_time_ms,
+        "partitions": {topic.topic: sorted(topic.partitions) for topic in described.topics},
+    }
+
+
+def _check(error_code: int, what: str) -> None:
+    if error_code:
+        raise CommandError(f"{what}: {ErrorCode(error_code).name}")

@@ -1,0 +1,211 @@
+"""A small client of odradek's own protocol, for APIs that librdkafka does not have.
+
+One request at a time, each to the broker that must answer it. Versions are the newest that both
+sides have. TLS and SASL PLAIN are served, as in librdkafka's settings.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Mapping
+from typing import TypeVar
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import has_flexible_response_header
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from odradek.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.protocol.primitives import skip_tags
+from odradek.protocol.schema import DecodeError, Message
+
+from .failure import CommandError
+
+R = TypeVar("R", bound=Message)
+
+TIMEOUT_S = 10.0
+CLIENT_ID = "odradek"
+API_VERSIONS_VERSION = 3
+SOFTWARE = "odradek"
+TRANSACTION = 1
+
+
+class WireConnection:
+    """A connection to one broker, authenticated, with the versions that it serves."""
+
+    def __init__(self, host: str, port: int, settings: Mapping[str, str]) -> None:
+        """Connect. Raises CommandError."""
+        self.address = f"{host}:{port}"
+        self.versions: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+        try:
+            plain = socket.create_connection((host, port), TIMEOUT_S)
+            self._socket = _tls(plain, host, settings) if protocol.endswith("SSL") else plain
+        except OSError as error:
+            raise CommandError(f"cannot connect to {self.address}: {error}") from None
+        answer = self.ask(
+            ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="1"),
+            ApiVersionsResponse,
+            API_VERSIONS_VERSION,
+        )
+        self.versions = {
+            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+        }
+        if protocol.startswith("SASL"):
+            self._authenticate(settings)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def ask(self, request: Message, response: type[R], version: int | None = None) -> R:
+        """Send a request and return the response. Raises CommandError."""
+        key = _key_of(request)
+        if version is None:
+            version = self._version(request)
+        self._correlation_id += 1
+        header = struct.pack(">hhih", key, version, self._correlation_id, len(CLIENT_ID))
+        header += CLIENT_ID.encode()
+        if version in type(request).SPEC.flexible:
+            header += b"\0"
+        body = header + request.encode(version)
+        try:
+            self._socket.sendall(struct.pack(">i", len(body)) + body)
+            (size,) = struct.unpack(">i", self._read(4))
+            answer = self._read(size)
+        except OSError as error:
+            raise CommandError(
+                f"{self.address} did not answer {key.name}: {error or type(error).__name__}"
+            ) from None
+        position = 4
+        if has_flexible_response_header(key, version in response.SPEC.flexible):
+            position = skip_tags(answer, position, len(answer))
+        try:
+            return response.decode(answer, version, position)
+        except DecodeError as error:
+            raise CommandError(f"{self.address} does not speak Kafka's protocol: {error}") from None
+
+    def _version(self, request: Message) -> int:
+        """The newest version of the request that both sides have."""
+        key, ours = _key_of(request), type(request).SPEC.versions
+        lowest, highest = self.versions.get(key, (1, 0))
+        version = min(highest, ours.highest)
+        if version < max(lowest, ours.lowest):
+            raise CommandError(f"{self.address} does not serve {key.name} ({ours} is needed)")
+        return version
+
+    def _read(self, size: int) -> memoryview:
+        data = memoryview(bytearray(max(size, 0)))
+        view = data
+        while view:
+            count = self._socket.recv_into(view)
+            if not count:
+                raise ConnectionError("it closed the connection")
+            view = view[count:]
+        return data
+
+    def _authenticate(self, settings: Mapping[str, str]) -> None:
+        mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "GSSAPI"))
+        if mechanism != "PLAIN":
+            raise CommandError(f"this command can authenticate by PLAIN only, not by {mechanism}")
+        self.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
+        user, password = settings.get("sasl.username", ""), settings.get("sasl.password", "")
+        data = f"\0{user}\0{password}".encode()
+        answer = self.ask(SaslAuthenticateRequest(auth_bytes=data), SaslAuthenticateResponse)
+        if answer.error_code:
+            raise CommandError(f"{self.address} refuses user {user}: {answer.error_message}")
+
+
+class WireCluster:
+    """Connections to the brokers of a cluster, made when they are needed."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """Connect to the first bootstrap server that answers. Raises CommandError."""
+        self._settings = settings
+        self._connections: dict[int, WireConnection] = {}
+        host, _, port = settings["bootstrap.servers"].split(",")[0].strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise CommandError(f"{settings['bootstrap.servers']} is not HOST:PORT")
+        self.bootstrap = WireConnection(host.strip("[]"), int(port), settings)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (self.bootstrap, *self._connections.values()):
+            connection.close()
+
+    def metadata(self, topics: list[str] | None = None) -> MetadataResponse:
+        """The brokers, and the topics with these names; None: all topics."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        return self.bootstrap.ask(request, MetadataResponse)
+
+    def brokers(self) -> list[WireConnection]:
+        """A connection to each broker."""
+        return [
+            self._connect(broker.node_id, broker.host, broker.port)
+            for broker in self.metadata([]).brokers
+        ]
+
+    def leader(self, topic: str, partition: int) -> WireConnection:
+        """A connection to the leader of a partition. Raises CommandError if there is none."""
+        metadata = self.metadata([topic])
+        for found in metadata.topics[0].partitions:
+            if found.partition_index == partition:
+                for broker in metadata.brokers:
+                    if broker.node_id == found.leader_id:
+                        return self._connect(broker.node_id, broker.host, broker.port)
+                raise CommandError(f"{topic}-{partition} has no leader now")
+        raise CommandError(f"there is no partition {topic}-{partition}")
+
+    def transaction_coordinator(self, transactional_id: str) -> WireConnection:
+        """A connection to the coordinator of a transactional id. Raises CommandError."""
+        request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            found = self.bootstrap.ask(request, FindCoordinatorResponse, 4).coordinators[0]
+            if not found.error_code:
+                break
+            if time.monotonic() > deadline:  # until then its topic may be being created
+                code = ErrorCode(found.error_code)
+                raise CommandError(f"{transactional_id} has no coordinator now: {code.name}")
+            time.sleep(0.1)
+        return self._connect(found.node_id, found.host, found.port)
+
+    def _connect(self, node_id: int, host: str, port: int) -> WireConnection:
+        if node_id not in self._connections:
+            self._connections[node_id] = WireConnection(host, port, self._settings)
+        return self._connections[node_id]
+
+
+def _key_of(request: Message) -> ApiKey:
+    key = type(request).SPEC.key
+    assert key is not None, "a request has an API key"
+    return key
+
+
+def _tls(plain: socket.socket, host: str, settings: Mapping[str, str]) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"))
+    if settings.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
+        context.check_hostname = False
+    if "ssl.certificate.location" in settings:
+        context.load_cert_chain(
+            settings["ssl.certificate.location"],
+            settings.get("ssl.key.location"),
+            settings.get("ssl.key.password"),
+        )
+    return context.wrap_socket(plain, server_hostname=host)
