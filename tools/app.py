@@ -13,6 +13,7 @@ from .client.group_options import app as groups
 from .client.record_options import consume, produce
 from .client.topic_options import app as topics
 from .client.transaction_options import app as transactions
+from .doctor.options import doctor
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
 from .retention.options import why_not_deleted
@@ -54,6 +55,7 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
+app.command("doctor")(doctor)
 app.command("produce")(produce)
 app.command("consume")(consume)
 app.command("dump-log")(dump_log)

@@ -1,0 +1,167 @@
+"""`odradek doctor` on set-ups that are sound, and on some that are broken."""
+
+import json
+import os
+import resource
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from odradek.broker.testing import Broker
+from odradek.tools.app import app
+
+Run = Callable[..., Result]
+CERTIFICATE = Path(__file__).parents[1] / "support" / "self_signed.pem"
+
+
+def problems(result: Result) -> list[str]:
+    """Each problem with its advice, as a line. The exit code must agree."""
+    found = [
+        f"{each['text']} -> {each['advice']}"
+        for each in json.loads(result.stdout)
+        if each["health"] == "problem"
+    ]
+    assert result.exit_code == int(bool(found)), result.output
+    return found
+
+
+def examine(*words: str) -> list[str]:
+    return problems(CliRunner().invoke(app, ["doctor", "--json", *words]))
+
+
+@pytest.fixture
+def server_properties(tmp_path: Path) -> Path:
+    """A file for a broker that could be started here."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    file = tmp_path / "server.properties"
+    file.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs={tmp_path / 'data'}\n")
+    return file
+
+
+def test_a_sound_broker_has_no_problems(run: Run, server_properties: Path) -> None:
+    assert problems(run("doctor", str(server_properties), "--json")) == []
+    shown = run("doctor").stdout
+    assert "clients are told 127.0.0.1:" in shown
+    assert "the clocks of broker and client agree" in shown
+
+
+def test_nobody_listens_there() -> None:
+    (found,) = examine("-b", "127.0.0.1:1")
+    assert "Connection refused" in found
+    assert "odradek serve" in found
+
+
+def test_the_advertised_listener_is_wrong(tmp_path: Path) -> None:
+    settings = {"advertised.listeners": "PLAINTEXT://nowhere.invalid:9092"}
+    with Broker(tmp_path, settings) as broker:
+        (found,) = examine("-b", broker.bootstrap_servers)
+    assert "clients are told nowhere.invalid:9092" in found
+    assert "set advertised.listeners" in found
+
+
+def test_the_client_wants_tls_and_the_port_is_plain(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    (found,) = problems(run("doctor", "--json", "--config", str(file)))
+    assert "without TLS" in found
+    assert "security.protocol=PLAINTEXT" in found
+
+
+@contextmanager
+def accepting(answer: Callable[[socket.socket], object]) -> Iterator[int]:
+    """A port where each connection gets that answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    try:
+                        answer(connection)
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_the_port_wants_tls_and_the_client_is_plain() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+
+    def shake_hands(connection: socket.socket) -> None:
+        context.wrap_socket(connection, server_side=True).close()
+
+    with accepting(shake_hands) as port:
+        (found,) = examine("-b", f"127.0.0.1:{port}")
+    assert "speaks TLS" in found
+    assert "security.protocol=SSL" in found
+
+
+def test_another_program_listens_there() -> None:
+    with accepting(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n")) as port:
+        (found,) = examine("-b", f"127.0.0.1:{port}")
+    assert "does not answer as a Kafka broker does" in found
+
+
+def test_the_disk_is_full(run: Run, broker: Broker) -> None:
+    broker.fill_disk()
+    (found,) = problems(run("doctor", "--json"))
+    assert "0 MiB left" in found
+    assert "make room" in found
+
+
+@pytest.mark.parametrize(("ahead_s", "word"), [(3600, "ahead of"), (-3600, "behind")])
+def test_the_clock_is_wrong(run: Run, broker: Broker, ahead_s: int, word: str) -> None:
+    broker.set_clock(round((time.time() + ahead_s) * 1000))
+    (found,) = problems(run("doctor", "--json"))
+    assert word in found
+    assert "NTP" in found
+
+
+def test_the_port_is_taken(run: Run, broker: Broker, server_properties: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server_properties.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs=/tmp/x\n")
+        (found,) = problems(run("doctor", str(server_properties), "--json"))
+    assert f"127.0.0.1:{port} is taken by process" in found
+    assert "pytest" in found
+
+
+def test_the_limit_of_files_is_low(
+    run: Run, server_properties: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
+    (found,) = problems(run("doctor", str(server_properties), "--json"))
+    assert "256 files" in found
+    assert "ulimit -n" in found
+
+
+def test_the_file_is_wrong_or_written_in_the_future(
+    run: Run, server_properties: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.properties"
+    bad.write_text("num.partitions=many\n")
+    (found,) = problems(run("doctor", str(bad), "--json"))
+    assert "num.partitions" in found
+    log = tmp_path / "data" / "orders-0" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.utime(log, (time.time() + 3600,) * 2)
+    (found,) = problems(run("doctor", str(server_properties), "--json"))
+    assert "after the present time" in found

@@ -1,0 +1,222 @@
+"""Connects as a client does: what is advertised, whether it can be reached, and what is served."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator, Mapping
+
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from odradek.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.tools.client.failure import CommandError
+from odradek.tools.client.wire import WireCluster
+
+from .findings import Finding, ok, problem, warning
+
+NOT_REACHED = "start the broker (odradek serve), or correct --bootstrap"
+CONNECT_S = 3.0
+TLS_S = 3.0
+CLOCK_WARNING_MS = 2_000
+CLOCK_PROBLEM_MS = 60_000
+FREE_WARNING_BYTES = 1 << 30
+FREE_PROBLEM_BYTES = 64 << 20  # the default of odradek.min.free.bytes
+# ApiVersions v0, correlation id 1, no client id: every broker answers it on a plain port.
+_PLAIN_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+_FEATURES = ("metadata.version", "group.version", "transaction.version")
+
+
+def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """All checks that a client can make. They end with the first one that has no sequel."""
+    address = settings["bootstrap.servers"].split(",")[0].strip()
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        yield problem(f"{address} is not HOST:PORT", "give --bootstrap HOST:PORT")
+        return
+    host = host.strip("[]")
+    yield (reached := _check_reached(host, int(port), NOT_REACHED))
+    if reached.advice:
+        return
+    uses_tls = settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
+    yield (spoken := _check_encryption(host, int(port), uses_tls=uses_tls))
+    if spoken.advice:
+        return
+    try:
+        cluster = WireCluster(settings)
+    except CommandError as error:
+        yield problem(str(error), "check the settings in the file of --config")
+        return
+    try:
+        yield from _check_cluster(cluster)
+    except CommandError as error:
+        yield problem(str(error), "look into the broker's log")
+    finally:
+        cluster.close()
+
+
+def _check_reached(host: str, port: int, advice: str) -> Finding:
+    """Whether the name has an address, and something listens there."""
+    try:
+        addresses = sorted({str(each[4][0]) for each in socket.getaddrinfo(host, port)})
+    except OSError as error:
+        return problem(f"the name {host} has no address here: {error.strerror}", advice)
+    try:
+        with socket.create_connection((host, port), CONNECT_S) as found:
+            return ok(f"{host}:{port} accepts connections ({found.getpeername()[0]})")
+    except TimeoutError:
+        text = f"{host}:{port} ({', '.join(addresses)}) does not answer"
+        return problem(f"{text}: there is a firewall, or it is on another network", advice)
+    except OSError as error:
+        return problem(f"{host}:{port} ({', '.join(addresses)}): {error.strerror}", advice)
+
+
+def _check_encryption(host: str, port: int, *, uses_tls: bool) -> Finding:
+    """Whether the port speaks what the client does: TLS, or Kafka's protocol in plain."""
+    speaks_tls = _speaks_tls(host, port)
+    if uses_tls and not speaks_tls:
+        if _speaks_plainly(host, port):
+            return problem(
+                f"{host}:{port} speaks Kafka's protocol without TLS, and the client wants TLS",
+                "set security.protocol=PLAINTEXT (or SASL_PLAINTEXT), or use the port of the SSL"
+                " listener",
+            )
+        return problem(f"{host}:{port} speaks no TLS", "check that a Kafka broker listens there")
+    if not uses_tls and not _speaks_plainly(host, port):
+        if speaks_tls:
+            return problem(
+                f"{host}:{port} speaks TLS, and the client does not",
+                "set security.protocol=SSL (or SASL_SSL) in the file of --config",
+            )
+        return problem(
+            f"{host}:{port} does not answer as a Kafka broker does",
+            "check that a Kafka broker listens there, and not another program",
+        )
+    return ok(f"{host}:{port} speaks Kafka's protocol{' over TLS' if uses_tls else ''}")
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # only whether it is TLS; the client verifies later
+    try:
+        with socket.create_connection((host, port), TLS_S) as plain:
+            context.wrap_socket(plain, server_hostname=host).close()
+    except ssl.SSLCertVerificationError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _speaks_plainly(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), TLS_S) as plain:
+            plain.sendall(_PLAIN_REQUEST)
+            return plain.recv(8, socket.MSG_WAITALL)[4:] == struct.pack(">i", 1)
+    except OSError:
+        return False
+
+
+# -- a broker that answers ------------------------------------------------------------------------
+
+
+def _check_cluster(cluster: WireCluster) -> Iterator[Finding]:
+    yield from _check_versions(cluster)
+    yield from _check_advertised(cluster)
+    yield from _check_clock(cluster)
+    yield from _check_disks(cluster)
+
+
+def _check_versions(cluster: WireCluster) -> Iterator[Finding]:
+    request = ApiVersionsRequest(client_software_name="odradek", client_software_version="1")
+    answer = cluster.bootstrap.ask(request, ApiVersionsResponse, 3)
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    known = ", ".join(f"{name} {levels[name]}" for name in _FEATURES if name in levels)
+    yield ok(f"{len(answer.api_keys)} APIs are served" + (f"; {known}" if known else ""))
+    for name, what in (
+        ("group.version", "consumers with group.protocol=consumer are refused"),
+        ("transaction.version", "transactions are those of version 1"),
+    ):
+        if levels and not levels.get(name):
+            advice = f"kafka-features.sh upgrade --feature {name}=1, once all clients can do it"
+            yield warning(f"{name} is 0: {what}", advice)
+
+
+def _check_advertised(cluster: WireCluster) -> Iterator[Finding]:
+    metadata = cluster.metadata([])
+    for broker in metadata.brokers:
+        found = _check_reached(
+            broker.host,
+            broker.port,
+            "set advertised.listeners in server.properties to an address that this client reaches",
+        )
+        text = f"clients are told {broker.host}:{broker.port} (node {broker.node_id})"
+        if not found.advice:
+            yield ok(f"{text}, which accepts connections")
+            continue
+        yield problem(f"{text}, but {found.text}", found.advice)
+
+
+def _check_clock(cluster: WireCluster) -> Iterator[Finding]:
+    """Compare the clocks: the leader of the metadata quorum says what time it is."""
+    request = DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumRequestTopicData(
+                topic_name=CLUSTER_METADATA_TOPIC,
+                partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
+            )
+        ]
+    )
+    before_ms = time.time() * 1000
+    answer = cluster.bootstrap.ask(request, DescribeQuorumResponse)
+    after_ms = time.time() * 1000
+    times = [
+        voter.last_caught_up_timestamp
+        for topic in answer.topics
+        for partition in topic.partitions
+        for voter in partition.current_voters
+        if voter.replica_id == partition.leader_id
+    ]
+    if not times or times[0] < 0:
+        return  # it may not be asked, or is too old
+    ahead_ms = times[0] - min(max(times[0], before_ms), after_ms)
+    advice = "set both clocks, for example by NTP"
+    if abs(ahead_ms) < CLOCK_WARNING_MS:
+        yield ok("the clocks of broker and client agree")
+        return
+    direction = "ahead of" if ahead_ms > 0 else "behind"
+    text = f"the broker's clock is {abs(ahead_ms) / 1000:.0f} s {direction} the client's"
+    if abs(ahead_ms) < CLOCK_PROBLEM_MS:
+        yield warning(text, advice)
+    else:
+        yield problem(f"{text}: retention and timeouts will be wrong", advice)
+
+
+def _check_disks(cluster: WireCluster) -> Iterator[Finding]:
+    answer = cluster.bootstrap.ask(DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse)
+    for each in answer.results:
+        if each.error_code:
+            yield problem(
+                f"log directory {each.log_dir} is offline",
+                "look into the broker's log; it comes back with a restart once the disk is sound",
+            )
+        elif 0 <= each.usable_bytes < FREE_WARNING_BYTES:
+            is_full = each.usable_bytes < FREE_PROBLEM_BYTES
+            yield (problem if is_full else warning)(
+                f"log directory {each.log_dir} has {each.usable_bytes >> 20} MiB left of"
+                f" {each.total_bytes >> 30} GiB" + (": records are refused" if is_full else ""),
+                "delete topics, shorten retention.ms, or make room on the disk",
+            )
+        elif each.usable_bytes >= 0:
+            yield ok(f"log directory {each.log_dir} has {each.usable_bytes >> 30} GiB left")
