@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.bench import (
     assigning,
     compaction,
+    fixture,
     groups,
     hostile,
     in_process,
@@ -47,6 +48,7 @@ def main() -> None:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
         compared = {
             **starting.WORKLOADS,
+            **fixture.WORKLOADS,
             **groups.WORKLOADS,
             **transactions.WORKLOADS,
             **spark_reading.WORKLOADS,

@@ -1,0 +1,151 @@
+"""The broker of tests beside Apache Kafka, as a test would start and empty each.
+
+first_record    from a new Python process to its first acknowledged record
+reset           20 topics and 5 groups removed, and the topics there again
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from odradek.broker.testing import Broker
+from tests.bench.over_the_wire import now
+from tests.support.broker_process import ApacheKafkaProcess
+from tests.support.java_tools import why_no_java
+
+TOPICS = [f"topic-{number}" for number in range(20)]
+GROUPS = [f"group-{number}" for number in range(5)]
+LIMIT_S = 60.0
+Figures = dict[str, float]
+
+# Each program starts a broker and ends it after the first acknowledged record.
+_PRODUCE = """
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "log_level": 0})
+producer.produce("orders", b"first")
+assert producer.flush(60) == 0
+"""
+_ODRADEK = f"""
+from odradek.broker.testing import Broker
+broker = Broker().start()
+address = broker.bootstrap_servers
+{_PRODUCE}
+broker.stop()
+"""
+_KAFKA = f"""
+import sys
+from pathlib import Path
+from tests.support.broker_process import ApacheKafkaProcess
+broker = ApacheKafkaProcess(Path(sys.argv[1])).start()
+address = broker.bootstrap
+{_PRODUCE}
+broker.kill()
+"""
+
+
+def first_record(scratch: Path, rounds: int, share: int) -> Figures:
+    """Seconds from the start of a Python process to its end after one acknowledged record."""
+    programs = {"odradek": _ODRADEK} | ({} if why_no_java() else {"kafka": _KAFKA})
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for number in range(rounds):
+        for name, program in programs.items():
+            began = now()
+            directory = scratch / f"first-record-{name}-{number}"
+            subprocess.run([sys.executable, "-c", program, str(directory)], check=True)
+            seconds[name].append(now() - began)
+    return _with_ratio({f"{name}_s": statistics.median(each) for name, each in seconds.items()})
+
+
+def reset(scratch: Path, rounds: int, share: int) -> Figures:
+    """Milliseconds to remove 20 topics and 5 groups, beside doing it as an administrator."""
+    figures: dict[str, list[float]] = {"odradek_ms": []}
+    with Broker(scratch / "reset") as broker:
+        for _ in range(rounds):
+            _fill(broker.bootstrap_servers)
+            began = now()
+            broker.reset()
+            figures["odradek_ms"].append((now() - began) * 1000)
+        figures["odradek_admin_ms"] = _as_administrator(broker.bootstrap_servers, rounds)
+    if why_no_java() is None:
+        kafka = ApacheKafkaProcess(scratch / "reset-kafka").start()
+        try:
+            figures["kafka_admin_ms"] = _as_administrator(kafka.bootstrap, rounds)
+        finally:
+            kafka.kill()
+    return {name: statistics.median(each) for name, each in figures.items()}
+
+
+def _as_administrator(bootstrap: str, rounds: int) -> list[float]:
+    """Milliseconds to delete the groups and topics, and to create the topics again."""
+    admin = AdminClient(_client(bootstrap))
+    found = []
+    for _ in range(rounds):
+        _fill(bootstrap)
+        began = now()
+        _wait(admin.delete_consumer_groups(GROUPS))
+        _wait(admin.delete_topics(TOPICS))
+        _create(admin)
+        found.append((now() - began) * 1000)
+    return found
+
+
+def _fill(bootstrap: str) -> None:
+    """Create what is missing of the topics and groups, with a record and an offset each."""
+    admin = AdminClient(_client(bootstrap))
+    missing = set(TOPICS) - set(admin.list_topics(timeout=LIMIT_S).topics)
+    if missing:
+        _wait(admin.create_topics([NewTopic(name, 1, 1) for name in sorted(missing)]))
+    producer = Producer(_client(bootstrap))
+    for topic in TOPICS:
+        producer.produce(topic, b"record")
+    assert producer.flush(LIMIT_S) == 0
+    for group in GROUPS:
+        _commit(Consumer({**_client(bootstrap), "group.id": group}))
+
+
+def _client(bootstrap: str) -> dict[str, str | int]:
+    return {"bootstrap.servers": bootstrap, "log_level": 0}
+
+
+def _commit(consumer: Consumer) -> None:
+    """Commit an offset; Kafka needs a moment until it has a coordinator."""
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            consumer.commit(offsets=[TopicPartition(TOPICS[0], 0, 1)], asynchronous=False)
+            break
+        except KafkaException:
+            assert time.monotonic() < deadline, "there is no coordinator"
+    consumer.close()
+
+
+def _create(admin: AdminClient) -> None:
+    """Create the topics; Kafka needs a moment until those of the same names are gone."""
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        futures = admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS])
+        if all(future.exception(LIMIT_S) is None for future in futures.values()):
+            return
+        assert time.monotonic() < deadline, "the topics cannot be created again"
+
+
+def _wait(futures: dict[str, object]) -> None:
+    for future in futures.values():
+        future.result(LIMIT_S)  # type: ignore[attr-defined]
+
+
+def _with_ratio(figures: Figures) -> Figures:
+    if "kafka_s" in figures:
+        figures["ratio"] = figures["odradek_s"] / figures["kafka_s"]
+    return figures
+
+
+WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
+    work.__name__: work for work in (first_record, reset)
+}
