@@ -15,23 +15,31 @@ TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (
 topics by id (KIP-516)."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
-from odradek.broker.requests.transaction_verification import (
-    Batch,
-    Support,
-    UnsyncedTransactionError,
-    Verified,
-    verify_batches,
+from odradek.broker.requests.produced_batches import (
+    ATTRIBUTES_LOW_BYTE,
+    FIRST_VERSION_BY_ID,
+    batch_of,
+    has_transactional_batch,
+    owned,
+    topic_name,
 )
+from odradek.broker.requests.produced_transactions import (
+    FIRST_VERSION_THAT_ADDS_PARTITIONS,
+    is_ending,
+    verify,
+    verify_all,
+    verify_when_ended,
+)
+from odradek.broker.requests.transaction_verification import UnsyncedTransactionError, Verified
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.batch_header import (
-    CHECKED_POSITION,
     COMPRESSION_MASK,
     HEADER_BYTES,
     MAGIC_POSITION,
@@ -50,7 +58,6 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
     ProduceTopicResponse,
 )
-from odradek.protocol.schema import SplicedRecords
 from odradek.storage.batch_validator import NotOneBatchError, read_one_batch
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
@@ -64,12 +71,8 @@ from odradek.storage.record_walk import (
 from odradek.storage.topic_names import is_internal
 
 ADMIN_CLIENT_ID = "__admin_client"
-ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
 LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
-FIRST_VERSION_WITH_ABORTABLE = 11
-FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
-FIRST_VERSION_BY_ID = 13
 UNKNOWN_OFFSET = -1
 NO_TRANSACTIONAL_ID = ApiError(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -141,69 +144,12 @@ def handle(
     return append(context, request, verified)
 
 
-def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
-    """Verify the transactional batches of a request with a transactional id."""
-    sent = ((each, data) for each in request.topic_data for data in each.partition_data)
-    try:
-        return verify(context, request.transactional_id or "", sent)
-    except ApiError as error:
-        return error
-
-
-def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:
-    """Whether the producer's last transaction is still being completed.
-
-    Producers of version 2 write again as soon as EndTxn is answered.
-    """
-    if context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS or isinstance(verified, ApiError):
-        return False
-    return any(
-        isinstance(obstacle, ApiError) and obstacle.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        for obstacle in verified.values()
-    )
-
-
 async def append_when_ended(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | None:
-    """Append the batches when the producer's last transaction has ended, or refuse them.
-
-    It is cheaper to wait here than to let the producer send its records again.
-    Kafka: ReplicaManager.handleProduceAppend.
-    """
-    broker = context.broker
-    give_up_s = broker.loop.time()
-    give_up_s += broker.config.add_partitions_to_txn_retry_backoff_max_ms / 1000
-    while True:
-        await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
-        context.now_ms = broker.now_ms()
-        verified = verify_all(context, request)
-        if not is_ending(context, verified) or broker.loop.time() >= give_up_s:
-            break
-    answer = append(context, request, verified)
+    """Append the batches when the producer's last transaction has ended, or refuse them."""
+    answer = append(context, request, await verify_when_ended(context, request))
     return await answer if isinstance(answer, Awaitable) else answer
-
-
-def owned(request: ProduceRequest) -> ProduceRequest:
-    """The request with a copy of its records, which are in the receive buffer."""
-    return ProduceRequest(
-        transactional_id=request.transactional_id,
-        acks=request.acks,
-        timeout_ms=request.timeout_ms,
-        topic_data=[
-            ProduceTopicData(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_data=[
-                    ProducePartitionData(index=one.index, records=bytes(batch_of(one)))
-                    if isinstance(one.records, memoryview)
-                    else one
-                    for one in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ],
-    )
 
 
 def append(
@@ -404,67 +350,6 @@ def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicRespo
     )
 
 
-def verify(
-    context: RequestContext,
-    transactional_id: str,
-    partitions: Iterable[tuple[ProduceTopicData, ProducePartitionData]],
-) -> Verified:
-    """Verify the transactional batches of a request with a transactional id.
-
-    Raises ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING. A client
-    may send a transactional id that it does not use; then it needs no access to it.
-    """
-    transactional = [each for each in partitions if is_transactional(each[1])]
-    if not transactional:
-        return {}
-    context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    batches = [batch_to_verify(context, *each) for each in transactional]
-    support = Support.of(
-        context.api_version,
-        abortable_since=FIRST_VERSION_WITH_ABORTABLE,
-        adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
-    )
-    return verify_batches(
-        context.broker,
-        transactional_id,
-        [batch for batch in batches if batch is not None],
-        support,
-        context.now_ms,
-    )
-
-
-def batch_to_verify(
-    context: RequestContext, topic: ProduceTopicData, partition: ProducePartitionData
-) -> Batch | None:
-    """A transactional batch and its log; None if it is refused for another reason."""
-    try:
-        name = topic_name(context, topic)
-        context.check_topic(AclOperation.WRITE, name)
-        log = context.broker.log_manager.get(name, partition.index)
-        header = read_one_batch(batch_of(partition))
-    except ApiError:
-        return None
-    if is_internal(name) or not header.is_transactional or header.producer_id < 0:
-        return None
-    return Batch(log, header)
-
-
-def is_transactional(partition: ProducePartitionData) -> bool:
-    records = partition.records
-    if records is None or isinstance(records, SplicedRecords) or len(records) < HEADER_BYTES:
-        return False
-    is_batch = records[MAGIC_POSITION] == MAGIC_V2
-    return is_batch and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
-
-
-def has_transactional_batch(request: ProduceRequest) -> bool:
-    return any(
-        is_transactional(partition)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    )
-
-
 def check_verified(
     context: RequestContext,
     verified: Verified,
@@ -485,13 +370,6 @@ def check_verified(
         # Old clients retry this error without a look at the metadata.
         raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"cannot verify: {error.message}")
     raise error
-
-
-def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
-    """The topic's name, which newer clients do not send. Raises UNKNOWN_TOPIC_ID."""
-    if context.api_version >= FIRST_VERSION_BY_ID:
-        return context.broker.topic_name(topic.topic_id)
-    return topic.name
 
 
 def why_not_written(
@@ -521,9 +399,11 @@ def earlier_refusal(
         if context.api_version > LAST_VERSION_WITH_MESSAGE_SETS:
             check_first_batch(context, batch)
             read_one_batch(batch)
-        check_verified(context, verified, topic, partition.index)
+        check_verified(context, verified, (topic, partition.index), batch)
     except ApiError as error:
         return error
+    except UnsyncedBatchError:
+        return None
     return None
 
 
@@ -566,12 +446,6 @@ def append_to_partition(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-
-
-def batch_of(partition: ProducePartitionData) -> memoryview | bytes:
-    if partition.records is None or isinstance(partition.records, SplicedRecords):
-        raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
-    return partition.records
 
 
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
