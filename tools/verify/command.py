@@ -1,4 +1,4 @@
-"""Runs `odradek verify`: checks the directories, and prints each finding when it is found.
+"""Runs `odradek verify`: checks the directories, and prints the findings of each log.
 
 On a terminal the findings are collected into a table and printed at the end.
 Exit codes: 0 no problems (there may be notes), 1 problems, 2 wrong usage.
