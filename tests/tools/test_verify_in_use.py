@@ -100,6 +100,22 @@ def test_transactions_are_not_called_hanging_if_the_coordinators_log_vanishes(
     assert not [each for each in found.problems if "hanging" in str(each["what"])]
 
 
+def test_a_marker_that_is_written_meanwhile_counts(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = in_use / f"{STATE_TOPIC}-0"
+    (state / f"{0:020}.log").write_bytes(b"")
+    log = max((in_use / "orders-0").glob("*.log"))
+
+    def end() -> None:
+        with log.open("ab") as file:
+            file.write(marker_with(offset=3))
+
+    assert found_in(in_use).says("orders-0", "hanging")
+    when_listed(monkeypatch, state, end)  # the last log that is read
+    assert not found_in(in_use).says("orders-0", "hanging")
+
+
 def test_a_topic_that_is_deleted_at_last_has_no_hanging_transactions(
     in_use: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
