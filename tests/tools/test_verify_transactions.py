@@ -348,6 +348,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
         "a LEADER_CHANGE record in a topic's log",
     ),
     "no value": (marker_with(value=b""), "the marker at offset 3 cannot be read"),
+    "a version below 0": (marker_with(value=b"\xff\xff" + bytes(4)), "at offset 3 cannot be read"),
     "a cut value": (marker_with(value=b"\0\0\0"), "the marker at offset 3 cannot be read"),
     "an older epoch": (marker_with(), "with epoch 0 ends a transaction of epoch 1"),
     "a late batch": (after_it(b"t", epoch=0), "writes with epoch 0 after 1"),

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader
-from odradek.protocol.records.control import ControlRecordType, control_type, coordinator_epoch_of
+from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.protocol.schema import DecodeError
 from odradek.storage.inspect.open_transactions import OpenTransaction, OpenTransactions
 from odradek.storage.inspect.raw_batch import RawBatch
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_entry import NO_COORDINATOR_EPOCH, ProducerEntry
+from odradek.tools.dump.decoders import decode_control
 
 from .findings import Findings, Tally
 
@@ -105,7 +106,7 @@ class LogTransactions:
             if kind not in _ENDS:
                 self._wrong.add(f"offset {batch.offset}: a {kind.name} record in a topic's log")
                 return None
-            coordinator_epoch = coordinator_epoch_of(record.value or b"")
+            coordinator_epoch = decode_control(record.key, record.value).coordinator_epoch
         except (UnreadableError, DecodeError) as error:
             self._wrong.add(f"the marker at offset {batch.offset} cannot be read: {error}")
             self.note_damage()
