@@ -19,6 +19,15 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+def partition_of(key: str, partition_count: int) -> int:
+    """Return a key's partition: abs(hash) % count, as in Kafka. Never change it.
+
+    The absolute value of the smallest int32 is taken as 0 (Kafka: Utils.abs).
+    """
+    value = java_hash(key)
+    return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
 def hash_map_order(keys: Collection[str]) -> list[str]:
     """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates."""
     buckets = SMALLEST_TABLE

@@ -18,7 +18,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
-from .java_hash import java_hash
+from .java_hash import partition_of
 from .journal import CorruptJournalError, Journal
 from .outcome import StateMachine
 from .record_codec import RecordCodec
@@ -182,15 +182,6 @@ class CoordinatorShards(Generic[S]):
     def serving(self) -> Iterator[Shard[S]]:
         """Iterate over the shards that are served."""
         return (shard for shard in self._shards if isinstance(shard, Shard))
-
-
-def partition_of(key: str, partition_count: int) -> int:
-    """Return a key's partition: abs(hash) % count, as in Kafka. Never change it.
-
-    The absolute value of the smallest int32 is taken as 0 (Kafka: Utils.abs).
-    """
-    value = java_hash(key)
-    return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
 def _cached_partition_of(partition_count: int) -> Callable[[str], int]:

@@ -20,7 +20,6 @@ of a stopped broker.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import Enum
 from typing import NamedTuple
 
@@ -29,8 +28,7 @@ from odradek.protocol.batch_header import NO_TIMESTAMP
 
 from .log import PartitionLog
 from .segment import Segment
-
-_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+from .time_text import duration, utc
 
 
 class Rule(Enum):
@@ -237,21 +235,3 @@ def retention_facts(log: PartitionLog) -> LogFacts:
         for segment, end_offset in zip(segments, ends, strict=True)
     ]
     return LogFacts(log.config, log.log_start_offset, facts, log.producers.first_unstable_offset)
-
-
-def utc(time_ms: int) -> str:
-    """Format a time; one outside the calendar's range stays a number."""
-    try:
-        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{time_ms} ms since 1970"
-    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
-
-
-def duration(time_ms: int) -> str:
-    """Format a duration in the largest unit that divides it."""
-    for name, unit_ms in _UNITS:
-        if time_ms and time_ms % unit_ms == 0:
-            count = time_ms // unit_ms
-            return f"{count} {name}{'' if count == 1 else 's'}"
-    return f"{time_ms} ms"

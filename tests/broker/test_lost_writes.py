@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinator.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.shards import partition_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

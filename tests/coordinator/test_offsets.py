@@ -5,8 +5,8 @@ import pytest
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.java_hash import partition_of
 from odradek.coordinator.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.shards import partition_of
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode

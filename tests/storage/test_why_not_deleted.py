@@ -14,10 +14,9 @@ from odradek.storage.retention import delete_old_segments
 from odradek.storage.retention_explanation import (
     Rule,
     WhyNotDeleted,
-    duration,
-    utc,
     why_not_deleted,
 )
+from odradek.storage.time_text import duration, rounded, utc
 from tests.support.crashing_files import QuickFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
@@ -206,3 +205,5 @@ def test_the_next_check_deletes_what_was_said_and_nothing_else(
         if first is not None and first.eligible_at_ms is not None and first.segment.size_bytes:
             assert delete_old_segments(log, first.eligible_at_ms - 1) == 0
             assert delete_old_segments(log, first.eligible_at_ms) >= 1
+    ages = (2 * DAY_MS - 1, 60_000, 59_999, 999, 0)
+    assert [rounded(ms) for ms in ages] == ["1 day", "1 minute", "59 seconds", "999 ms", "0 ms"]

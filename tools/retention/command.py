@@ -14,7 +14,8 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.storage.files import Files
-from odradek.storage.retention_explanation import duration, explain
+from odradek.storage.retention_explanation import explain
+from odradek.storage.time_text import duration
 from odradek.tools.broken_pipe import handle_broken_pipe
 from odradek.tools.transactions.ownership import described
 

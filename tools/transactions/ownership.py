@@ -11,12 +11,11 @@ from odradek.coordinator.transactions.states import PREPARED, TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.inspect.open_transactions import OpenTransaction
-from odradek.storage.retention_explanation import utc
+from odradek.storage.time_text import rounded, utc
 
 from .stored_transactions import StoredTransactions
 
 _TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT"
-_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
 
 def owner_of(
@@ -34,7 +33,8 @@ def described(open_: OpenTransaction, now_ms: int) -> str:
     """Describe an open transaction: its producer, first offset, age and last write."""
     since = ""
     if open_.first_timestamp_ms >= 0:
-        since = f", since {utc(open_.first_timestamp_ms)} ({_age(now_ms, open_)})"
+        age = rounded(max(now_ms - open_.first_timestamp_ms, 0))
+        since = f", since {utc(open_.first_timestamp_ms)} (for {age})"
     return (
         f"the transaction of producer id {open_.producer_id}, epoch {open_.producer_epoch}, is open"
         f" from offset {open_.first_offset} on{since}, last written {utc(open_.last_timestamp_ms)}"
@@ -84,12 +84,3 @@ def how_to_abort(open_: OpenTransaction, where: TopicPartition) -> str:
 def how_to_terminate(transaction: Transaction) -> str:
     """The command that ends a transaction which its coordinator knows."""
     return f"{_TOOL} forceTerminateTransaction --transactionalId {transaction.transactional_id}"
-
-
-def _age(now_ms: int, open_: OpenTransaction) -> str:
-    age_ms = max(now_ms - open_.first_timestamp_ms, 0)
-    for name, unit_ms in _UNITS:
-        if age_ms >= unit_ms:
-            count = age_ms // unit_ms
-            return f"for {count} {name}{'' if count == 1 else 's'}"
-    return f"for {age_ms} ms"
