@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.committed import values_in_order
+from tests.support.committed import committed_by_partition
 from tests.support.connect_worker import (
     LIMIT_SECONDS,
     ConnectError,
@@ -140,7 +140,8 @@ class Cluster:
 
     def copied(self) -> list[list[bytes]]:
         """The committed lines of each topic."""
-        return [values_in_order(self.broker.bootstrap, topic) for topic in TOPICS]
+        found = committed_by_partition(self.broker.bootstrap, [(topic, 0) for topic in TOPICS])
+        return list(found.values())
 
     def positions(self) -> list[int]:
         """How many bytes of each file are copied, as the offsets topic says."""

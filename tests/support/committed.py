@@ -1,5 +1,7 @@
 """What a reader of committed records finds in a topic."""
 
+from collections.abc import Iterable
+
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 LIMIT_SECONDS = 30.0
@@ -7,11 +9,14 @@ LIMIT_SECONDS = 30.0
 
 def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes]:
     """The values of all records, sorted; with an open transaction, those before it."""
-    return sorted(values_in_order(bootstrap, topic, partitions))
+    by_partition = committed_by_partition(bootstrap, [(topic, each) for each in range(partitions)])
+    return sorted(value for values in by_partition.values() for value in values)
 
 
-def values_in_order(bootstrap: str, topic: str, partitions: int = 1) -> list[bytes]:
-    """The same in the order of each partition."""
+def committed_by_partition(
+    bootstrap: str, partitions: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], list[bytes]]:
+    """The values of each partition in order; with an open transaction, those before it."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -20,19 +25,21 @@ def values_in_order(bootstrap: str, topic: str, partitions: int = 1) -> list[byt
             "enable.partition.eof": True,
         }
     )
-    consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
-    values: list[bytes] = []
-    ended: set[int | None] = set()
+    found: dict[tuple[str, int], list[bytes]] = {each: [] for each in partitions}
+    consumer.assign([TopicPartition(*each, 0) for each in found])
+    ended: set[tuple[str, int]] = set()
     try:
-        while len(ended) < partitions:
+        while len(ended) < len(found):
             message = consumer.poll(LIMIT_SECONDS)
             assert message is not None, "the end of a partition is not reached"
-            error, value = message.error(), message.value()
-            if error is None and value is not None:
-                values.append(value)
-            elif error is not None:
+            topic, partition, error = message.topic(), message.partition(), message.error()
+            assert topic is not None
+            assert partition is not None
+            if error is None:
+                found[topic, partition].append(message.value() or b"")
+            else:
                 assert error.code() == KafkaError._PARTITION_EOF, error.str()
-                ended.add(message.partition())
+                ended.add((topic, partition))
     finally:
         consumer.close()
-    return values
+    return found

@@ -62,7 +62,7 @@ def seen(port: int, groups: list[str], classic: list[str]) -> dict[str, Any]:
                     ],
                     "configs": configs(client, TOPIC, name),
                     "logs": {
-                        one.partition_index: _log(client, name, one.partition_index)
+                        one.partition_index: log_of(client, name, one.partition_index)
                         for one in topic.partitions
                         if not topic.is_internal
                     },
@@ -71,7 +71,7 @@ def seen(port: int, groups: list[str], classic: list[str]) -> dict[str, Any]:
             },
             "brokers": {name: configs(client, BROKER, name) for name in ("", "0")},
             "classic": described(client, classic),
-            "groups": {group: _committed(client, group) for group in (*groups, *classic)},
+            "groups": {group: committed_offsets(client, group) for group in (*groups, *classic)},
         }
 
 
@@ -90,7 +90,8 @@ def configs(client: WireClient, kind: int, name: str) -> dict[str, str | None]:
     }
 
 
-def _log(client: WireClient, topic: str, partition: int) -> dict[str, Any]:
+def log_of(client: WireClient, topic: str, partition: int) -> dict[str, Any]:
+    """Offsets (start, last stable, end), all batches, those that are committed, and producers."""
     end = _offset(client, topic, partition, LATEST)
     stable = _offset(client, topic, partition, LATEST, isolation_level=COMMITTED)
     start = _offset(client, topic, partition, EARLIEST)
@@ -167,7 +168,7 @@ def _producers(client: WireClient, topic: str, partition: int) -> list[tuple[int
     )
 
 
-def _committed(client: WireClient, group: str) -> list[list[tuple[Any, ...]]]:
+def committed_offsets(client: WireClient, group: str) -> list[list[tuple[Any, ...]]]:
     """What is committed, and what of it is stable."""
     return [_fetched(client, group, stable=stable) for stable in (False, True)]
 
