@@ -427,6 +427,15 @@ class PartitionLog:
         else:
             self.on_flush_due(self)
 
+    def sync_recovered(self) -> None:
+        """Sync what recovery has found, if flush.messages demands it. Readers wait for the sync.
+
+        A process that was killed may have written it without a sync.
+        """
+        if self.recovery_point < self.log_end_offset and self._is_flush_due():
+            self.high_watermark = self.recovery_point
+            self._request_flush()
+
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
         """Plan the sync of everything before an offset (default: the log's end).
 

@@ -247,6 +247,7 @@ class LogManager:
             self.give_up(found, error)
             return None
         self.adopt(log, found.directory)
+        log.sync_recovered()
         return log
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:

@@ -114,6 +114,26 @@ def test_logs_are_recovered_after_a_kill_from_the_recovery_point_on(tmp_path: Pa
     manager.close(now_ms=NOW_MS)
 
 
+def test_where_flush_messages_is_reached_recovered_records_are_synced_before_they_are_read(
+    tmp_path: Path,
+) -> None:
+    node = Node(tmp_path)
+    node.topic_config = TopicConfig(flush_messages=2)
+    with node.killed() as manager:
+        log = node.create(manager, "orders")
+        put(log, b"a", b"b")  # the process dies before this is synced
+    manager = LogManager.open(node.config, files=node.disk)
+    due: list[PartitionLog] = []
+    manager.on_flush_due = due.append
+    manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS)
+    log = manager.get("orders", 0)
+    assert due == [log]
+    assert (log.high_watermark, log.log_end_offset) == (0, 2)
+    log.flush(NOW_MS)
+    assert values_from(log) == [b"a", b"b"]
+    manager.close(now_ms=NOW_MS)
+
+
 def test_a_log_start_outlives_the_stop(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node.killed() as manager:

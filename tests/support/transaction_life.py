@@ -39,7 +39,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.support.crashing_files import QuickFiles
 from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, ManualLoop
-from tests.support.log_box import batch_of
+from tests.support.log_box import batch_of, read_slice, split
 
 ID = "shop"
 TIMEOUT_MS = 60_000
@@ -166,14 +166,20 @@ class Life:
         """What a consumer makes of a read_committed Fetch: by the list of aborted transactions."""
         log = self.logs[TOPIC[0], partition]
         assert log.last_stable_offset == log.log_end_offset
-        read = log.read_committed(0, 1 << 20, at_least_one_batch=True)
         values: list[bytes] = []
-        for header, batch in self._batches(log.key):
-            is_aborted = any(
-                one.first_offset <= header.base_offset < one.last_offset for one in read.aborted
-            )
-            if not header.is_control and not is_aborted:
-                values += [record.value or b"" for record in read_records(batch)]
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            read = log.read_committed(offset, 1 << 20, at_least_one_batch=True)
+            for batch in split(read_slice(log, offset)):
+                header = read_header(batch)
+                offset = header.next_offset
+                is_aborted = any(
+                    header.producer_id == one.producer_id
+                    and one.first_offset <= header.base_offset < one.last_offset
+                    for one in read.aborted
+                )
+                if not header.is_control and not is_aborted:
+                    values += [record.value or b"" for record in read_records(batch)]
         return values
 
     def _batches(self, key: TopicPartition) -> Iterator[tuple[BatchHeader, memoryview]]:
