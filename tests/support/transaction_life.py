@@ -72,12 +72,22 @@ class Life:
     `syncs`: flush.messages is 1. An fsync is made when somebody waits for it, and no earlier.
     """
 
-    def __init__(self, root: Path, files: Files, number: int, *, syncs: bool) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: Files,
+        number: int,
+        *,
+        syncs: bool,
+        segment_bytes: int | None = None,
+    ) -> None:
         self.loop = ManualLoop()
         self.loop.wall_ahead_ms = WALL_AHEAD_MS + number * 1_000_000
         self._unsynced: dict[PartitionLog, None] = {}
         self._topic_config = TopicConfig(
-            segment_index_bytes=1200, flush_messages=1 if syncs else NEVER
+            segment_index_bytes=1200,
+            internal_segment_bytes=segment_bytes,
+            flush_messages=1 if syncs else NEVER,
         )
         config = BrokerConfig.from_texts({"log.dirs": str(root / "data")})
         now_ms = self.loop.clock().wall_ms

@@ -6,10 +6,11 @@ does odradek: a repeated marker ends no records.
 """
 
 import os
+import random
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise, product
+from itertools import count, pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from odradek.coordinator.shards import CoordinatorShards
 from odradek.storage.files import Files
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.groups import TOPIC
-from tests.support.lengths import by_length
+from tests.support.lengths import SEED, by_length
 from tests.support.transaction_life import (
     LOGS,
     OFFSETS,
@@ -54,6 +55,7 @@ class Outcome(NamedTuple):
 
 
 VERSIONS = (1, 2)
+KILLS = 12
 
 
 def live(root: Path, files: Files, producer: Producer, *, syncs: bool) -> None:
@@ -125,8 +127,8 @@ def possible(ended: int) -> Iterator[Sequence[Script]]:
     yield SCRIPTS[:ended]
     for last in SCRIPTS[ended : ended + 1]:
         yield SCRIPTS[: ended + 1]
-        for count in range(1, len(last.records) + 1):
-            yield [*SCRIPTS[:ended], Script(last.records[:count], None, commit=False)]
+        for size in range(1, len(last.records) + 1):
+            yield [*SCRIPTS[:ended], Script(last.records[:size], None, commit=False)]
         yield [*SCRIPTS[:ended], last._replace(commit=False)]
 
 
@@ -197,6 +199,27 @@ def test_after_a_kill_the_producer_never_comes_back(scratch: Path, version: int)
         life = Life(root, QuickFiles(), 1, syncs=False)
         life.expire()
         assert outcome(life) in [expected(each) for each in possible(producer.memory.ended)]
+        check_log(life)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_after_many_kills_and_in_small_segments_the_producer_goes_on(
+    scratch: Path, version: int
+) -> None:
+    for seed in range(by_length(10, 500)):
+        chance = random.Random(f"{SEED} {seed} {version}")
+        root = scratch / f"{seed}"
+        producer = Producer(SCRIPTS, version)
+        for number in count():
+            limit = chance.randrange(180) if number < KILLS else 1 << 30
+            files = CrashingFiles(limit, tears=chance.random() < 0.5)
+            with suppress(CrashedError):
+                life = Life(root, files, number, syncs=False, segment_bytes=800)
+                producer.go_on(life)
+                life.settle()
+                break
+            (root / "data" / ".lock").unlink(missing_ok=True)
+        assert outcome(life) == expected(SCRIPTS)
         check_log(life)
 
 
