@@ -1,5 +1,6 @@
 """Takes records of transactions out of a directory that no broker uses: what a crash would have
-lost, or what a broker that was killed would not have written.
+lost, or what a broker that was killed would not have written. It can also raise the epoch of an
+open transaction to the last one.
 
 The brokers then take the stop for an unclean one, and read all logs.
 """
@@ -9,9 +10,14 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+import msgspec
+
+from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
-from odradek.protocol.batch_header import read_header
-from odradek.protocol.record import read_records
+from odradek.coordinator.transactions.states import TransactionState
+from odradek.protocol.batch_header import HEADER_BYTES, pack_header, read_header, stamp_crc
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.transaction_state import (
     RECORD_TYPES,
     TransactionLogKey,
@@ -52,6 +58,49 @@ class Undecided:
         """Remove a producer's last marker from the offsets of groups."""
         assert self._drop(f"{CONSUMER_OFFSETS_TOPIC}-*", partial(_last_marker, producer_id))
 
+    def raise_epoch(self, transactional_id: str, producer_id: int, epoch: int) -> None:
+        """Change the epoch of the transaction that is open."""
+
+        def of_state(batch: memoryview) -> bytes | None:
+            if _state_in(batch, transactional_id) != TransactionState.ONGOING:
+                return None
+            [record] = read_records(batch)
+            stored = CODEC.decode(record.key, record.value)
+            assert stored is not None
+            value = msgspec.structs.replace(stored.value, producer_epoch=epoch)  # type: ignore[type-var] # schema.py hides the base
+            key, data = CODEC.encode(JournalRecord(value, stored.value_version, stored.key))
+            changed = build_batch([Record(key, data, record.timestamp_ms)])
+            header = read_header(changed)._replace(base_offset=record.offset)
+            return pack_header(header) + bytes(changed[HEADER_BYTES:])
+
+        def of_producer(batch: memoryview) -> bytes | None:
+            header = read_header(batch)
+            if header.producer_id != producer_id or header.is_control:
+                return None
+            changed = bytearray(batch)
+            changed[:HEADER_BYTES] = pack_header(header._replace(producer_epoch=epoch))
+            stamp_crc(changed)
+            return bytes(changed)
+
+        self._rewrite(f"{TRANSACTION_STATE_TOPIC}-*", of_state)
+        for name in (f"{transactional_id}-[01]", f"{CONSUMER_OFFSETS_TOPIC}-*"):
+            self._rewrite(name, of_producer, is_end=_is_marker_of(producer_id))
+
+    def _rewrite(
+        self,
+        name: str,
+        change: Callable[[memoryview], bytes | None],
+        is_end: Callable[[memoryview], bool] = lambda _: False,
+    ) -> None:
+        """Replace batches for which `change` returns others, after the last one that is an end."""
+        for log in self._data.glob(f"{name}/*.log"):
+            batches = list(_batches(log))
+            ends = [number for number, batch in enumerate(batches) if is_end(batch)]
+            first = ends[-1] + 1 if ends else 0
+            changed = [change(batch) or batch for batch in batches[first:]]
+            log.write_bytes(b"".join([*batches[:first], *changed]))
+            _remove_derived(log)
+
     def _drop(self, name: str, chosen: Callable[[list[memoryview]], list[memoryview]]) -> int:
         """Remove the chosen batches from the logs of a name. Returns how many."""
         dropped = 0
@@ -61,9 +110,7 @@ class Undecided:
             if gone:
                 kept = [each for each in batches if read_header(each).base_offset not in gone]
                 log.write_bytes(b"".join(kept))
-                for path in log.parent.iterdir():
-                    if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
-                        path.unlink()
+                _remove_derived(log)
             dropped += len(gone)
         return dropped
 
@@ -82,13 +129,23 @@ def _state_in(batch: memoryview, transactional_id: str) -> int | None:
     return state
 
 
-def _last_marker(producer_id: int, batches: list[memoryview]) -> list[memoryview]:
-    markers = []
-    for batch in batches:
+def _is_marker_of(producer_id: int) -> Callable[[memoryview], bool]:
+    def is_marker(batch: memoryview) -> bool:
         header = read_header(batch)
-        if header.is_control and header.producer_id == producer_id:
-            markers.append(batch)
-    return markers[-1:]
+        return header.is_control and header.producer_id == producer_id
+
+    return is_marker
+
+
+def _last_marker(producer_id: int, batches: list[memoryview]) -> list[memoryview]:
+    return list(filter(_is_marker_of(producer_id), batches))[-1:]
+
+
+def _remove_derived(log: Path) -> None:
+    """Remove the files that recovery makes again."""
+    for path in log.parent.iterdir():
+        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
+            path.unlink()
 
 
 def _batches(log: Path) -> Iterator[memoryview]:
