@@ -8,15 +8,12 @@ bytes can be written as they were received.
 from enum import Enum, auto
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import BatchHeader
-from odradek.protocol.compression import Buffer
-
 
 class AppendOrigin(Enum):
     """Who appends. This decides how much is checked.
 
-    A CLIENT appends one batch of a producer, which is fully checked. A COORDINATOR, a part of this
-    broker, appends one or more batches, also control batches.
+    A CLIENT's batch is fully checked. A COORDINATOR is a part of this broker; its batch may be a
+    control batch.
     """
 
     CLIENT = auto()
@@ -45,21 +42,3 @@ class EndMarker(NamedTuple):
     is_commit: bool
     coordinator_epoch: int
     transaction_version: int = 0
-
-
-class PendingBatch(NamedTuple):
-    """A batch to write: its assigned offset and epoch, and its bytes after the first 16.
-
-    `header` is the batch's header, with the base offset and the epoch of the sender. `marker` is
-    the content of a batch that ends a transaction.
-    """
-
-    base_offset: int
-    leader_epoch: int
-    header: BatchHeader
-    parts: tuple[Buffer, ...]
-    marker: EndMarker | None = None
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.header.last_offset_delta + 1

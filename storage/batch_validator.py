@@ -124,26 +124,15 @@ def read_one_batch(data: Buffer) -> BatchHeader:
     return header
 
 
-def split_batches(data: Buffer, rules: AppendRules) -> list[tuple[BatchHeader, tuple[Buffer, ...]]]:
-    """Split batches that this broker made: the header of each, and its bytes after the first 16.
+def read_coordinator_batch(data: Buffer, rules: AppendRules) -> BatchHeader:
+    """Read the header of a batch that this broker made. Raises as `read_one_batch`.
 
-    Raises ApiError with INVALID_RECORD, CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.
+    Raises ApiError with MESSAGE_TOO_LARGE.
     """
-    view = memoryview(data)
-    batches: list[tuple[BatchHeader, tuple[Buffer, ...]]] = []
-    position = 0
-    while position < len(view) or not batches:
-        if len(view) - position < HEADER_BYTES:
-            raise _shorter_than_a_header(view[position:])
-        header = read_header(view, position)
-        batch = view[position : position + header.size_bytes]
-        if header.magic != MAGIC_V2 or len(batch) != header.size_bytes:
-            raise _not_one_batch(batch)
-        if len(batch) > rules.max_message_bytes:
-            raise too_large(len(batch), rules)
-        batches.append((header, (batch[PREFIX_BYTES:],)))
-        position += len(batch)
-    return batches
+    header = read_one_batch(data)
+    if len(data) > rules.max_message_bytes:
+        raise too_large(len(data), rules)
+    return header
 
 
 def _check_header(header: BatchHeader, rules: AppendRules) -> None:

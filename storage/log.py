@@ -26,7 +26,8 @@ from typing import TypeVar
 
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import (
-    NO_TIMESTAMP,
+    PREFIX_BYTES,
+    BatchHeader,
     CorruptRecordError,
     batch_prefix,
 )
@@ -34,9 +35,9 @@ from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 
-from .append import AppendOrigin, AppendResult, EndMarker, PendingBatch
+from .append import AppendOrigin, AppendResult, EndMarker
 from .append_rules import AppendRules
-from .batch_validator import check_client_batch, split_batches
+from .batch_validator import check_client_batch, read_coordinator_batch
 from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
@@ -216,14 +217,14 @@ class PartitionLog:
 
     def append(
         self,
-        batches: Buffer,
+        batch: Buffer,
         *,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_verified: bool = False,
         walked: WalkedRecords | None = None,
     ) -> AppendResult:
-        """Append one batch of a client, or one or more batches of a coordinator, without markers.
+        """Append one batch of a client, or of a coordinator; markers have a method of their own.
 
         `walked`: see `check_client_batch`. Raises ApiError: what `check_client_batch` raises;
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE;
@@ -232,17 +233,13 @@ class PartitionLog:
         """
         self.check_online()
         if origin is AppendOrigin.CLIENT:
-            return self._append_from_client(batches, now_ms, transaction_verified, walked)
-        entries = []
-        base_offset = self.log_end_offset
-        for header, parts in split_batches(batches, self._rules):
-            if header.producer_id >= 0:
-                if header.is_control:  # its content is not checked here
-                    raise ApiError(ErrorCode.INVALID_RECORD, "markers have a method of their own")
-                self.producers.check(header, base_offset, check_sequence=False)
-            entries.append(PendingBatch(base_offset, self.leader_epoch, header, parts))
-            base_offset = entries[-1].next_offset
-        return self._write(entries, now_ms, -1)
+            return self._append_from_client(batch, now_ms, transaction_verified, walked)
+        header = read_coordinator_batch(batch, self._rules)
+        if header.producer_id >= 0:
+            if header.is_control:  # its content is not checked here
+                raise ApiError(ErrorCode.INVALID_RECORD, "markers have a method of their own")
+            self.producers.check(header, self.log_end_offset, check_sequence=False)
+        return self._write(header, (memoryview(batch)[PREFIX_BYTES:],), now_ms)
 
     def _append_from_client(
         self,
@@ -252,7 +249,6 @@ class PartitionLog:
         walked: WalkedRecords | None,
     ) -> AppendResult:
         header, parts, stamp_ms = check_client_batch(batch, self._rules, now_ms, walked)
-        base_offset = self.log_end_offset
         if header.producer_id >= 0:
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
@@ -267,10 +263,8 @@ class PartitionLog:
                 )
             if header.is_transactional:
                 self.producers.check_transaction(header, is_verified=transaction_verified)
-            self.producers.check(header, base_offset)
-        return self._write(
-            [PendingBatch(base_offset, self.leader_epoch, header, parts)], now_ms, stamp_ms
-        )
+            self.producers.check(header, self.log_end_offset)
+        return self._write(header, parts, now_ms, log_append_time_ms=stamp_ms)
 
     def begin_verification(
         self, producer: tuple[int, int], sequence: int, now_ms: int, *, is_v2: bool
@@ -292,22 +286,27 @@ class PartitionLog:
         self.check_online()
         self.producers.check_marker(marker, self.log_end_offset)
         header, content = marker_batch(marker, now_ms, has_append_time=self._rules.log_append_time)
-        entry = PendingBatch(self.log_end_offset, self.leader_epoch, header, (content,), marker)
         first_offset = self.producers.open_since(marker.producer_id)
-        result = self._write([entry], now_ms, -1)
+        result = self._write(header, (content,), now_ms, marker=marker)
         if first_offset is not None and self.high_watermark <= result.base_offset:
             self._hidden_ends.add(result.base_offset, first_offset)
         return result
 
     def _write(
-        self, entries: Sequence[PendingBatch], now_ms: int, log_append_time_ms: int
+        self,
+        header: BatchHeader,
+        parts: tuple[Buffer, ...],
+        now_ms: int,
+        *,
+        log_append_time_ms: int = -1,
+        marker: EndMarker | None = None,
     ) -> AppendResult:
-        base_offset, last_offset = entries[0].base_offset, entries[-1].next_offset - 1
-        size, newest_ms = 0, NO_TIMESTAMP
-        for _, _, header, _, _ in entries:  # one loop: most appends have one small batch
-            size += header.size_bytes
-            if header.max_timestamp > newest_ms:
-                newest_ms = header.max_timestamp
+        """Write a batch, which has passed all checks. `parts`: its bytes after the first 16.
+
+        `marker` is the content of a batch that ends a transaction.
+        """
+        base_offset, size = self.log_end_offset, header.size_bytes
+        last_offset = base_offset + header.last_offset_delta
         if size > self._limits.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -315,13 +314,20 @@ class PartitionLog:
                 f"({self._limits.segment_bytes})",
             )
         segment = self.segments.active
+        newest_ms = header.max_timestamp
         try:
             if segment.should_roll(size, self._limits, newest_ms, last_offset, now_ms):
                 segment = self._roll(base_offset, now_ms)
-            self._write_entries(segment, entries)
+            self._write_to(segment, header, parts)
         except OSError as error:
             raise self.failed("append", error) from error
-        self._update_state(segment, entries)
+        self._slicer.remember(base_offset, segment, segment.size_bytes)
+        if marker is not None:
+            self._end_transaction(segment, marker, base_offset, newest_ms)
+        elif header.producer_id >= 0:
+            self.producers.update(header, base_offset)
+        segment.note_append(size, last_offset, newest_ms)
+        self.log_end_offset = self.producers.map_end_offset = last_offset + 1
         if self.log_end_offset - self.recovery_point < self._flush_messages:
             self.high_watermark = self.log_end_offset
             if self.on_append:
@@ -339,33 +345,19 @@ class PartitionLog:
         for callback in tuple(self.on_append):
             callback(self)
 
-    def _write_entries(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
-        buffers: list[Buffer] = []
-        for base_offset, leader_epoch, header, parts, _ in entries:
-            if leader_epoch >= 0 and self.epochs.assign(leader_epoch, base_offset, sync=False):
-                self._unsynced.add(self.epochs.path)
-            buffers.append(batch_prefix(base_offset, header.batch_length, leader_epoch))
-            buffers.extend(parts)
+    def _write_to(self, segment: Segment, header: BatchHeader, parts: tuple[Buffer, ...]) -> None:
+        offset, leader_epoch = self.log_end_offset, self.leader_epoch
+        if leader_epoch >= 0 and self.epochs.assign(leader_epoch, offset, sync=False):
+            self._unsynced.add(self.epochs.path)
         file = segment.file
         try:
-            self._files.append(file, buffers)
+            prefix = batch_prefix(offset, header.batch_length, leader_epoch)
+            self._files.append(file, (prefix, *parts))
         except OSError:
             # If the truncation fails too, the next append overwrites the partial write.
             with suppress(OSError):
                 self._files.truncate(file, segment.size_bytes)
             raise
-
-    def _update_state(self, segment: Segment, entries: Sequence[PendingBatch]) -> None:
-        self._slicer.remember(self.log_end_offset, segment, segment.size_bytes)
-        for base_offset, _, header, _, marker in entries:
-            last_offset = base_offset + header.last_offset_delta
-            if marker is not None:
-                self._end_transaction(segment, marker, base_offset, header.max_timestamp)
-            elif header.producer_id >= 0:
-                self.producers.update(header, base_offset)
-            segment.note_append(header.size_bytes, last_offset, header.max_timestamp)
-            self.log_end_offset = last_offset + 1
-        self.producers.map_end_offset = self.log_end_offset
 
     def _end_transaction(
         self, segment: Segment, marker: EndMarker, offset: int, timestamp_ms: int

@@ -130,9 +130,9 @@ def test_a_transaction_must_be_known_to_the_coordinator(tmp_path: Path) -> None:
 def test_the_coordinators_batches_get_offsets_and_epoch(tmp_path: Path) -> None:
     log = LogBox(tmp_path).open()
     log.become_leader(3)
-    two = batch_of(b"a", b"b") + batch_of(b"c")
-    result = log.append(two, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
-    assert (result.base_offset, result.last_offset) == (0, 2)
+    for batch, offsets in ((batch_of(b"a", b"b"), (0, 1)), (batch_of(b"c"), (2, 2))):
+        result = log.append(batch, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+        assert (result.base_offset, result.last_offset) == offsets
     assert [record.offset for record in records_from(log)] == [0, 1, 2]
     assert {read_header(each).partition_leader_epoch for each in split(read_slice(log, 0))} == {3}
 

@@ -50,21 +50,21 @@ class MemoryLog:
         return self.log_end_offset
 
     def append(
-        self, batches: bytes | memoryview, *, now_ms: int, origin: AppendOrigin
+        self, batch: bytes | memoryview, *, now_ms: int, origin: AppendOrigin
     ) -> SimpleNamespace:
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None
             self.failed += 1
             raise error
-        if len(batches) > self.config.max_message_bytes:
-            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batches)} bytes")
-        header = read_header(batches)
-        assert header.size_bytes == len(batches), "one batch at a time"
+        if len(batch) > self.config.max_message_bytes:
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes")
+        header = read_header(batch)
+        assert header.size_bytes == len(batch), "one batch at a time"
         assert origin is AppendOrigin.COORDINATOR
         header = header._replace(
             base_offset=self.log_end_offset, partition_leader_epoch=self.leader_epoch
         )
-        self.stored.append(pack_header(header) + bytes(batches)[HEADER_BYTES:])
+        self.stored.append(pack_header(header) + bytes(batch)[HEADER_BYTES:])
         return SimpleNamespace(base_offset=header.base_offset, last_offset=header.last_offset)
 
     def batches(self, start_offset: int) -> Iterator[memoryview]:
