@@ -31,7 +31,7 @@ from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP, MAX_EP
 
 from .partitions import check_not_ending, check_producer, fenced
 from .states import TransactionState
-from .transaction import Transaction
+from .transaction import NO_PARTITIONS, Transaction
 
 _COMPLETED = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 
@@ -148,7 +148,7 @@ def complete(transaction: Transaction, now_ms: int) -> Transaction:
         producer_id=after.producer_id,
         producer_epoch=after.epoch,
         next_producer_id=NO_PRODUCER_ID,
-        partitions=frozenset(),
+        partitions=NO_PARTITIONS,
         last_update_ms=now_ms,
     )
 

@@ -17,7 +17,7 @@ from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 
 from .partitions import check_not_ending, fenced
 from .states import TransactionState
-from .transaction import NO_TIME, Transaction, is_exhausted
+from .transaction import NO_PARTITIONS, NO_TIME, Transaction, is_exhausted
 
 
 class NewProducer(NamedTuple):
@@ -107,7 +107,7 @@ def _started(
         producer_id=producer_id,
         producer_epoch=epoch,
         timeout_ms=timeout_ms,
-        partitions=frozenset(),
+        partitions=NO_PARTITIONS,
         start_ms=NO_TIME,
         last_update_ms=now_ms,
     )

@@ -22,6 +22,8 @@ from odradek.storage.producer_entry import MAX_EPOCH
 from .states import PREVIOUS, TransactionState
 
 NO_TIME = -1
+# One for all transactional ids that are idle: an empty set of its own takes 216 bytes.
+NO_PARTITIONS: AbstractSet[TopicPartition] = frozenset()
 # The first transaction.version whose records have the producer ids before and after.
 FIRST_VERSION_WITH_PRODUCER_IDS = 1
 
@@ -41,7 +43,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     producer_epoch: int = NO_PRODUCER_EPOCH
     timeout_ms: int
     state: TransactionState = TransactionState.EMPTY
-    partitions: AbstractSet[TopicPartition] = frozenset()
+    partitions: AbstractSet[TopicPartition] = NO_PARTITIONS
     start_ms: int = NO_TIME
     last_update_ms: int
     client_version: int = 0
@@ -116,12 +118,16 @@ def stored_transaction(transactional_id: str, value: TransactionLogValue) -> Tra
         producer_epoch=value.producer_epoch,
         timeout_ms=value.transaction_timeout_ms,
         state=state,
-        partitions=frozenset(
-            (topic.topic, partition)
-            for topic in value.transaction_partitions or ()
-            for partition in topic.partition_ids
-        ),
+        partitions=_partitions_in(value.transaction_partitions),
         start_ms=value.transaction_start_timestamp_ms,
         last_update_ms=value.transaction_last_update_timestamp_ms,
         client_version=value.client_transaction_version,
+    )
+
+
+def _partitions_in(topics: list[PartitionsSchema] | None) -> AbstractSet[TopicPartition]:
+    if not topics:
+        return NO_PARTITIONS
+    return frozenset(
+        (topic.topic, partition) for topic in topics for partition in topic.partition_ids
     )
