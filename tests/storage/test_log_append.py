@@ -137,6 +137,14 @@ def test_the_coordinators_batches_get_offsets_and_epoch(tmp_path: Path) -> None:
     assert {read_header(each).partition_leader_epoch for each in split(read_slice(log, 0))} == {3}
 
 
+def test_a_coordinator_appends_one_batch_at_a_time(tmp_path: Path) -> None:
+    log = LogBox(tmp_path).open()
+    with pytest.raises(ApiError) as refused:
+        log.append(batch_of(b"a") + batch_of(b"b"), now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+    assert log.log_end_offset == 0
+
+
 def test_a_marker_ends_the_transaction_and_an_abort_is_indexed(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()
