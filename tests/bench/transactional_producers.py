@@ -66,7 +66,7 @@ ERROR = struct.Struct(">h")
 # In answers, after the byte of the header's tags.
 ERROR_AFTER_THROTTLE = 5
 ANSWERED_PARTITION_BYTES = 33  # of a Produce without errors
-ENDED = struct.Struct(">qh")  # in an EndTxn v5 answer, after the error
+PRODUCER_AFTER_ERROR = ERROR_AFTER_THROTTLE + ERROR.size  # of InitProducerId and EndTxn v5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +152,7 @@ class TransactionalProducer:
         self._to_abort = [*self._steps[:-1], end_step(transactional_id, work, commit=False)]
         self._next = 0
         self._goes_on = False
+        self._is_open = False
         self._producer = (-1, -1)
         self._sequence = 0
         self._began_s = self._sent_s = 0.0
@@ -160,7 +161,7 @@ class TransactionalProducer:
     @property
     def is_idle(self) -> bool:
         """Whether it has a producer id and no transaction is open."""
-        return self.is_ready and self._next == 0 and not self._goes_on
+        return self.is_ready and not self._is_open
 
     def initialize(self) -> None:
         """Get a producer id."""
@@ -180,6 +181,7 @@ class TransactionalProducer:
 
     def _begin(self) -> None:
         self._began_s = now()
+        self._is_open = True
         is_abort = self.aborts_every and len(self.ended) % self.aborts_every == 0
         self._steps = self._to_abort if is_abort else self._to_commit
         for step in self._steps:
@@ -205,13 +207,14 @@ class TransactionalProducer:
             return
         self.ended.append(Ended(self._began_s, self._sent_s, now()))
         self._next = 0
+        self._is_open = False
         self._prepare_next(answer)
         if self._goes_on:
             self._begin()
 
     def _prepare_next(self, answer: bytes) -> None:
         if self._work.is_v2:
-            self._producer = ENDED.unpack_from(answer, ERROR_AFTER_THROTTLE + ERROR.size)
+            self._producer = PRODUCER.unpack_from(answer, PRODUCER_AFTER_ERROR)
         else:
             in_each = self._work.records // len(self._work.partitions)
             self._sequence = (self._sequence + in_each) & MAX_SEQUENCE
@@ -221,7 +224,7 @@ class TransactionalProducer:
         if error:
             self._refused(error, RETRY_S, self.initialize)
             return
-        self._producer = PRODUCER.unpack_from(answer, ERROR_AFTER_THROTTLE + ERROR.size)
+        self._producer = PRODUCER.unpack_from(answer, PRODUCER_AFTER_ERROR)
         self.is_ready = True
 
     def _refused(self, error: int, retry_s: float, again: Callable[[], None]) -> None:
