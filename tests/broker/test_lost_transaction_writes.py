@@ -3,6 +3,7 @@
 A full disk refuses a write, and takes the next one. A failed fsync takes the directory offline.
 """
 
+import asyncio
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
@@ -13,7 +14,7 @@ import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.shards import partition_of
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -26,6 +27,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
 )
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop
 from tests.support.faulty_files import FaultyFiles, below
@@ -278,6 +280,85 @@ async def test_an_end_whose_record_is_lost(served: Served) -> None:
     served.fail()
     assert await served.end(served.hurt, *hurt) == NOT_COORDINATOR
     assert (await served.start(served.hurt))[0] == NOT_COORDINATOR
+
+
+class Gate:
+    """Holds the syncs of the transactions' log, and may let them fail."""
+
+    def __init__(self, rig: Transactions) -> None:
+        self._rig = rig
+        self._is_open = asyncio.Event()
+        self.fails = False
+        log = rig.state_log
+        log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+        rig.broker.log_syncs.flush = self._flush  # type: ignore[method-assign] # instead of a thread
+
+    async def _flush(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
+        await self._is_open.wait()
+        if self.fails:
+            raise ApiError(STORAGE, "the sync failed")
+        log.flush(0)
+
+    async def opens(self, waiting: "asyncio.Future[ErrorCode]") -> ErrorCode:
+        """The answer to a request that waits until the gate is opened."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        assert self._rig.known("shop").state.client_name == "Ongoing"
+        self._is_open.set()
+        return await waiting
+
+
+async def started(rig: Transactions) -> Producer:
+    one = rig.producer()
+    await one.start()
+    return one
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_records_wait_until_their_partition_is_in_the_transaction(
+    rig: Transactions, fails: bool
+) -> None:
+    one = await started(rig)
+    gate = Gate(rig)
+    gate.fails = fails
+    writing = asyncio.ensure_future(one.write())
+    await asyncio.sleep(0)
+    assert rig.log().log_end_offset == 0
+    assert await gate.opens(writing) is (LATER if fails else NONE)
+    assert rig.log().log_end_offset == (0 if fails else 1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_offsets_wait_until_their_group_is_in_the_transaction(
+    rig: Transactions, fails: bool
+) -> None:
+    one = await started(rig)
+    gate = Gate(rig)
+    gate.fails = fails
+    committing = asyncio.ensure_future(one.commit_offset(5))
+    await asyncio.sleep(0)
+    log = rig.broker.log_manager.get("__consumer_offsets", 0)
+    assert log.log_end_offset == 0
+    assert await gate.opens(committing) is (NOT_COORDINATOR if fails else NONE)
+    assert log.log_end_offset == (0 if fails else 1)
+
+
+async def test_markers_wait_until_the_decision_is_synced(rig: Transactions) -> None:
+    one = rig.producer()
+    await one.start()
+    await one.begin()
+    log = rig.state_log
+    log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+    log.on_flush_due = lambda _: None
+    assert await one.end() is NONE
+    rig.wait(RETRY_MS)
+    assert rig.known("shop").state.client_name == "PrepareCommit"
+    assert rig.log().log_end_offset == 1
+    log.flush(rig.now.wall_ms)
+    rig.wait(2)
+    assert rig.known("shop").state.client_name == "CompleteCommit"
+    assert rig.log().last_stable_offset == 2
 
 
 async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transactions) -> None:

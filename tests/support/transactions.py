@@ -91,7 +91,8 @@ class Transactions:
         self.broker.transactions.alarm.expire_due()
 
     async def ask(self, request: Message, version: int) -> Any:
-        """Serve a request."""
+        """Serve a request, like the dispatcher, but do not wait for syncs of coordinators."""
+        self.broker.log_syncs.due.clear()
         context = request_context(self.broker, version, self.broker.now_ms())
         assert request.SPEC.key is not None
         answer = HANDLERS[request.SPEC.key](context, request)
