@@ -118,9 +118,7 @@ def test_a_cleaned_log_has_no_findings_and_its_gaps_are_counted(tmp_path: Path, 
         delete_retention_ms=0,
     )
     log = box.open()
-    writer = Writer(
-        seed, codecs=tuple(CompressionType), null_keys=False, append_time=bool(seed % 2)
-    )
+    writer = Writer(seed, codecs=tuple(CompressionType), null_keys=False)
     writer.write(log, 150)
     for later_ms in (1, 10**6):
         noted = clean(log, NOW_MS + later_ms).end_offset
