@@ -17,10 +17,11 @@ from tests.conformance.random_groups.admin_steps import CreateTopic
 from tests.conformance.random_groups.play import Played, script_of
 from tests.conformance.random_groups.steps import Step
 from tests.conformance.random_transactions import admin_steps, producer_steps
+from tests.conformance.random_transactions.admin_steps import DescribeTransactions
 from tests.conformance.random_transactions.cast import Producer, TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
 from tests.conformance.random_transactions.play import TransactionTheatre, wait_for_transactions
-from tests.conformance.random_transactions.producer_steps import End, Init, Write
+from tests.conformance.random_transactions.producer_steps import Init, Write
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.java_tools import why_no_java
 from tests.support.lengths import SEED, by_length
@@ -57,11 +58,17 @@ KAFKAS_SETTINGS = {
 
 # Conversations in which the two have differed.
 SCRIPTS: dict[str, list[Step]] = {
-    "a transaction is committed": [
+    "a transactional batch without a transactional id": [
         CreateTopic(names=("a",)),
         Init(),
-        Write(),
-        End(),
+        Write(txn=None, places=(("a", 0), ("z", 0)), version=9),
+    ],
+    "wrong acks, and a transaction that cannot be verified": [
+        CreateTopic(names=("a",)),
+        Init(),
+        Write(epoch=5, acks=2),
+        Write(acks=2),
+        DescribeTransactions(),
     ],
 }
 
