@@ -71,7 +71,7 @@ class Chooser:
         self._styles: dict[str, str] = {}
         self._style_rate = self._either((OLD,), (NEW,), (NEW,), (OLD, NEW), (OLD, NEW, MIXED))
         self._speaks_new = {group: self._either(True, False) for group in self.groups}
-        self._error_rate = self._either(0.05, 0.15, 0.3)
+        self._error_rate = self._either(0.05, 0.15, 0.3, 0.45)
         self._marker_rate = self._either(0.0, 0.02, 0.05)
         self._short_rate = self._either(0.0, 0.0, 0.15)
 
@@ -155,7 +155,7 @@ class Chooser:
         if producer.added.issuperset(places):
             version = self._random.randrange(3, 12)
             return Write(who=who, places=places, count=self._either(1, 3), version=version)
-        return AddPartitions(who=who, places=places, version=self._random.randrange(4))
+        return AddPartitions(who=who, places=places, version=self._either(0, 1, 2, 3, 3, 4, 5))
 
     def _init(self, producer: Producer) -> Init:
         is_short = self._random.random() < self._short_rate
