@@ -280,7 +280,7 @@ class Chooser:
             ListTransactions(
                 states=tuple(self._random.sample(STATES, self._either(0, 0, 1, 2))),
                 of=tuple(self._random.sample(names, self._either(0, 0, 1))),
-                duration_ms=self._either(-1, -1, 0, 3_600_000),
+                duration_ms=self._either(-1, -1, -5, 3_600_000),
                 pattern=self._maybe(0.3, self._either(*PATTERNS)),
                 version=self._random.randrange(3),
             ),
