@@ -97,11 +97,11 @@ class Chooser:
         draw = self._random.random()
         if draw < 0.14:
             return self._look(cast)
-        if draw < 0.20:
+        if draw < 0.24:
             return self._member(cast, self._either(*self.groups))
-        if draw < 0.23:
+        if draw < 0.28:
             return self._change()
-        if draw < 0.23 + self._marker_rate:
+        if draw < 0.28 + self._marker_rate:
             return self._marker(cast)
         producer = cast.producers[self._either(*self.producers).name]
         step = self._sensible(cast, producer)
@@ -251,6 +251,7 @@ class Chooser:
                 "places": places[1:],
                 "count": (2, 5),
                 "acks": (1, 1, 2),
+                "last_by": names,
                 "version": (*range(3, 14),),
             },
             "End": common | {"commit": (True, False), "version": (*range(6),)},
@@ -315,11 +316,11 @@ class Chooser:
             )
         if draw < 0.3:
             return DeleteOffsets(group=group, topics=(self._either(*TOPICS),))
-        if draw < 0.35:
+        if draw < 0.38:
             return DeleteGroup(group=group)
         if seat.parked:
             return None
-        if draw < 0.42:
+        if draw < 0.45:
             self._speaks_new[group] ^= True
             if seat.epoch > 0:
                 return Beat(**who, instance=seat.instance, epoch=LEAVING)

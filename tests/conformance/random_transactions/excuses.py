@@ -52,7 +52,7 @@ class TransactionExcuses(Excuses):
     def look_before(self, step: Step) -> None:
         """What may make partitions refuse a marker."""
         super().look_before(step)
-        if isinstance(step, WriteMarkers) or (isinstance(step, Write) and not step.is_own):
+        if isinstance(step, WriteMarkers) or _is_foreign(step):
             self._partitions_know_better = True
         if isinstance(step, DeleteRecords):
             self._records_are_deleted = True
@@ -97,6 +97,11 @@ class TransactionExcuses(Excuses):
                 and records == _records(ours[name])
             ):
                 raise TieError(MARKERS_AMID_RESTART)
+
+
+def _is_foreign(step: Step) -> bool:
+    """Whether it writes as somebody else than the producer was told to be."""
+    return isinstance(step, Write) and (not step.is_own or step.last_by is not None)
 
 
 def _lists_twice(answer: Any) -> bool:

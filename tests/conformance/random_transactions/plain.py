@@ -113,4 +113,4 @@ def _marker(record: Record) -> str:
 
 def _coordinator(epoch: int) -> int | str:
     """The epoch of a coordinator, which restarts raise; an administrator may give another one."""
-    return "a leader's" if 0 <= epoch < FOREIGN_COORDINATOR else epoch
+    return "a later leader's" if 0 < epoch < FOREIGN_COORDINATOR else epoch

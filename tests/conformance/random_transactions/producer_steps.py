@@ -54,7 +54,7 @@ from tests.conformance.random_transactions.cast import (
 from tests.conformance.requests import batch_of
 
 NONE, WRONG = "none", "wrong"
-LONG_MS = 60_000
+LONG_MS = 600_000  # longer than all conversations that share their restarts
 # Transactions with this timeout are aborted after the step that begins them.
 SHORT_MS = 50
 # Versions at which something begins.
@@ -299,12 +299,13 @@ class CommitOffsets(ProducerStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Write(ProducerStep):
-    """A Produce of one batch to each place."""
+    """A Produce of one batch to each place; `last_by`: the producer of the last one, if another."""
 
     sequence: Epoch = HEARD
     transactional: bool = True
     places: tuple[Place, ...] = (("a", 0),)
     count: int = 1
+    last_by: str | None = None
     acks: int = -1
     version: int = 12
 
@@ -330,6 +331,8 @@ class Write(ProducerStep):
 
     def _batch(self, cast: TransactionCast, place: Place) -> bytes:
         producer_id, epoch = self.producer(cast)
+        if self.last_by is not None and place == self.places[-1]:
+            producer_id, epoch = said_producer(cast, self.last_by, OWN, HEARD)
         sequence = number(self.sequence, self.seat(cast).sequences.get(place, 0))
         if producer_id == NO_PRODUCER_ID:
             sequence = NO_SEQUENCE
@@ -346,7 +349,8 @@ class Write(ProducerStep):
             name = topic.name.removeprefix(f"{cast.tag}-") or cast.topic_name(topic.topic_id)
             for each in topic.partition_responses:
                 self.note_error(cast, each.error_code)
-                if (self.id, self.epoch, each.error_code) == (OWN, HEARD, ErrorCode.NONE):
+                is_own = (self.id, self.epoch, self.last_by) == (OWN, HEARD, None)
+                if is_own and each.error_code == ErrorCode.NONE:
                     before = seat.sequences.get((name, each.index), 0)
                     last = number(self.sequence, before) + self.count
                     seat.sequences[name, each.index] = max(before, last) & MAX_SEQUENCE
