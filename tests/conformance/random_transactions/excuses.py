@@ -24,17 +24,17 @@ from tests.conformance.random_transactions.producer_steps import CommitOffsets, 
 # transaction then: it stays prepared until its coordinator is loaded again. Here it is completed.
 REFUSED_MARKER = "Kafka does not complete a transaction whose marker was refused"
 # Kafka writes markers after it has answered. If it ends before it has noted that all are written,
-# it writes all of them again; and one to a partition that has no leader yet is never written, for
-# that partition is taken for deleted (KRaftMetadataCache.getPartitionLeaderEndpoint).
+# it writes all of them again. One to a partition that has no leader yet is never written, because
+# it takes that partition for deleted (KRaftMetadataCache.getPartitionLeaderEndpoint).
 MARKERS_AMID_RESTART = "Kafka has written a marker twice or not at all, for it was restarted"
-# Kafka searches the first segment that is new enough, also if all of its records are deleted and
-# the segment is not yet. Here such a segment is left out.
+# Kafka searches only the first segment that is new enough, even if DeleteRecords has deleted all of
+# its records, and finds nothing (UnifiedLog.searchOffsetInLocalLog). Here the search goes on.
 DELETED_SEGMENT = "Kafka looks for a time in records that are deleted"
-# Kafka remembers the last batch of each producer across a restart, here also those before it that
-# come after the last snapshot: a repeated write is still recognized.
+# Snapshots have the last batch of each producer, and after a restart Kafka knows no others. Here
+# the last five are read from the log (storage/recovering/producer_recovery.py).
 BATCHES_BEFORE_THE_LAST = "Kafka has forgotten a batch by a restart"
-# Kafka reads its tables as they were at the last commit, and may meet an entry there twice
-# (SnapshottableHashTable.HistoricalIterator).
+# Kafka has been seen to answer an OffsetFetch of all offsets with a partition twice. The same
+# conversation, held again, did not show it.
 LISTED_TWICE = "Kafka lists an offset twice"
 
 MARKER = re.compile("transactional (COMMIT|ABORT) of ")

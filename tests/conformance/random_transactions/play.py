@@ -1,7 +1,7 @@
 """Whole conversations of producers, in three acts: the brokers are killed, and later restarted.
 
-Conversations that are drawn have their acts one after the other, and share the restarts. Shortly
-before a restart some transactions are ended, and nobody waits for their markers.
+Conversations that are drawn share the restarts. Immediately before a restart a transaction may end,
+and nobody waits for its markers.
 """
 
 import itertools
@@ -75,8 +75,7 @@ class TransactionTheatre(Theatre):
         assert isinstance(played.duet, TransactionDuet)
         played.duet.excuses.restarted()
         played.duet.wait_until_served()
-        last = played.steps[-2]
-        if isinstance(last, End) and not last.waits:
+        if any(isinstance(last, End) and not last.waits for last in played.steps[-2:-1]):
             played.duet.excuses.excuse_markers(*self._left_in_logs(played))
 
     def _resumed(self, played: Played, random: Random, restart: Restart) -> Iterator[Step]:
