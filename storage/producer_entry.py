@@ -12,14 +12,19 @@ flight:
     outside a transaction while one is open  INVALID_TXN_STATE
 
 An unknown producer may start at any sequence, because its state may have been removed by retention
-or expiration.
+or expiration. After epoch -1 any sequence may follow, because to Kafka that is no epoch.
 
 Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
 """
 
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader, increment_sequence
+from odradek.protocol.batch_header import (
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    BatchHeader,
+    increment_sequence,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .append import EndMarker
@@ -144,6 +149,8 @@ class ProducerEntry:
         return is_same and header.base_sequence == increment_sequence(self.last_sequence, 1)
 
     def _check_sequence(self, header: BatchHeader, base_offset: int) -> None:
+        if self.epoch == NO_PRODUCER_EPOCH:
+            return
         if header.producer_epoch != self.epoch:
             expected, which = 0, "the first of a new epoch"
         else:

@@ -63,6 +63,14 @@ SCRIPTS: dict[str, list[Step]] = {
         Init(),
         Write(txn=None, places=(("a", 0), ("z", 0)), version=9),
     ],
+    "sequences after epoch -1": [
+        CreateTopic(names=("a",)),
+        Init(),
+        Write(epoch=-1, sequence=3, transactional=False),
+        Write(epoch=-1, sequence=7, transactional=False),
+        Write(sequence=5, transactional=False),
+        Write(sequence=7, transactional=False),
+    ],
     "wrong acks, and a transaction that cannot be verified": [
         CreateTopic(names=("a",)),
         Init(),

@@ -197,6 +197,12 @@ def test_a_new_epoch_starts_at_zero(states: ProducerStates) -> None:
     assert append(states, batch(1, epoch=4)) == 6
 
 
+def test_after_epoch_minus_one_any_sequence_is_accepted(states: ProducerStates) -> None:
+    append(states, batch(3, epoch=-1))
+    append(states, batch(7, epoch=-1))
+    assert append(states, batch(5, epoch=0)) == 2
+
+
 def test_batches_of_an_older_epoch_are_no_duplicates(states: ProducerStates) -> None:
     append(states, batch(0, 2, epoch=0))
     assert append(states, batch(0, 2, epoch=1)) == 2
