@@ -141,9 +141,9 @@ public class Copier {
     private Properties producerSettings() {
         Properties settings = settings();
         settings.put("transactional.id", name);
-        settings.put("transaction.timeout.ms", "6000");
-        settings.put("delivery.timeout.ms", "8000");
-        settings.put("max.block.ms", "8000");
+        settings.put("transaction.timeout.ms", "10000");
+        settings.put("delivery.timeout.ms", "30000");
+        settings.put("max.block.ms", "30000");
         return settings;
     }
 
@@ -154,10 +154,10 @@ public class Copier {
         settings.put("auto.offset.reset", "earliest");
         settings.put("isolation.level", "read_committed");
         settings.put("max.poll.records", Integer.toString(MOST_RECORDS));
-        settings.put("default.api.timeout.ms", "8000");
+        settings.put("default.api.timeout.ms", "30000");
         if (protocol.equals("classic")) {
-            settings.put("session.timeout.ms", "2000");
-            settings.put("heartbeat.interval.ms", "300");
+            settings.put("session.timeout.ms", "3000");
+            settings.put("heartbeat.interval.ms", "500");
         } else { // the broker sets them for the consumer protocol
             settings.put("group.protocol", protocol);
         }
@@ -167,7 +167,7 @@ public class Copier {
     private Properties settings() {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
-        settings.put("request.timeout.ms", "3000");
+        settings.put("request.timeout.ms", "10000");
         settings.put("retry.backoff.ms", "50");
         settings.put("reconnect.backoff.max.ms", "200");
         return settings;

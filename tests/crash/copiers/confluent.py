@@ -15,8 +15,7 @@ def main(task: Task) -> None:
     try:
         copy(task)
     except KafkaException as error:
-        cause: KafkaError = error.args[0]
-        report("fenced" if cause.code() == KafkaError._FENCED else "failed", cause.name())
+        report_error(error)
 
 
 def copy(task: Task) -> None:
@@ -82,10 +81,18 @@ def copy_batch(task: Task, consumer: Consumer, producer: Producer, origins: list
             producer.commit_transaction(TIMEOUT_S)
     except KafkaException as error:
         if error.args[0].txn_requires_abort():
-            report("failed", error.args[0].name())
+            report_error(error)
             producer.abort_transaction(TIMEOUT_S)
         raise
     transaction.report_end()
+
+
+def report_error(error: KafkaException) -> None:
+    cause: KafkaError = error.args[0]
+    if cause.code() == KafkaError._FENCED:
+        report("fenced", cause.name())
+    else:
+        report("failed", f"{cause.name()}: {cause.str()}")
 
 
 def _origin(message: Any) -> Origin:
