@@ -25,8 +25,8 @@ from tests.support.lengths import SEED, by_length
 pytestmark = pytest.mark.slow
 
 ROUNDS = by_length(5, 200)
-TRANSACTIONS_PER_ROUND = 6
-MOST_COMMITS = 12
+TRANSACTIONS_PER_ROUND = 4
+MOST_COMMITS = 8
 PATIENCE_SECONDS = 8.0
 LIMIT_SECONDS = 120.0
 KILLED_BEFORE, KILLED_AFTER, STOPPED = 0.2, 0.4, 0.5  # the shares, summed up

@@ -1,6 +1,8 @@
 """The clients that copy, and how the program of each is started."""
 
+import atexit
 import functools
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,8 +57,11 @@ def _java(version: str) -> Callable[[], list[str]]:
 
 @functools.cache
 def _compiled(jars: Path) -> Path:
-    """The directory with the classes of the Java program."""
+    """The directory with the classes of the Java program; it lasts as long as this process."""
+    if shutil.which("javac") is None:
+        raise LookupError("javac not found: the Java copier cannot be compiled")
     directory = Path(tempfile.mkdtemp(prefix="copier-"))
+    atexit.register(shutil.rmtree, directory)
     subprocess.run(
         ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(PROGRAM)],
         check=True,
