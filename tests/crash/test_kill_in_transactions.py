@@ -5,7 +5,9 @@ ends when one of them is in the middle of its work: then the broker is killed, a
 killed before or after it, stopped until the next round, or left alone.
 
 A client may hang for good after its broker was killed (librdkafka #5456: `send_offsets` ignores its
-timeout). That is no fault of the copy: it is killed, like any other.
+timeout). That is no fault of the copy: it is killed, like any other. Nor is it a fault if a client
+gives up: librdkafka drops records that waited too long for a broker, and the gap that they leave in
+the sequence is refused (OUT_OF_ORDER_SEQUENCE_NUMBER).
 """
 
 import logging
@@ -66,10 +68,10 @@ def play_round(rig: Rig, chance: random.Random) -> None:
     """Copy for a while, and kill."""
     rig.start_all()
     rig.source.write(TRANSACTIONS_PER_ROUND)
-    wait_for_work(rig, chance)
-    fates = [(copier, chance.random()) for copier in rig.copiers]
     for copier in rig.copiers:
         copier.thaw()
+    wait_for_work(rig, chance)
+    fates = [(copier, chance.random()) for copier in rig.copiers]
     for copier, fate in fates:
         if fate < KILLED_BEFORE:
             copier.kill()
