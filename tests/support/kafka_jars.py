@@ -1,8 +1,9 @@
 """Apache Kafka's own jars, fetched once with Maven: the specification that the tests ask.
 
 They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` names a directory that
-already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar, and
-`ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats.
+already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar,
+`ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats, and
+`ODRADEK_KAFKA_STREAMS` one with the jars of Kafka Streams.
 Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has.
 """
 
@@ -51,6 +52,7 @@ _CONNECT = (
     ("org.apache.kafka", "connect-json", BROKER_VERSION),
     _LOGGER,
 )
+_STREAMS = (("org.apache.kafka", "kafka-streams", BROKER_VERSION), _LOGGER)
 _CLIENTS = (("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),)
 _CLIENTS_39 = (("org.apache.kafka", "kafka-clients", LEGACY_VERSION),)
 # The newest connector that Maven Central has whole but for its token provider, which is older.
@@ -72,6 +74,12 @@ def kafka_jars() -> Path | None:
 def connect_jars() -> Path | None:
     """The directory with the jars of a Kafka Connect worker, or None: see `why_no_jars`."""
     return _jars("ODRADEK_KAFKA_CONNECT_LIBS", f"kafka-connect-{BROKER_VERSION}", _CONNECT)
+
+
+@functools.cache
+def streams_jars() -> Path | None:
+    """The directory with the jars of Kafka Streams and RocksDB, or None: see `why_no_jars`."""
+    return _jars("ODRADEK_KAFKA_STREAMS", f"kafka-streams-{BROKER_VERSION}", _STREAMS)
 
 
 @functools.cache
