@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         view, transport = self._view, self._transport
         while self._end - self._start >= _SIZE.size and not self.busy:
             if transport is None or transport.is_closing():
-                break
+                return
             start = self._start + _SIZE.size
             size = _SIZE.unpack_from(view, self._start)[0]
             if not 0 <= size <= self._support.max_request_bytes:

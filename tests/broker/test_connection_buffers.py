@@ -42,6 +42,8 @@ class Transport:
     def close(self) -> None:
         self._is_closing = True
 
+    abort = close
+
     def pause_reading(self) -> None:
         self.is_paused = True
 
@@ -238,3 +240,18 @@ async def test_while_a_request_waits_the_client_may_send_no_more_than_a_buffer(p
         await made.run_to_the_end()
         assert wire.served == wire.requests
         assert wire.connection.buffer_bytes == 0
+
+
+async def test_requests_that_follow_one_that_waited_are_dropped_when_the_client_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with house([request(WAITS), *(request(PLAIN, 490, number) for number in range(100))]) as made:
+        (wire,) = made.wires
+        wire.feed(4 + HEADER.size)
+        while wire.feed(START_BYTES):
+            pass
+        wire.transport.peer.close()
+        await made.resolve()
+        assert wire.transport.is_closing()
+        assert wire.served == wire.requests[:1]
+    assert caplog.messages == []
