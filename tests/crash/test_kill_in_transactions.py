@@ -23,6 +23,7 @@ from tests.crash.copiers.rig import LOOK_SECONDS, SETTINGS, Rig
 from tests.crash.exactly_once import faults
 from tests.support.broker_process import BrokerProcess
 from tests.support.lengths import SEED, by_length
+from tests.tools.test_verify import verdict
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +84,8 @@ def play_round(rig: Rig, chance: random.Random) -> None:
             copier.kill()
         elif KILLED_AFTER <= fate < STOPPED:
             copier.freeze()
+    # No transaction is hanging, and no decision contradicts another.
+    assert verdict(rig.broker.data).problems == []
     rig.broker.start()
 
 
