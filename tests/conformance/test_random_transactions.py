@@ -5,7 +5,6 @@ differs is made short and printed as a script, which can be put among SCRIPTS. `
 many; ODRADEK_TEST_SEED begins with another one.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
@@ -14,7 +13,8 @@ import pytest
 from tests.conformance.random_groups import admin_steps as group_admin_steps
 from tests.conformance.random_groups import classic_steps, steps
 from tests.conformance.random_groups.admin_steps import CreateTopic
-from tests.conformance.random_groups.play import Played, script_of
+from tests.conformance.random_groups.holding import ONE_AFTER_THE_OTHER, both_brokers, hold, report
+from tests.conformance.random_groups.play import script_of
 from tests.conformance.random_groups.steps import Step
 from tests.conformance.random_transactions import admin_steps, producer_steps
 from tests.conformance.random_transactions.admin_steps import DescribeTransactions
@@ -22,15 +22,12 @@ from tests.conformance.random_transactions.cast import Producer, TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
 from tests.conformance.random_transactions.play import TransactionTheatre, wait_for_transactions
 from tests.conformance.random_transactions.producer_steps import Init, Write
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.java_tools import why_no_java
 from tests.support.lengths import SEED, by_length
 
 CONVERSATIONS = by_length(12, 300)
 # So many may end early (excuses.py).
 MOST_TIES = 0.4
 TOGETHER = by_length(12, 25)  # have the restarts between their acts together
-SHORTENING_S = 120.0
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -46,15 +43,8 @@ SETTINGS = {
     "group.consumer.session.timeout.ms": "600000",
     "group.min.session.timeout.ms": "6000",
 }
-# Requests come to Kafka's coordinators in the order in which they were sent; and it serves
-# InitProducerId v6, which its clients do not use yet.
-KAFKAS_SETTINGS = {
-    "num.io.threads": "1",
-    "num.network.threads": "1",
-    "group.coordinator.threads": "1",
-    "group.coordinator.append.linger.ms": "0",
-    "unstable.api.versions.enable": "true",
-}
+# Kafka serves InitProducerId v6, which its clients do not use yet.
+KAFKAS_SETTINGS = {**ONE_AFTER_THE_OTHER, "unstable.api.versions.enable": "true"}
 
 # Conversations in which the two have differed.
 SCRIPTS: dict[str, list[Step]] = {
@@ -84,35 +74,16 @@ SCRIPTS: dict[str, list[Step]] = {
 @pytest.fixture(scope="module")
 def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransactionTheatre]:
     """Both brokers, whose coordinators are loaded."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("k"), SETTINGS | KAFKAS_SETTINGS)
-    ours = BrokerProcess(tmp_path_factory.mktemp("o"), SETTINGS)
-    try:
-        for broker in (kafka, ours):
-            broker.start_without_waiting()
-        for broker in (kafka, ours):
-            wait_for_transactions(broker)
-        yield TransactionTheatre(kafka, ours)
-        assert ours.crashes_in_log() == [], ours.log_text()
-    finally:
-        for broker in (kafka, ours):
-            broker.stop()
+    with both_brokers(
+        tmp_path_factory, SETTINGS, KAFKAS_SETTINGS, wait_for_transactions
+    ) as brokers:
+        yield TransactionTheatre(*brokers)
 
 
 @pytest.mark.java
 @pytest.mark.slow
 def test_producers_at_random_are_answered_as_by_kafka(theatre: TransactionTheatre) -> None:
-    ends: Counter[str | None] = Counter()
-    for start in range(SEED, SEED + CONVERSATIONS, TOGETHER):
-        seeds = range(start, start + TOGETHER)
-        for seed, played in zip(seeds, theatre.improvise(seeds), strict=True):
-            ends[played.tie] += 1
-            if played.difference and theatre.differs_again(played):
-                short = theatre.shortened(played, SHORTENING_S)
-                pytest.fail(report(short, seed), pytrace=False)
-    assert ends[None] >= CONVERSATIONS * (1 - MOST_TIES), ends
+    hold(theatre, CONVERSATIONS, TOGETHER, MOST_TIES)
 
 
 @pytest.mark.java
@@ -124,11 +95,6 @@ def test_scripts_are_answered_as_by_kafka(name: str, theatre: TransactionTheatre
     played = theatre.play(chooser, SCRIPTS[name])
     assert played.difference is None, report(played, SEED)
     assert played.tie is None
-
-
-def report(played: Played, seed: int) -> str:
-    """What was said, and how it differed."""
-    return f"seed {seed}:\n{script_of(played.steps)}\n{played.difference}"
 
 
 def test_a_script_says_what_was_said() -> None:
