@@ -324,8 +324,15 @@ def plain(client: WireClient, topic: str, partition: int) -> None:
 def test_each_ends_what_the_other_has_left(writer: str, tmp_path: Path) -> None:
     killed = writer == "kafka"
     story = Story(House(tmp_path / "written", **{INTERVAL: "3600000"}), {})
-    with story.house.lived_in(writer, killed=killed) as broker:
+    # `take_back` makes a killed broker of one that ended cleanly. Kafka must have been the last: it
+    # leaves partitions without leaders. From a broker that was killed, and from odradek, it finds
+    # leaders, takes them away while it starts, and drops the markers that its coordinator sends
+    # meanwhile (TransactionMarkerChannelManager takes a topic without a leader for deleted).
+    with story.house.lived_in(writer, killed=False) as broker:
         story.write(broker)
+    if writer != "kafka":
+        with story.house.lived_in("kafka", killed=False):
+            pass
     story.take_back()
     of_kafka, of_odradek = (
         turns(story, tmp_path / name, [name, other], killed=killed)
