@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from . import topic_config
 from .errors import ConfigError, invalid_value
-from .key import ConfigType, Long, field_name, key, keys_of, parse_all
+from .key import Bool, ConfigType, Long, field_name, key, keys_of, parse_all
 from .keys_consumer_group import (
     ConsumerGroupKeys,
     check_assignors,
@@ -61,6 +61,9 @@ class BrokerConfig(
         67_108_864,
         "Produce is refused in a log directory with less free space than this; 0: no limit.",
         ge=0,
+    )
+    odradek_group_expire_on_disconnect: Bool = key(
+        False, "Remove a dynamic member from its group when its connection closes; for tests."
     )
     written: Mapping[str, str] | None = Field(
         default=None, description="The user's keys and values as written, also unused keys."

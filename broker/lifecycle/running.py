@@ -16,6 +16,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.network.listeners import BoundListener, bind_listeners
 from odradek.broker.network.server import Server
+from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Handler
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
@@ -64,7 +65,11 @@ class RunningBroker:
     ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
-        self._server = Server(broker, bound, handlers)
+        disconnected = None
+        if broker.config.odradek_group_expire_on_disconnect:
+            members = ConnectedMembers(broker.groups.members.leave_group)
+            handlers, disconnected = members.around(handlers), members.disconnected
+        self._server = Server(broker, bound, handlers, disconnected)
         for item in bound:
             host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
 from odradek.broker.broker import Broker
 from odradek.broker.requests.dispatch import Dispatcher, Handler
+from odradek.broker.requests.session import Session
 from odradek.config.listeners import Listener
 from odradek.protocol.api_keys import ApiKey
 
@@ -31,11 +32,19 @@ class Server:
     """Accepts connections; closes those that stall, are idle too long, or are too many."""
 
     def __init__(
-        self, broker: Broker, bound: Iterable[BoundListener], handlers: Mapping[ApiKey, Handler]
+        self,
+        broker: Broker,
+        bound: Iterable[BoundListener],
+        handlers: Mapping[ApiKey, Handler],
+        disconnected: Callable[[Session], object] | None = None,
     ) -> None:
-        """Listen on the bound ports and accept connections. Raises OSError."""
+        """Listen on the bound ports and accept connections. Raises OSError.
+
+        `disconnected` is called for each connection that closes before the broker stops.
+        """
         self.connections: set[Connection] = set()
         self._broker = broker
+        self._disconnected = disconnected
         self._loop = broker.loop
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
@@ -101,6 +110,8 @@ class Server:
         self._per_host[connection.session.peer_host] -= 1
         if not self._per_host[connection.session.peer_host]:
             del self._per_host[connection.session.peer_host]
+        if self._disconnected is not None:
+            self._disconnected(connection.session)
 
     def _sweep(self) -> None:
         """Close the connections that have stalled or have been idle too long."""
@@ -143,6 +154,7 @@ class Server:
 
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
+        self._disconnected = None
         for acceptor in self._acceptors:
             acceptor.close()
         self._sweeper.cancel()

@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 Record = calls.StoredRecord
 
-# For tests: groups form at once, silent members are noticed soon, deleted files go at once.
+# For tests: groups form at once, members that are gone are noticed at once, deleted files go at
+# once.
 SETTINGS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
@@ -51,6 +52,7 @@ SETTINGS: Mapping[str, str] = {
     "file.delete.delay.ms": "0",
     "log.segment.delete.delay.ms": "0",
     "odradek.min.free.bytes": "0",
+    "odradek.group.expire.on.disconnect": "true",
     "connections.max.idle.ms": "-1",
 }
 STOP_SECONDS = 15.0

@@ -89,4 +89,5 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
     assert [name for name in SERVED_KEYS if name.startswith("odradek.")] == [
         "odradek.validate.records",
         "odradek.min.free.bytes",
+        "odradek.group.expire.on.disconnect",
     ]
