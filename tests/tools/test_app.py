@@ -40,3 +40,17 @@ def test_the_help_names_all_commands(tmp_path: Path) -> None:
     assert done.returncode == 0
     for command in ("serve", "dump-log", "verify", "why-not-deleted", "pipeline"):
         assert f" {command} " in done.stdout
+
+
+@pytest.mark.parametrize("command", ["produce orders", "topics list"])
+def test_a_command_says_that_it_needs_the_client(command: str) -> None:
+    program = (
+        "import sys; sys.modules['confluent_kafka'] = None;"
+        f"sys.argv[1:] = {command.split()!r};"
+        "from odradek.tools.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    expected = "odradek: this command needs confluent-kafka: pip install 'odradek[cli]'\n"
+    assert (done.returncode, done.stderr) == (1, expected)

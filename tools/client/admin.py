@@ -8,14 +8,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
 from .client_config import client_settings
 from .failure import CommandError, refused
-
-try:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient, ClusterMetadata
-except ImportError:
-    raise CommandError("this command needs confluent-kafka: pip install 'odradek[cli]'") from None
 
 TIMEOUT_S = 10.0
 CONNECT_S = 3.0

@@ -11,6 +11,7 @@ import typer
 from odradek.tools.broken_pipe import handle_broken_pipe
 
 EXIT_FAILED = 1
+CLIENT_MODULE = "confluent_kafka"
 
 # By the name of an error of Kafka or librdkafka: what to do.
 ADVICE = {
@@ -44,12 +45,21 @@ def refused(what: str, error: object) -> CommandError:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn a failure inside into one line and an exit code."""
+    """Turn a failure inside into one line and an exit code.
+
+    The code of a command is imported inside: the client that it needs may not be installed.
+    """
     try:
         yield
         sys.stdout.flush()
     except CommandError as error:
         typer.echo(f"odradek: {error}", err=True)
+        raise typer.Exit(EXIT_FAILED) from None
+    except ModuleNotFoundError as error:
+        if error.name != CLIENT_MODULE:
+            raise
+        needed = "this command needs confluent-kafka: pip install 'odradek[cli]'"
+        typer.echo(f"odradek: {needed}", err=True)
         raise typer.Exit(EXIT_FAILED) from None
     except BrokenPipeError:
         raise typer.Exit(handle_broken_pipe()) from None
