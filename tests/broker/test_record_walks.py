@@ -115,6 +115,7 @@ async def test_a_large_batch_is_stored_after_a_process_has_checked_it(
     assert [each.batch_index for each in refused.record_errors] == list(range(1000))
 
 
+@pytest.mark.slow
 async def test_what_is_too_much_for_the_first_process_goes_to_the_second(
     served: BrokerInLoop,
 ) -> None:
@@ -229,6 +230,7 @@ async def test_a_topic_that_goes_meanwhile_is_unknown(
     assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.slow
 async def test_the_loop_turns_often_while_hostile_batches_are_checked(
     served: BrokerInLoop,
 ) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -352,4 +353,4 @@ class GroupsConversation(RuleBasedStateMachine):
 GroupsConversation.TestCase.settings = settings(
     max_examples=by_length(40, 300), stateful_step_count=by_length(40, 80), deadline=None
 )
-TestGroups = GroupsConversation.TestCase
+TestGroups = pytest.mark.slow(GroupsConversation.TestCase)

@@ -119,6 +119,7 @@ def test_columns_and_offsets_can_be_chosen(batches, columns, start, end) -> None
     assert rows_of(decoded(data, tuple(columns), (start, end))) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(batch, min_size=2, max_size=5))
 def test_a_large_batch_is_decoded_part_by_part(batches) -> None:

@@ -178,6 +178,7 @@ def test_a_file_whose_entries_contradict_each_other_is_put_right(tmp_path: Path)
     assert LeaderEpochs(Files(), path).entries == [EpochEntry(1, 0), EpochEntry(2, 20)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=12))
 def test_epochs_and_offsets_always_ascend(
@@ -235,6 +236,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(steps, max_size=15))
 def test_after_any_steps_entries_and_answers_are_kafkas(

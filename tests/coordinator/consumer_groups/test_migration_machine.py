@@ -6,6 +6,7 @@ one; a replay of the log gives the same group. When the changes stop, every part
 and the type of the group follows from its members' protocols.
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -227,7 +228,7 @@ class MigrationMachine(RuleBasedStateMachine):
         assert isinstance(group, ClassicGroup) is all_classic
 
 
-TestMigrations = MigrationMachine.TestCase
+TestMigrations = pytest.mark.slow(MigrationMachine.TestCase)
 TestMigrations.settings = settings(
     max_examples=by_length(60, 1_000), stateful_step_count=by_length(30, 50), deadline=None
 )

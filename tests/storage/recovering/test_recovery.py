@@ -201,6 +201,7 @@ def test_what_can_be_made_anew_may_be_lost_or_garbled(
         shutil.rmtree(tmp_path / "copy")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_any_byte_of_an_index_may_be_flipped(tmp_path: Path, data: st.DataObject) -> None:
