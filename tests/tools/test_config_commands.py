@@ -48,6 +48,8 @@ def test_defaults_are_shown_when_asked_for(run: Run, broker: Broker) -> None:
         (["alter", "topic", "missing", "--set", "retention.ms=1"], 1, "odradek topics list"),
         (["describe", "topic", "missing"], 1, "odradek topics list"),
         (["alter", "broker", "0", "--set", "node.id=7"], 1, "node.id"),
+        (["alter", "broker", "", "--set", "log.retention.ms=1"], 1, "name one broker"),
+        (["describe", "group", ""], 1, "name one group"),
         (["alter", "topic", "orders"], 2, "--unset"),
         (["alter", "topic", "orders", "--set", "retention.ms"], 2, "KEY=VALUE"),
     ],

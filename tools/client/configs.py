@@ -11,6 +11,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from odradek.tools.tables import print_json, show_table
 
 from .admin import connect, result
+from .failure import CommandError
 
 SOURCES = {source.value: source.name.lower().removesuffix("_config") for source in ConfigSource}
 DEFAULT = ConfigSource.DEFAULT_CONFIG.value
@@ -27,7 +28,7 @@ class ConfigCommands:
 
     def describe(self, kind: str, name: str, *, everything: bool, as_json: bool) -> None:
         """Print the settings that differ from Kafka's defaults, or all, and where they are set."""
-        resource = ConfigResource(ConfigResource.Type[kind.upper()], name)
+        resource = _resource(kind, name)
         futures = self._admin.describe_configs([resource])
         entries = result(f"settings of {kind} {name}", futures[resource])
         rows = [
@@ -49,12 +50,16 @@ class ConfigCommands:
             *(_change(key, value, AlterConfigOpType.SET) for key, value in configs.items()),
             *(_change(key, None, AlterConfigOpType.DELETE) for key in removed),
         ]
-        resource = ConfigResource(
-            ConfigResource.Type[kind.upper()], name, incremental_configs=changes
-        )
+        resource = _resource(kind, name, changes)
         futures = self._admin.incremental_alter_configs([resource])
         result(f"alter {kind} {name}", futures[resource])
         typer.echo(f"altered {kind} {name}".rstrip())
+
+
+def _resource(kind: str, name: str, changes: list[ConfigEntry] | None = None) -> ConfigResource:
+    if not name:
+        raise CommandError(f"the name is empty: name one {kind} (librdkafka cannot mean all)")
+    return ConfigResource(ConfigResource.Type[kind.upper()], name, incremental_configs=changes)
 
 
 def _change(name: str, value: str | None, operation: AlterConfigOpType) -> ConfigEntry:
