@@ -65,6 +65,7 @@ from .maintenance.log_recovery import LogRecovery
 from .maintenance.metadata_snapshots import MetadataSnapshots
 from .maintenance.retention_check import RetentionCheck
 from .maintenance.workers.record_walks import RecordWalks
+from .metrics.traffic import Traffic
 from .network.group_turns import GroupTurns
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
@@ -114,6 +115,7 @@ class Broker:
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
         self.background = BackgroundTasks(loop)
+        self.traffic = Traffic() if config.http_listener is not None else None
         self._ports = ports
         reading = self._open_directories()
         self._open_metadata(reading)
@@ -140,6 +142,8 @@ class Broker:
         self.disk = DiskExecutor(self.loop)
         self.cold_reads = ColdReads(self.files, self.disk)
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.now_ms)
+        if self.traffic is not None:
+            self.log_syncs.on_synced = self.traffic.syncs.add
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
             self.log_manager,

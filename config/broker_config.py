@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from . import topic_config
 from .errors import ConfigError, invalid_value
-from .key import Bool, ConfigType, Long, field_name, key, keys_of, parse_all
+from .key import Bool, ConfigType, Long, OptionalText, field_name, key, keys_of, parse_all
 from .keys_consumer_group import (
     ConsumerGroupKeys,
     check_assignors,
@@ -32,6 +32,7 @@ from .keys_transaction import TransactionKeys
 from .listeners import (
     Listener,
     SecurityProtocol,
+    parse_http_listener,
     parse_limits_by_host,
     parse_listeners,
     protocols_by_listener,
@@ -64,6 +65,9 @@ class BrokerConfig(
     )
     odradek_group_expire_on_disconnect: Bool = key(
         False, "Remove a dynamic member from its group when its connection closes; for tests."
+    )
+    odradek_http_listener: OptionalText = key(
+        None, "host:port of /metrics, /healthz and /readyz, without authentication; unset: none."
     )
     written: Mapping[str, str] | None = Field(
         default=None, description="The user's keys and values as written, also unused keys."
@@ -156,6 +160,12 @@ class BrokerConfig(
     def open_listeners(self) -> tuple[Listener, ...]:
         """The listeners for clients: all except the controller's."""
         return tuple(item for item in self.all_listeners if not self._is_of_controller(item))
+
+    @cached_property
+    def http_listener(self) -> Listener | None:
+        """odradek.http.listener, or None."""
+        text = self.odradek_http_listener
+        return parse_http_listener("odradek.http.listener", text) if text else None
 
     @cached_property
     def security_protocols(self) -> Mapping[str, SecurityProtocol]:
@@ -266,6 +276,7 @@ def _check_consumer_groups(config: BrokerConfig) -> None:
 
 
 def _check_listeners(config: BrokerConfig) -> None:
+    _ = config.http_listener  # raises
     opened = {item.name for item in config.open_listeners}
     if not opened:
         raise invalid_value(

@@ -77,6 +77,14 @@ def _parse_listener(key: str, entry: str, protocols: Mapping[str, SecurityProtoc
     return Listener(name, host or None, port, protocols[name])
 
 
+def parse_http_listener(key: str, text: str) -> Listener:
+    """Parse `host:port`, the address of the HTTP server. Raises ConfigError."""
+    match = _ENDPOINT.fullmatch(f"HTTP://{text.strip()}")
+    if match is None or not 0 <= int(match[3]) <= 65535:
+        raise invalid_value(key, text, "must be host:port, with a port from 0 to 65535")
+    return Listener("HTTP", match[2] or None, int(match[3]), SecurityProtocol.PLAINTEXT)
+
+
 def _check_ports(key: str, listeners: Sequence[Listener]) -> None:
     for item in listeners:
         same_port = [other for other in listeners if other.port == item.port != 0]

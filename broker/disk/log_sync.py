@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
@@ -91,7 +92,8 @@ class LogSyncs:
     A log calls `flush_due` when flush.messages is reached, and its fsync starts. `due` holds the
     fsyncs started by the request that is being served: its response waits for them. A coordinator's
     write may also be the result of a timer, or release the response of another, parked request. So
-    `coordinators` holds all running fsyncs of internal topics, with their logs.
+    `coordinators` holds all running fsyncs of internal topics, with their logs. `on_synced` is
+    called with the milliseconds that each sync took.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class LogSyncs:
         self._log_manager = log_manager
         self._disk = disk
         self._now_ms = now_ms
+        self.on_synced: Callable[[float], object] | None = None
         self._syncs: dict[PartitionLog, LogSync] = {}  # logs with a running fsync
 
     def flush_due(self, log: PartitionLog) -> None:
@@ -165,6 +168,7 @@ class LogSyncs:
 
         If no file could be opened for lack of descriptors, no fsync has failed: it is retried.
         """
+        began = perf_counter()
         for attempt in range(ATTEMPTS):
             try:
                 await self._disk.run(sync)
@@ -175,6 +179,8 @@ class LogSyncs:
                     raise
                 logger.warning("a sync is retried: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
+        if self.on_synced is not None:
+            self.on_synced((perf_counter() - began) * 1000)
 
     async def flush_or_log(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
         """Like `flush`, but raises no ApiError: the failure of a log or directory is logged."""

@@ -440,6 +440,9 @@ def append_to_partition(
         return refused(partition.index, error)
     except ApiError as error:
         return refused(partition.index, error, log_start_offset)
+    if context.broker.traffic is not None and not result.is_duplicate:
+        messages = result.last_offset - result.base_offset + 1
+        context.broker.traffic.count_batch(topic, messages, len(batch))
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,

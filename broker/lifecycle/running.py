@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
@@ -24,18 +25,24 @@ from odradek.storage.files import Files
 
 from .directory_failure import watch_directories
 
+if TYPE_CHECKING:
+    from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
+
 logger = logging.getLogger("odradek")
 
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError."""
-    return open_broker(config, bind_listeners(config.open_listeners), files=files)
+    http = config.http_listener
+    bound = bind_listeners([*config.open_listeners, *([http] if http else [])])
+    return open_broker(config, bound, http=bound.pop() if http else None, files=files)
 
 
 def open_broker(
     config: BrokerConfig,
     bound: Sequence[BoundListener],
     *,
+    http: BoundListener | None = None,
     handlers: Mapping[ApiKey, Handler] = HANDLERS,
     now_ms: Callable[[], int] = wall_clock_ms,
     timer_ms: Callable[[], int] = timer_clock_ms,
@@ -43,6 +50,7 @@ def open_broker(
 ) -> RunningBroker:
     """Start a broker on bound ports, which it closes when it stops or cannot start.
 
+    `http` is bound if odradek.http.listener is set.
     Raises DirectoryError, RefusedToStartError.
     """
     loop = asyncio.get_running_loop()
@@ -50,26 +58,32 @@ def open_broker(
         ports = {item.listener.name: item.port for item in bound}
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
     except BaseException:
-        for item in bound:
+        for item in (*bound, *([http] if http else [])):
             item.close()
         raise
     watch_directories(broker)
-    return RunningBroker(broker, bound, handlers)
+    return RunningBroker(broker, bound, handlers, http)
 
 
 class RunningBroker:
     """A broker with its server and periodic tasks. `stop` ends all of them."""
 
     def __init__(
-        self, broker: Broker, bound: Iterable[BoundListener], handlers: Mapping[ApiKey, Handler]
+        self,
+        broker: Broker,
+        bound: Iterable[BoundListener],
+        handlers: Mapping[ApiKey, Handler],
+        http: BoundListener | None,
     ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
-        disconnected = None
+        members = None
         if broker.config.odradek_group_expire_on_disconnect:
             members = ConnectedMembers(broker.groups.members.leave_group)
-            handlers, disconnected = members.around(handlers), members.disconnected
-        self._server = Server(broker, bound, handlers, disconnected)
+            handlers = members.around(handlers)
+        self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
+        if members is not None:
+            self._server.on_disconnect = members.disconnected
         for item in bound:
             host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(
@@ -93,9 +107,33 @@ class RunningBroker:
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""
         logger.info("stopping")
+        if self._monitoring is not None:
+            self._monitoring.note_stopping()
         await self.periodic_tasks.close()
         self._server.finish()
         self.broker.answer_parked_requests()
         await self._server.drain()
         await self.broker.close()
+        if self._monitoring is not None:
+            self._monitoring.close()
         logger.info("stopped")
+
+
+def _start_servers(
+    broker: Broker,
+    bound: Iterable[BoundListener],
+    handlers: Mapping[ApiKey, Handler],
+    http: BoundListener | None,
+) -> tuple[Server, Monitoring | None]:
+    """Listen on the bound ports. Requests are counted if the HTTP listener is open."""
+    if http is None or broker.traffic is None:
+        return Server(broker, bound, handlers), None
+    # Imported here, because it takes as long as a tenth of a start.
+    from odradek.broker.metrics.counted_handlers import counted_handlers
+    from odradek.broker.metrics.monitoring import Monitoring
+
+    server = Server(broker, bound, counted_handlers(handlers, broker.traffic))
+    monitoring = Monitoring(broker, server, broker.traffic, http)
+    where = f"{http.listener.host or '*'}:{http.port}"
+    logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
+    return server, monitoring

@@ -29,22 +29,23 @@ DRAIN_S = 10.0
 
 
 class Server:
-    """Accepts connections; closes those that stall, are idle too long, or are too many."""
+    """Accepts connections; closes those that stall, are idle too long, or are too many.
+
+    `opened_count`: how many connections there were, the open ones included.
+    """
 
     def __init__(
         self,
         broker: Broker,
         bound: Iterable[BoundListener],
         handlers: Mapping[ApiKey, Handler],
-        disconnected: Callable[[Session], object] | None = None,
     ) -> None:
-        """Listen on the bound ports and accept connections. Raises OSError.
-
-        `disconnected` is called for each connection that closes before the broker stops.
-        """
+        """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
+        # Called for each connection that closes before the broker stops.
+        self.on_disconnect: Callable[[Session], object] | None = None
+        self.opened_count = 0
         self._broker = broker
-        self._disconnected = disconnected
         self._loop = broker.loop
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
@@ -91,6 +92,7 @@ class Server:
         """Count a new connection, and close it if it is one too many."""
         self._all_closed.clear()
         self.connections.add(connection)
+        self.opened_count += 1
         self._per_host[connection.session.peer_host] += 1
         config = self._broker.config
         if len(self.connections) > config.max_connections:
@@ -110,8 +112,8 @@ class Server:
         self._per_host[connection.session.peer_host] -= 1
         if not self._per_host[connection.session.peer_host]:
             del self._per_host[connection.session.peer_host]
-        if self._disconnected is not None:
-            self._disconnected(connection.session)
+        if self.on_disconnect is not None:
+            self.on_disconnect(connection.session)
 
     def _sweep(self) -> None:
         """Close the connections that have stalled or have been idle too long."""
@@ -154,7 +156,7 @@ class Server:
 
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
-        self._disconnected = None
+        self.on_disconnect = None
         for acceptor in self._acceptors:
             acceptor.close()
         self._sweeper.cancel()

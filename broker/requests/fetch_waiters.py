@@ -22,6 +22,11 @@ class FetchWaiters:
         self._loop = loop
         self._waiting: set[_Waiter] = set()
 
+    @property
+    def count(self) -> int:
+        """How many fetches wait."""
+        return len(self._waiting)
+
     def wait(
         self,
         logs: Sequence[PartitionLog],

@@ -78,6 +78,8 @@ def test_the_broker_is_described_as_by_kafka() -> None:
     assert described.pop("odradek.validate.records")[0] == "headers"
     assert described.pop("odradek.min.free.bytes")[0] == str(64 << 20)
     assert described.pop("odradek.group.expire.on.disconnect")[0] == "false"
+
+    assert described.pop("odradek.http.listener")[0] is None
     assert described.pop("queued.max.request.bytes")[0] == str(256 << 20)
     assert expected.pop("queued.max.request.bytes")[0] == "-1"
     assert described == expected

@@ -90,4 +90,5 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.validate.records",
         "odradek.min.free.bytes",
         "odradek.group.expire.on.disconnect",
+        "odradek.http.listener",
     ]

@@ -1,0 +1,156 @@
+"""Metrics of groups, their offsets and lag, and of transactions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from odradek.coordinator.group import Group, GroupType
+from odradek.coordinator.transactions.states import IDLE, TransactionState
+
+from .metric import Kind, Metric, Sample, gauge
+from .observed import Observed
+
+CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+
+
+def _groups(observed: Observed) -> list[Group]:
+    """All groups that are loaded."""
+    return [
+        group
+        for shard in observed.broker.groups.shards.serving()
+        for group in shard.state.groups.values()
+    ]
+
+
+def _classic_in_state(state: str | None) -> Callable[[Observed], float]:
+    """Count the classic groups, or those in one state."""
+
+    def count(observed: Observed) -> float:
+        return sum(
+            group.group_type is GroupType.CLASSIC and state in (None, group.state_name)
+            for group in _groups(observed)
+        )
+
+    return count
+
+
+def _by_type(observed: Observed) -> Iterator[Sample]:
+    counts = Counter(group.group_type for group in _groups(observed))
+    for group_type in GroupType:
+        yield (group_type.value,), counts[group_type]
+
+
+def _consumer_groups_by_state(observed: Observed) -> Iterator[Sample]:
+    counts = Counter(
+        group.state_name for group in _groups(observed) if group.group_type is GroupType.CONSUMER
+    )
+    for state in CONSUMER_STATES:
+        yield (state.lower(),), counts[state]
+
+
+def _offset_count(observed: Observed) -> float:
+    return sum(len(shard.state.offsets) for shard in observed.broker.groups.shards.serving())
+
+
+def _committed(observed: Observed) -> Iterator[tuple[str, str, int, int]]:
+    """Group, topic, partition and offset of everything that is committed."""
+    for shard in list(observed.broker.groups.shards.serving()):
+        for group_id in list(shard.state.groups):
+            topics = shard.state.offsets.of_group(group_id)
+            found = [
+                (group_id, topic, partition, committed.offset)
+                for topic, partitions in topics.items()
+                for partition, committed in partitions.items()
+            ]
+            yield from found
+
+
+def _offsets(observed: Observed) -> Iterator[Sample]:
+    for group_id, topic, partition, offset in _committed(observed):
+        yield (group_id, topic, str(partition)), offset
+
+
+def _lags(observed: Observed) -> Iterator[Sample]:
+    for group_id, topic, partition, offset in _committed(observed):
+        log = observed.broker.log_manager.find(topic, partition)
+        if log is not None:
+            yield (group_id, topic, str(partition)), max(0, log.high_watermark - offset)
+
+
+def _transactions(observed: Observed) -> Iterator[Sample]:
+    counts = Counter(
+        transaction.state
+        for shard in observed.broker.transactions.shards.serving()
+        for transaction in shard.state.by_id.values()
+    )
+    for state in TransactionState:
+        if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE):
+            yield (state.client_name,), counts[state]
+
+
+def _oldest_transaction_seconds(observed: Observed) -> float:
+    starts_ms = [
+        transaction.start_ms
+        for shard in observed.broker.transactions.shards.serving()
+        for transaction in shard.state.by_id.values()
+        if transaction.state not in IDLE
+    ]
+    return max(0, observed.broker.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
+
+
+_MANAGER = "kafka_coordinator_group_groupmetadatamanager"
+_IN_STATE = "Groups of the classic protocol in state"
+
+GROUP_METRICS = [
+    gauge(f"{_MANAGER}_numgroups", "Groups of the classic protocol.", _classic_in_state(None)),
+    *(
+        gauge(
+            f"{_MANAGER}_numgroups{state.lower()}",
+            f"{_IN_STATE} {state}.",
+            _classic_in_state(state),
+        )
+        for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+    ),
+    gauge(f"{_MANAGER}_numoffsets", "Offsets that groups have committed.", _offset_count),
+    Metric(
+        "kafka_server_group_coordinator_metrics_group_count",
+        Kind.GAUGE,
+        ("protocol",),
+        "Groups by type.",
+        _by_type,
+    ),
+    Metric(
+        "kafka_server_group_coordinator_metrics_consumer_group_count",
+        Kind.GAUGE,
+        ("state",),
+        "Groups of the consumer protocol (KIP-848) by state.",
+        _consumer_groups_by_state,
+    ),
+    Metric(
+        "kafka_consumergroup_current_offset",
+        Kind.GAUGE,
+        ("consumergroup", "topic", "partition"),
+        "The offset that the group has committed.",
+        _offsets,
+    ),
+    Metric(
+        "kafka_consumergroup_lag",
+        Kind.GAUGE,
+        ("consumergroup", "topic", "partition"),
+        "Offsets between the group's committed offset and the high watermark.",
+        _lags,
+    ),
+    Metric(
+        "odradek_transactional_ids",
+        Kind.GAUGE,
+        ("state",),
+        "Transactional ids by the state of their transaction.",
+        _transactions,
+    ),
+    gauge(
+        "odradek_oldest_transaction_seconds",
+        "Age of the oldest transaction that is open or being completed; 0 if there is none.",
+        _oldest_transaction_seconds,
+    ),
+]

@@ -1,0 +1,63 @@
+"""Serves /metrics, /healthz and /readyz of one broker.
+
+/metrics    all metrics, in Prometheus' text format
+/healthz    200: the event loop of the process answers
+/readyz     200 if the broker is ready; else 503, and a line for each reason
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+from odradek.broker.broker import Broker
+from odradek.broker.network.listeners import BoundListener
+from odradek.broker.network.server import Server
+
+from .http_server import HttpServer, Page, lines
+from .loop_delay import LoopDelay
+from .observed import Observed
+from .readiness import problems
+from .rendering import CONTENT_TYPE, render
+from .traffic import Traffic
+
+
+class Monitoring:
+    """The HTTP server and what it reads from. `close` ends it, after the broker's own server."""
+
+    def __init__(
+        self, broker: Broker, server: Server, traffic: Traffic, bound: BoundListener
+    ) -> None:
+        """Listen on the bound port. Raises OSError."""
+        self._observed = Observed(
+            broker=broker, server=server, traffic=traffic, loop_delay=LoopDelay(broker.loop)
+        )
+        self._loop = broker.loop
+        self._rendering: asyncio.Task[bytes] | None = None
+        pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
+        self._http = HttpServer(broker.loop, bound, pages)
+
+    def note_stopping(self) -> None:
+        """The broker begins to stop: it is not ready any more."""
+        self._observed.is_stopping = True
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._http.close()
+        self._observed.loop_delay.close()
+
+    async def _metrics(self) -> Page:
+        """Clients that ask while the metrics are being rendered get the same text."""
+        if self._rendering is None or self._rendering.done():
+            self._rendering = self._loop.create_task(render(self._observed))
+        body = await asyncio.shield(self._rendering)
+        return Page(HTTPStatus.OK, body, CONTENT_TYPE)
+
+    async def _health(self) -> Page:
+        return Page(HTTPStatus.OK, b"ok\n")
+
+    async def _readiness(self) -> Page:
+        missing = list(problems(self._observed))
+        if missing:
+            return Page(HTTPStatus.SERVICE_UNAVAILABLE, lines(missing))
+        return Page(HTTPStatus.OK, b"ready\n")

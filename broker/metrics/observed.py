@@ -1,0 +1,22 @@
+"""What the metrics are read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odradek.broker.broker import Broker
+from odradek.broker.network.server import Server
+
+from .loop_delay import LoopDelay
+from .traffic import Traffic
+
+
+@dataclass(slots=True, kw_only=True)
+class Observed:
+    """A broker that serves. `is_stopping` is set when its stop begins."""
+
+    broker: Broker
+    server: Server
+    traffic: Traffic
+    loop_delay: LoopDelay
+    is_stopping: bool = False

@@ -1,0 +1,74 @@
+"""Makes the text that Prometheus reads.
+
+Thousands of partitions have tens of thousands of series. They are read and rendered in slices, and
+the broker serves requests between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from itertools import accumulate, chain, islice
+from math import inf
+
+from prometheus_client.core import Metric as Family
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from .catalogue import CATALOGUE
+from .durations import BOUNDS_MS, Durations
+from .metric import Metric, Sample
+from .observed import Observed
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+# About 2 ms: as long as a large batch takes to be checked.
+SAMPLES_PER_SLICE = 250
+HEADER_LINES = 2
+
+PROCESS = ProcessCollector(registry=None)
+
+
+class _Families(Collector):
+    """Some families of series, as generate_latest takes them."""
+
+    def __init__(self, *families: Family) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Family]:
+        return self._families
+
+
+async def render(observed: Observed) -> bytes:
+    """All metrics in Prometheus' text format."""
+    parts = [generate_latest(PROCESS)]
+    for metric in chain.from_iterable(CATALOGUE.values()):
+        samples = iter(metric.read(observed))
+        header_lines = 0
+        while (part := list(islice(samples, SAMPLES_PER_SLICE))) or not header_lines:
+            text = generate_latest(_Families(_family(metric, part)))
+            parts.append(text.split(b"\n", header_lines)[-1])
+            header_lines = HEADER_LINES  # once for each metric
+            await asyncio.sleep(0)
+    return b"".join(parts)
+
+
+def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
+    """The family with these series. prometheus-client adds `_total` to the name of a counter."""
+    family = Family(metric.name.removesuffix("_total"), metric.help, metric.kind.value)
+    for values, value in samples:
+        labels = {name: text for name, text in zip(metric.labels, values, strict=True) if text}
+        if isinstance(value, Durations):
+            _add_histogram(family, labels, value)
+        else:
+            family.add_sample(metric.name, labels, value)
+    return family
+
+
+def _add_histogram(family: Family, labels: dict[str, str], durations: Durations) -> None:
+    bounds = map(floatToGoString, (*BOUNDS_MS, inf))
+    for bound, count in zip(bounds, accumulate(durations.counts), strict=True):
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
+    family.add_sample(f"{family.name}_count", labels, sum(durations.counts))
+    family.add_sample(f"{family.name}_sum", labels, durations.sum_ms)

@@ -1,0 +1,77 @@
+"""Counts what clients send and get: by API and version, and by topic.
+
+Requests add to plain numbers here. Everything else is worked out when the metrics are read.
+Kafka: RequestMetrics, BrokerTopicMetrics, LogFlushStats.
+"""
+
+from collections import defaultdict
+from collections.abc import Container
+
+from odradek.protocol.api_keys import ApiKey
+
+from .durations import Durations
+
+
+class RequestTraffic:
+    """The requests of one API: how many by version, and how long they took."""
+
+    __slots__ = ("count_by_version", "durations")
+
+    def __init__(self) -> None:
+        self.count_by_version: dict[int, int] = {}
+        self.durations = Durations()
+
+
+class TopicTraffic:
+    """The batches of one topic. `produced`, `fetched`: the partitions of requests, not failed."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "failed_fetch",
+        "failed_produce",
+        "fetched",
+        "messages_in",
+        "produced",
+    )
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.produced = 0
+        self.failed_produce = 0
+        self.bytes_out = 0
+        self.fetched = 0
+        self.failed_fetch = 0
+
+    def add(self, other: "TopicTraffic") -> None:
+        """Add the counts of another topic."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Traffic:
+    """All counts of a broker. `without_topic`: of topics that do not exist, or no longer."""
+
+    def __init__(self) -> None:
+        self.requests: defaultdict[ApiKey, RequestTraffic] = defaultdict(RequestTraffic)
+        self.topics: defaultdict[str, TopicTraffic] = defaultdict(TopicTraffic)
+        self.without_topic = TopicTraffic()
+        self.syncs = Durations()
+
+    def count_batch(self, topic: str, messages: int, size_bytes: int) -> None:
+        """Count a batch that was appended to a topic."""
+        counts = self.topics[topic]
+        counts.messages_in += messages
+        counts.bytes_in += size_bytes
+        counts.produced += 1
+
+    def forget_topics_except(self, existing: Container[str]) -> None:
+        """Move the counts of deleted topics to `without_topic`: the totals never go down."""
+        for name in [name for name in self.topics if name not in existing]:
+            self.without_topic.add(self.topics.pop(name))
+
+    def total(self, *fields: str) -> int:
+        """The sum of these fields of TopicTraffic over all topics."""
+        counted = [self.without_topic, *self.topics.values()]
+        return sum(getattr(counts, field) for counts in counted for field in fields)

@@ -1,0 +1,134 @@
+"""Metrics of requests, topics, connections and the event loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from odradek.protocol.api_keys import ApiKey
+
+from .metric import Kind, Metric, Sample, counter
+from .observed import Observed
+
+
+def _request_name(key: ApiKey) -> str:
+    """The name of an API in Kafka's metrics, such as OffsetCommit."""
+    return "".join(word.capitalize() for word in key.name.split("_"))
+
+
+def _requests(observed: Observed) -> Iterator[Sample]:
+    for key, requests in list(observed.traffic.requests.items()):
+        for version, count in sorted(requests.count_by_version.items()):
+            yield (_request_name(key), str(version)), count
+
+
+def _times(observed: Observed) -> Iterator[Sample]:
+    for key, requests in list(observed.traffic.requests.items()):
+        if requests.count_by_version:
+            yield (_request_name(key),), requests.durations
+
+
+def _by_topic(*fields: str) -> Callable[[Observed], Iterator[Sample]]:
+    """Read the sum of these fields of TopicTraffic: in total, and for each topic."""
+
+    def read(observed: Observed) -> Iterator[Sample]:
+        traffic = observed.traffic
+        traffic.forget_topics_except(observed.broker.metadata.topics)
+        yield ("",), traffic.total(*fields)
+        for name, counts in list(traffic.topics.items()):
+            yield (name,), sum(getattr(counts, field) for field in fields)
+
+    return read
+
+
+def _topic_counter(name: str, help_: str, *fields: str) -> Metric:
+    name = f"kafka_server_brokertopicmetrics_{name}_total"
+    return Metric(name, Kind.COUNTER, ("topic",), help_, _by_topic(*fields))
+
+
+def _software(observed: Observed) -> Iterator[Sample]:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for connection in observed.server.connections:
+        session = connection.session
+        counts[*(session.software or ("unknown", "unknown")), session.listener.name] += 1
+    yield from counts.items()
+
+
+def _connections(observed: Observed) -> Iterator[Sample]:
+    counts = Counter({item.name: 0 for item in observed.broker.config.open_listeners})
+    counts.update(one.session.listener.name for one in observed.server.connections)
+    for name, count in counts.items():
+        yield (name,), count
+
+
+_SOCKET_SERVER = "kafka_server_socket_server_metrics"
+
+TRAFFIC_METRICS = [
+    _topic_counter("messagesin", "Records that clients have produced.", "messages_in"),
+    _topic_counter("bytesin", "Bytes of batches that clients have produced.", "bytes_in"),
+    _topic_counter("bytesout", "Bytes of batches sent to consumers.", "bytes_out"),
+    _topic_counter(
+        "totalproducerequests", "Partitions in Produce requests.", "produced", "failed_produce"
+    ),
+    _topic_counter(
+        "failedproducerequests", "Partitions in Produce requests that failed.", "failed_produce"
+    ),
+    _topic_counter(
+        "totalfetchrequests", "Partitions in Fetch responses.", "fetched", "failed_fetch"
+    ),
+    _topic_counter(
+        "failedfetchrequests", "Partitions in Fetch responses with an error.", "failed_fetch"
+    ),
+    Metric(
+        "kafka_network_requestmetrics_requests_total",
+        Kind.COUNTER,
+        ("request", "version"),
+        "Requests by API and version.",
+        _requests,
+    ),
+    Metric(
+        "kafka_network_requestmetrics_totaltimems",
+        Kind.HISTOGRAM,
+        ("request",),
+        "Milliseconds from the decoded request to the response, waiting included.",
+        _times,
+    ),
+    Metric(
+        f"{_SOCKET_SERVER}_connection_count",
+        Kind.GAUGE,
+        ("listener",),
+        "Connections of clients that are open.",
+        _connections,
+    ),
+    counter(
+        f"{_SOCKET_SERVER}_connection_creation_total",
+        "Connections of clients that were accepted.",
+        lambda observed: observed.server.opened_count,
+    ),
+    counter(
+        f"{_SOCKET_SERVER}_connection_close_total",
+        "Connections of clients that were closed.",
+        lambda observed: observed.server.opened_count - len(observed.server.connections),
+    ),
+    Metric(
+        f"{_SOCKET_SERVER}_connections_software",
+        Kind.GAUGE,
+        ("clientSoftwareName", "clientSoftwareVersion", "listener"),
+        "Open connections by the software that the client names (KIP-511).",
+        _software,
+    ),
+    Metric(
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        Kind.GAUGE,
+        ("delayedOperation",),
+        "Fetch requests that wait for records.",
+        lambda observed: [(("Fetch",), observed.broker.fetch_waiters.count)],
+    ),
+    Metric(
+        "odradek_loop_delay_ms",
+        Kind.HISTOGRAM,
+        (),
+        "Milliseconds by which timers of the event loop are late; every request waits as long.",
+        lambda observed: [((), observed.loop_delay.durations)],
+    ),
+]

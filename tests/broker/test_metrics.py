@@ -1,0 +1,202 @@
+"""/metrics of a broker process, compared with what its clients have sent."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from odradek.broker.metrics.catalogue import CATALOGUE
+from odradek.broker.metrics.reference import reference
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
+from tests.support.broker_process import BrokerProcess, against_apache_kafka, running_broker
+from tests.support.log_box import batch_of
+from tests.support.metrics import get, http_port, scrape
+from tests.support.topics import create_topic, delete_topic
+from tests.support.wire import WireClient
+
+pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own listener")
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_SECONDS = 30.0
+RECORDS = 30
+CONSUMED = 20
+IN = "kafka_server_brokertopicmetrics_messagesin_total"
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker with the listener, after a producer, a group and a transaction have used it."""
+    settings = {"odradek.http.listener": "127.0.0.1:0", "log.flush.interval.messages": "10"}
+    with running_broker(tmp_path_factory.mktemp("observed"), settings) as broker:
+        create_topic(broker.bootstrap, "orders", 2)
+        produce(broker, "orders")
+        consume(broker, "orders")
+        run_transaction(broker, "orders")
+        software = ApiVersionsRequest(client_software_name="barista", client_software_version="1.2")
+        with WireClient(broker.port) as client:
+            client.ask(software, ApiVersionsResponse, 3)
+            yield broker
+
+
+def produce(broker: BrokerProcess, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "till"})
+    for number in range(RECORDS):
+        producer.produce(topic, b"value %d" % number, partition=0)
+    assert producer.flush(LIMIT_SECONDS) == 0
+
+
+def consume(broker: BrokerProcess, topic: str) -> None:
+    """Read all records of partition 0 and commit an offset before the last of them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "kitchen",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    read = 0
+    while read < RECORDS:
+        read += len(consumer.consume(RECORDS, LIMIT_SECONDS))
+    consumer.commit(offsets=[TopicPartition(topic, 0, CONSUMED)], asynchronous=False)
+    consumer.close()
+
+
+def run_transaction(broker: BrokerProcess, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "cashier"})
+    producer.init_transactions(LIMIT_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, b"in a transaction", partition=1)
+    producer.commit_transaction(LIMIT_SECONDS)
+
+
+def test_records_and_bytes_agree_with_what_the_clients_sent(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    topic = {"topic": "orders"}
+    assert series.value(IN, **topic) == RECORDS + 1
+    assert {"topic": "orders"} in series.labels(IN)
+    assert {} in series.labels(IN), "the total has no label"
+    stored = sum(series.values("kafka_log_log_size", **topic))
+    received = series.value("kafka_server_brokertopicmetrics_bytesin_total", **topic)
+    assert 0 < stored - received < 100, "a log has the marker of the transaction, too"
+    sent = series.value("kafka_server_brokertopicmetrics_bytesout_total", **topic)
+    assert sent >= series.value("kafka_log_log_size", **topic, partition="0")
+
+
+def test_requests_are_counted_by_api_and_version_and_their_time_is_measured(
+    observed: BrokerProcess,
+) -> None:
+    before = scrape(http_port(observed))
+    produce(observed, "counted")
+    after = scrape(http_port(observed))
+
+    def grown(name: str, **labels: str) -> float:
+        return sum(after.values(name, **labels)) - sum(before.values(name, **labels))
+
+    count = grown("kafka_network_requestmetrics_requests_total", request="Produce")
+    assert count >= 1
+    assert grown("kafka_network_requestmetrics_totaltimems_count", request="Produce") == count
+    times = "kafka_network_requestmetrics_totaltimems_bucket"
+    assert grown(times, request="Produce", le="+Inf") == count
+    assert grown("kafka_network_requestmetrics_totaltimems_sum", request="Produce") > 0
+    assert grown(IN, topic="counted") == RECORDS
+
+
+def test_a_refused_batch_is_counted_as_failed(observed: BrokerProcess) -> None:
+    failed = "kafka_server_brokertopicmetrics_failedproducerequests_total"
+    before = scrape(http_port(observed))
+    partition = ProducePartitionData(index=7, records=batch_of(b"x"))
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[ProduceTopicData(name="orders", partition_data=[partition])],
+    )
+    with WireClient(observed.port) as client:
+        client.ask(request, ProduceResponse, 9)
+    after = scrape(http_port(observed))
+    assert after.value(failed, topic="orders") == before.value(failed, topic="orders") + 1
+    assert after.value(IN, topic="orders") == before.value(IN, topic="orders")
+
+
+def test_the_total_does_not_fall_when_a_topic_is_deleted(observed: BrokerProcess) -> None:
+    produce(observed, "short-lived")
+    (before,) = [s.value for s in scrape(http_port(observed)).samples if s[:2] == (IN, {})]
+    delete_topic(observed.bootstrap, "short-lived")
+    series = scrape(http_port(observed))
+    (after,) = [s.value for s in series.samples if s[:2] == (IN, {})]
+    assert after == before
+    assert list(series.values(IN, topic="short-lived")) == []
+
+
+def test_offsets_and_lag_are_those_of_the_group(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    where = {"topic": "orders", "partition": "0"}
+    assert series.value("kafka_log_log_logendoffset", **where) == RECORDS
+    assert series.value("kafka_log_log_logstartoffset", **where) == 0
+    group = {"consumergroup": "kitchen", **where}
+    assert series.value("kafka_consumergroup_current_offset", **group) == CONSUMED
+    assert series.value("kafka_consumergroup_lag", **group) == RECORDS - CONSUMED
+    assert series.value("kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
+
+
+def test_the_transaction_and_the_syncs_are_counted(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    assert series.value("odradek_transactional_ids", state="CompleteCommit") == 1
+    assert series.value("odradek_oldest_transaction_seconds") == 0
+    assert series.value("kafka_log_logflushstats_logflushrateandtimems_count") > 0
+
+
+def test_an_open_connection_is_counted_with_its_software(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    name = "kafka_server_socket_server_metrics_connections_software"
+    labels = {"clientSoftwareName": "barista", "clientSoftwareVersion": "1.2"}
+    assert series.value(name, **labels, listener="PLAINTEXT") == 1
+    opened = series.value("kafka_server_socket_server_metrics_connection_creation_total")
+    closed = series.value("kafka_server_socket_server_metrics_connection_close_total")
+    name = "kafka_server_socket_server_metrics_connection_count"
+    assert series.value(name, listener="PLAINTEXT") == opened - closed > 0
+
+
+def test_every_metric_of_the_catalogue_is_there_with_its_labels(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    for metric in (metric for metrics in CATALOGUE.values() for metric in metrics):
+        name = metric.name + ("_count" if metric.kind == "histogram" else "")
+        assert any(set(metric.labels) == set(labels) for labels in series.labels(name)), name
+    assert series.value("process_open_fds") > 0
+
+
+def test_the_broker_is_healthy_and_ready(observed: BrokerProcess) -> None:
+    assert get(http_port(observed), "/healthz") == (200, "ok\n")
+    assert get(http_port(observed), "/readyz") == (200, "ready\n")
+
+
+def test_the_reference_is_made_from_the_code() -> None:
+    assert (ROOT / "docs" / "metrics.md").read_text() == reference(), "see metrics/reference.py"
+
+
+def test_without_the_setting_no_port_is_open_and_nothing_is_loaded(
+    start_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = start_broker()
+    listening = {
+        line.split()[9]
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{broker.pid}/net/{table}").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }
+    sockets = {
+        found[1]
+        for link in Path(f"/proc/{broker.pid}/fd").iterdir()
+        if (found := re.fullmatch(r"socket:\[(\d+)\]", str(link.readlink())))
+    }
+    assert len(listening & sockets) == 1
+    assert "HTTP" not in broker.log_text()
