@@ -1,10 +1,12 @@
 """/metrics of a broker process, compared with what its clients have sent."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.broker.metrics.catalogue import CATALOGUE
@@ -19,6 +21,12 @@ from odradek.protocol.messages.produce import (
 from tests.support.broker_process import BrokerProcess, against_apache_kafka, running_broker
 from tests.support.log_box import batch_of
 from tests.support.metrics import get, http_port, scrape
+from tests.support.promql import (
+    ADDED_BY_PROMETHEUS,
+    grouping_labels,
+    selectors,
+    template_labels,
+)
 from tests.support.topics import create_topic, delete_topic
 from tests.support.wire import WireClient
 
@@ -200,3 +208,36 @@ def test_without_the_setting_no_port_is_open_and_nothing_is_loaded(
     }
     assert len(listening & sockets) == 1
     assert "HTTP" not in broker.log_text()
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Each expression of the dashboard and of the alerts, with the texts that show its labels."""
+    dashboard = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"], target["legendFormat"]
+    for group in yaml.safe_load((ROOT / "docker" / "alert-rules.yml").read_text())["groups"]:
+        for rule in group["rules"]:
+            yield rule["expr"], rule["annotations"]["summary"]
+
+
+def test_dashboard_and_alerts_ask_for_metrics_and_labels_that_exist(
+    observed: BrokerProcess,
+) -> None:
+    series = scrape(http_port(observed))
+    asked = list(queries())
+    assert len(asked) > 40
+    for expression, text in asked:
+        labels = set(ADDED_BY_PROMETHEUS)
+        read = list(selectors(expression))
+        assert read, expression
+        for metric, matchers in read:
+            found = [
+                known
+                for known in series.labels(metric)
+                if all(matcher.accepts(known.get(matcher.label, "")) for matcher in matchers)
+            ]
+            assert found, f"nothing matches {metric} in {expression}"
+            labels.update(*found)
+        assert grouping_labels(expression) <= labels, expression
+        assert template_labels(text) <= labels, expression
