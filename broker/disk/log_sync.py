@@ -93,7 +93,7 @@ class LogSyncs:
     fsyncs started by the request that is being served: its response waits for them. A coordinator's
     write may also be the result of a timer, or release the response of another, parked request. So
     `coordinators` holds all running fsyncs of internal topics, with their logs. `on_synced` is
-    called with the milliseconds that each sync took.
+    called with the seconds that each sync took.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class LogSyncs:
                 logger.warning("a sync is retried: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
         if self.on_synced is not None:
-            self.on_synced((perf_counter() - began) * 1000)
+            self.on_synced(perf_counter() - began)
 
     async def flush_or_log(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
         """Like `flush`, but raises no ApiError: the failure of a log or directory is logged."""

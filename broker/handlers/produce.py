@@ -328,6 +328,7 @@ def append_to_topic(
     for partition in topic.partition_data:
         if problem is not None:
             earlier = earlier_refusal(context, name, partition, verified)
+            count_refusal(context, name)
             partitions.append(refused(partition.index, earlier or problem))
             continue
         try:
@@ -436,19 +437,31 @@ def append_to_partition(
         log_start_offset = log.log_start_offset
         # A transactional batch that came so far is verified.
         result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)
-    except NotOneBatchError as error:
-        return refused(partition.index, error)
     except ApiError as error:
+        count_refusal(context, topic)
+        if isinstance(error, NotOneBatchError):
+            return refused(partition.index, error)
         return refused(partition.index, error, log_start_offset)
-    if context.broker.traffic is not None and not result.is_duplicate:
-        messages = result.last_offset - result.base_offset + 1
-        context.broker.traffic.count_batch(topic, messages, len(batch))
+    traffic = context.broker.traffic
+    if traffic is not None and not result.is_duplicate:
+        counts = traffic.topics[topic]
+        counts.messages_in += result.last_offset - result.base_offset + 1
+        counts.bytes_in += len(batch)
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
+
+
+def count_refusal(context: RequestContext, topic: str) -> None:
+    """Count a refused batch, if metrics are kept. The topic may not exist."""
+    traffic = context.broker.traffic
+    if traffic is not None:
+        exists = topic in context.broker.metadata.topics
+        counts = traffic.topics[topic] if exists else traffic.without_topic
+        counts.failed_produce += 1
 
 
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:

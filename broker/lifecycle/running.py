@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
@@ -129,10 +130,10 @@ def _start_servers(
     if http is None or broker.traffic is None:
         return Server(broker, bound, handlers), None
     # Imported here, because it takes as long as a tenth of a start.
-    from odradek.broker.metrics.counted_handlers import counted_handlers
+    from odradek.broker.metrics.counted_handlers import counted
     from odradek.broker.metrics.monitoring import Monitoring
 
-    server = Server(broker, bound, counted_handlers(handlers, broker.traffic))
+    server = Server(broker, bound, handlers, partial(counted, broker.traffic))
     monitoring = Monitoring(broker, server, broker.traffic, http)
     where = f"{http.listener.host or '*'}:{http.port}"
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)

@@ -2,16 +2,16 @@
 
 The time includes the wait of a Fetch for records and of a JoinGroup for other members. It does not
 include reading and decoding the request, nor encoding and sending the response. Requests whose
-handler raises, and those whose client is gone before the response is there, are counted without a
-time.
+handler raises, and those whose client is gone before the response is there, have no time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -22,68 +22,65 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
-from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 
+from .durations import BOUNDS_S
 from .traffic import RequestTraffic, TopicTraffic, Traffic
 
 # Called with a request and its response.
-Note = Callable[[RequestContext, Any, Any], None]
+Note = Callable[[Traffic, RequestContext, Any, Any], None]
 
 MAX_SOFTWARE_LENGTH = 64
+SHORTEST_S = BOUNDS_S[0]
 
 
-def counted_handlers(handlers: Mapping[ApiKey, Handler], traffic: Traffic) -> dict[ApiKey, Handler]:
-    """The handlers, each with the counting around it."""
-    notes: dict[ApiKey, Note] = {
-        ApiKey.PRODUCE: partial(_note_produce, traffic),
-        ApiKey.FETCH: partial(_note_fetch, traffic),
-        ApiKey.API_VERSIONS: _note_software,
-    }
-    return {
-        key: _counted(handle, traffic.requests[key], notes.get(key))
-        for key, handle in handlers.items()
-    }
+def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Handler:
+    """The handler of one version of an API, with the counting around it."""
+    counts = traffic.requests.setdefault(key, {}).setdefault(version, RequestTraffic())
+    durations, note = counts.answered, _NOTES.get(key)
+    by_bound = durations.counts
 
-
-def _counted(handle: Handler, requests: RequestTraffic, note: Note | None) -> Handler:
-    counts, add_duration = requests.count_by_version, requests.durations.add
-
-    def finish(context: RequestContext, request: object, response: object, began: float) -> None:
-        add_duration((perf_counter() - began) * 1000)
-        if note is not None and response is not None:
-            note(context, request, response)
-
-    @wraps(handle)
     def serve(context: RequestContext, request: object) -> object:
         began = perf_counter()
-        # Only ApiVersions is served without a decoded request: a client may send any version of it.
-        version = 0 if request is None else context.api_version
-        counts[version] = counts.get(version, 0) + 1
-        result = handle(context, request)
-        if result is None or isinstance(result, Struct):
-            finish(context, request, result, began)
-            return result
-
-        def done(future: asyncio.Future[object]) -> None:
-            if not future.cancelled() and future.exception() is None:
-                finish(context, request, future.result(), began)
-
-        pending = asyncio.ensure_future(result)
-        pending.add_done_callback(done)
-        return pending
+        try:
+            result = handle(context, request)
+        except Exception:
+            counts.unanswered += 1
+            raise
+        if result is not None and not isinstance(result, Struct):
+            later = partial(note, traffic, context, request) if note is not None else None
+            return _counted_later(counts, later, began, result)
+        seconds = perf_counter() - began
+        if seconds <= SHORTEST_S:  # most requests
+            by_bound[0] += 1
+            durations.sum_s += seconds
+        else:
+            durations.add(seconds)
+        if note is not None and result is not None:
+            note(traffic, context, request, result)
+        return result
 
     return serve
 
 
-def _note_produce(
-    traffic: Traffic, context: RequestContext, _request: ProduceRequest, response: ProduceResponse
-) -> None:
-    """Count the refused batches. The others are counted where they are appended."""
-    for topic in response.responses:
-        for partition in topic.partition_responses:
-            if partition.error_code:
-                counts = _counts_of(traffic, context, topic.name, topic.topic_id)
-                counts.failed_produce += 1
+def _counted_later(
+    counts: RequestTraffic,
+    note: Callable[[object], None] | None,
+    began: float,
+    pending: Awaitable[object],
+) -> asyncio.Future[object]:
+    """Count a request that has to wait when its response is there."""
+
+    def done(future: asyncio.Future[object]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            counts.unanswered += 1
+            return
+        counts.answered.add(perf_counter() - began)
+        if note is not None and future.result() is not None:
+            note(future.result())
+
+    future = asyncio.ensure_future(pending)
+    future.add_done_callback(done)
+    return future
 
 
 def _note_fetch(
@@ -95,7 +92,6 @@ def _note_fetch(
             if partition.error_code:
                 counts.failed_fetch += 1
                 continue
-            counts.fetched += 1
             records = partition.records
             if isinstance(records, bytes | memoryview):  # converted for an old client, or none
                 counts.bytes_out += len(records)
@@ -107,17 +103,23 @@ def _counts_of(
     traffic: Traffic, context: RequestContext, name: str, topic_id: bytes
 ) -> TopicTraffic:
     """The counts of a topic that a response names by name or by id."""
-    if name in traffic.topics:
-        return traffic.topics[name]
     topics = context.broker.metadata.topics
     topic = topics.get(name) if name else topics.by_id.get(topic_id)
     return traffic.without_topic if topic is None else traffic.topics[topic.name]
 
 
 def _note_software(
-    context: RequestContext, request: ApiVersionsRequest | None, response: ApiVersionsResponse
+    _traffic: Traffic,
+    context: RequestContext,
+    request: ApiVersionsRequest | None,
+    response: ApiVersionsResponse,
 ) -> None:
     """Remember what software the client is (KIP-511)."""
     if request is not None and context.api_version >= 3 and response.error_code == ErrorCode.NONE:
         name, version = request.client_software_name, request.client_software_version
         context.session.software = name[:MAX_SOFTWARE_LENGTH], version[:MAX_SOFTWARE_LENGTH]
+
+
+_NOTES: Mapping[ApiKey, Note] = MappingProxyType(
+    {ApiKey.FETCH: _note_fetch, ApiKey.API_VERSIONS: _note_software}
+)

@@ -26,5 +26,5 @@ class LoopDelay:
 
     def _measure(self) -> None:
         # uvloop's timers have a resolution of a millisecond, and may be early by as much.
-        self.durations.add(max(0.0, self._loop.time() - self._due_s) * 1000)
+        self.durations.add(max(0.0, self._loop.time() - self._due_s))
         self._set_timer()

@@ -70,5 +70,5 @@ def _add_histogram(family: Family, labels: dict[str, str], durations: Durations)
     bounds = map(floatToGoString, (*BOUNDS_MS, inf))
     for bound, count in zip(bounds, accumulate(durations.counts), strict=True):
         family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
-    family.add_sample(f"{family.name}_count", labels, sum(durations.counts))
-    family.add_sample(f"{family.name}_sum", labels, durations.sum_ms)
+    family.add_sample(f"{family.name}_count", labels, durations.count)
+    family.add_sample(f"{family.name}_sum", labels, durations.sum_s * 1000)

@@ -13,35 +13,34 @@ from .durations import Durations
 
 
 class RequestTraffic:
-    """The requests of one API: how many by version, and how long they took."""
+    """The requests of one version of an API: `answered` has their times.
 
-    __slots__ = ("count_by_version", "durations")
+    `unanswered` are those that failed, or whose client was gone before the response was there.
+    """
+
+    __slots__ = ("answered", "unanswered")
 
     def __init__(self) -> None:
-        self.count_by_version: dict[int, int] = {}
-        self.durations = Durations()
+        self.answered = Durations()
+        self.unanswered = 0
 
 
 class TopicTraffic:
-    """The batches of one topic. `produced`, `fetched`: the partitions of requests, not failed."""
+    """The batches of one topic. The `failed_` ones are partitions of requests, refused."""
 
     __slots__ = (
         "bytes_in",
         "bytes_out",
         "failed_fetch",
         "failed_produce",
-        "fetched",
         "messages_in",
-        "produced",
     )
 
     def __init__(self) -> None:
         self.messages_in = 0
         self.bytes_in = 0
-        self.produced = 0
         self.failed_produce = 0
         self.bytes_out = 0
-        self.fetched = 0
         self.failed_fetch = 0
 
     def add(self, other: "TopicTraffic") -> None:
@@ -54,24 +53,17 @@ class Traffic:
     """All counts of a broker. `without_topic`: of topics that do not exist, or no longer."""
 
     def __init__(self) -> None:
-        self.requests: defaultdict[ApiKey, RequestTraffic] = defaultdict(RequestTraffic)
+        self.requests: dict[ApiKey, dict[int, RequestTraffic]] = {}  # by API and version
         self.topics: defaultdict[str, TopicTraffic] = defaultdict(TopicTraffic)
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
-
-    def count_batch(self, topic: str, messages: int, size_bytes: int) -> None:
-        """Count a batch that was appended to a topic."""
-        counts = self.topics[topic]
-        counts.messages_in += messages
-        counts.bytes_in += size_bytes
-        counts.produced += 1
 
     def forget_topics_except(self, existing: Container[str]) -> None:
         """Move the counts of deleted topics to `without_topic`: the totals never go down."""
         for name in [name for name in self.topics if name not in existing]:
             self.without_topic.add(self.topics.pop(name))
 
-    def total(self, *fields: str) -> int:
-        """The sum of these fields of TopicTraffic over all topics."""
+    def total(self, field: str) -> int:
+        """The sum of this field of TopicTraffic over all topics."""
         counted = [self.without_topic, *self.topics.values()]
-        return sum(getattr(counts, field) for counts in counted for field in fields)
+        return sum(getattr(counts, field) for counts in counted)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from odradek.protocol.api_keys import ApiKey
 
+from .durations import Durations
 from .metric import Kind, Metric, Sample, counter
 from .observed import Observed
 
@@ -17,33 +18,36 @@ def _request_name(key: ApiKey) -> str:
 
 
 def _requests(observed: Observed) -> Iterator[Sample]:
-    for key, requests in list(observed.traffic.requests.items()):
-        for version, count in sorted(requests.count_by_version.items()):
-            yield (_request_name(key), str(version)), count
+    for key, by_version in observed.traffic.requests.items():
+        for version, counts in sorted(by_version.items()):
+            yield (_request_name(key), str(version)), counts.answered.count + counts.unanswered
 
 
 def _times(observed: Observed) -> Iterator[Sample]:
-    for key, requests in list(observed.traffic.requests.items()):
-        if requests.count_by_version:
-            yield (_request_name(key),), requests.durations
+    for key, by_version in observed.traffic.requests.items():
+        if by_version:
+            durations = Durations()
+            for counts in by_version.values():
+                durations.merge(counts.answered)
+            yield (_request_name(key),), durations
 
 
-def _by_topic(*fields: str) -> Callable[[Observed], Iterator[Sample]]:
-    """Read the sum of these fields of TopicTraffic: in total, and for each topic."""
+def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:
+    """Read a field of TopicTraffic: in total, and for each topic."""
 
     def read(observed: Observed) -> Iterator[Sample]:
         traffic = observed.traffic
         traffic.forget_topics_except(observed.broker.metadata.topics)
-        yield ("",), traffic.total(*fields)
+        yield ("",), traffic.total(field)
         for name, counts in list(traffic.topics.items()):
-            yield (name,), sum(getattr(counts, field) for field in fields)
+            yield (name,), getattr(counts, field)
 
     return read
 
 
-def _topic_counter(name: str, help_: str, *fields: str) -> Metric:
+def _topic_counter(name: str, help_: str, field: str) -> Metric:
     name = f"kafka_server_brokertopicmetrics_{name}_total"
-    return Metric(name, Kind.COUNTER, ("topic",), help_, _by_topic(*fields))
+    return Metric(name, Kind.COUNTER, ("topic",), help_, _by_topic(field))
 
 
 def _software(observed: Observed) -> Iterator[Sample]:
@@ -68,13 +72,7 @@ TRAFFIC_METRICS = [
     _topic_counter("bytesin", "Bytes of batches that clients have produced.", "bytes_in"),
     _topic_counter("bytesout", "Bytes of batches sent to consumers.", "bytes_out"),
     _topic_counter(
-        "totalproducerequests", "Partitions in Produce requests.", "produced", "failed_produce"
-    ),
-    _topic_counter(
         "failedproducerequests", "Partitions in Produce requests that failed.", "failed_produce"
-    ),
-    _topic_counter(
-        "totalfetchrequests", "Partitions in Fetch responses.", "fetched", "failed_fetch"
     ),
     _topic_counter(
         "failedfetchrequests", "Partitions in Fetch responses with an error.", "failed_fetch"

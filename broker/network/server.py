@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 
 from odradek.broker.broker import Broker
-from odradek.broker.requests.dispatch import Dispatcher, Handler
+from odradek.broker.requests.dispatch import Counted, Dispatcher, Handler
 from odradek.broker.requests.session import Session
 from odradek.config.listeners import Listener
 from odradek.protocol.api_keys import ApiKey
@@ -39,8 +39,12 @@ class Server:
         broker: Broker,
         bound: Iterable[BoundListener],
         handlers: Mapping[ApiKey, Handler],
+        counted: Counted | None = None,
     ) -> None:
-        """Listen on the bound ports and accept connections. Raises OSError."""
+        """Listen on the bound ports and accept connections. Raises OSError.
+
+        `counted`: see Dispatcher.
+        """
         self.connections: set[Connection] = set()
         # Called for each connection that closes before the broker stops.
         self.on_disconnect: Callable[[Session], object] | None = None
@@ -52,7 +56,7 @@ class Server:
             loop=self._loop,
             now_ms=broker.now_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
-            dispatcher=Dispatcher(broker, handlers),
+            dispatcher=Dispatcher(broker, handlers, counted),
             frame_memory=self._frame_memory,
             group_turns=broker.group_turns,
             files=broker.files,

@@ -35,6 +35,7 @@ from .session import Session
 
 Retry = Callable[[Message], Awaitable[Message]]
 Handler = Callable[[RequestContext, Any], Any]
+Counted = Callable[[ApiKey, int, Handler], Handler]
 
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
@@ -103,8 +104,12 @@ class Answer:
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers."""
 
-    def __init__(self, broker: Broker, handlers: Mapping[ApiKey, Handler]) -> None:
+    def __init__(
+        self, broker: Broker, handlers: Mapping[ApiKey, Handler], counted: Counted | None = None
+    ) -> None:
+        """`counted` adds the counting of requests to the handler of one version of an API."""
         self._broker = broker
+        self._counted = counted
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
@@ -192,13 +197,18 @@ class Dispatcher:
                 raise RefusedRequestError(
                     f"{key.name} v{version} is not served, only {spec.versions}"
                 )
-            route = Route(key, 0, _no_request, handle, flexible_header=False)
+            route = Route(key, 0, _no_request, self._of_route(key, 0), flexible_header=False)
         else:
             codec = codec_for(request_class(handle), version)
             flexible = has_flexible_response_header(key, version in spec.flexible)
+            handle = self._of_route(key, version)
             route = Route(key, version, codec.decode, handle, flexible)
         self._routes[api_key, version] = route
         return route
+
+    def _of_route(self, key: ApiKey, version: int) -> Handler:
+        handle = self._handlers[key]
+        return handle if self._counted is None else self._counted(key, version, handle)
 
 
 def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature
