@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from time import perf_counter
+from time import monotonic
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
+from odradek.storage.log import RecordsSlice
 
 from .durations import BOUNDS_S
 from .traffic import RequestTraffic, TopicTraffic, Traffic
@@ -40,7 +41,7 @@ def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Han
     by_bound = durations.counts
 
     def serve(context: RequestContext, request: object) -> object:
-        began = perf_counter()
+        began = monotonic()
         try:
             result = handle(context, request)
         except Exception:
@@ -49,7 +50,7 @@ def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Han
         if result is not None and not isinstance(result, Struct):
             later = partial(note, traffic, context, request) if note is not None else None
             return _counted_later(counts, later, began, result)
-        seconds = perf_counter() - began
+        seconds = monotonic() - began
         if seconds <= SHORTEST_S:  # most requests
             by_bound[0] += 1
             durations.sum_s += seconds
@@ -74,7 +75,7 @@ def _counted_later(
         if future.cancelled() or future.exception() is not None:
             counts.unanswered += 1
             return
-        counts.answered.add(perf_counter() - began)
+        counts.answered.add(monotonic() - began)
         if note is not None and future.result() is not None:
             note(future.result())
 
@@ -93,16 +94,18 @@ def _note_fetch(
                 counts.failed_fetch += 1
                 continue
             records = partition.records
-            if isinstance(records, bytes | memoryview):  # converted for an old client, or none
-                counts.bytes_out += len(records)
-            elif records is not None:
+            if isinstance(records, RecordsSlice):
                 counts.bytes_out += records.size_bytes
+            elif records:  # converted for an old client
+                counts.bytes_out += len(cast(bytes, records))
 
 
 def _counts_of(
     traffic: Traffic, context: RequestContext, name: str, topic_id: bytes
 ) -> TopicTraffic:
     """The counts of a topic that a response names by name or by id."""
+    if name in traffic.topics:
+        return traffic.topics[name]
     topics = context.broker.metadata.topics
     topic = topics.get(name) if name else topics.by_id.get(topic_id)
     return traffic.without_topic if topic is None else traffic.topics[topic.name]
