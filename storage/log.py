@@ -95,6 +95,8 @@ class PartitionLog:
         self.directory = source.directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
+        self.opened_end_offset = loaded.log_end_offset
+        self.appended_bytes = 0  # since the log was opened
         self.high_watermark = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.last_flush_ms = source.now_ms
@@ -327,6 +329,7 @@ class PartitionLog:
         elif header.producer_id >= 0:
             self.producers.update(header, base_offset)
         segment.note_append(size, last_offset, newest_ms)
+        self.appended_bytes += size
         self.log_end_offset = self.producers.map_end_offset = last_offset + 1
         if self.log_end_offset - self.recovery_point < self._flush_messages:
             self.high_watermark = self.log_end_offset

@@ -442,11 +442,6 @@ def append_to_partition(
         if isinstance(error, NotOneBatchError):
             return refused(partition.index, error)
         return refused(partition.index, error, log_start_offset)
-    traffic = context.broker.traffic
-    if traffic is not None and not result.is_duplicate:
-        counts = traffic.topics[topic]
-        counts.messages_in += result.last_offset - result.base_offset + 1
-        counts.bytes_in += len(batch)
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,

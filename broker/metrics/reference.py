@@ -24,8 +24,8 @@ MBeans, and those of kafka-exporter for the lag of groups. Metrics that neither 
 `odradek_`. Counters begin at 0 when the broker starts.
 
 A metric `kafka_server_brokertopicmetrics_*` has a series for each topic, and one without the label
-`topic`, which counts all topics, also deleted ones. Records that the broker itself writes to
-internal topics are not counted there.
+`topic`, which counts all topics, also deleted ones. What a topic got after `/metrics` was last read
+before its deletion is missing in it.
 
 A histogram has the series `_bucket`, `_count` and `_sum`. Its bounds are, in milliseconds:
 {", ".join(f"{bound:g}" for bound in BOUNDS_MS)}.

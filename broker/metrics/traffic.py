@@ -1,13 +1,16 @@
 """Counts what clients send and get: by API and version, and by topic.
 
-Requests add to plain numbers here. Everything else is worked out when the metrics are read.
+Requests add to plain numbers here. What was appended is read from the logs when the metrics are
+read, because that costs an append nothing. If a topic is deleted, its last appends are missing.
 Kafka: RequestMetrics, BrokerTopicMetrics, LogFlushStats.
 """
 
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from weakref import WeakKeyDictionary
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.storage.log import PartitionLog
 
 from .durations import Durations
 
@@ -57,6 +60,17 @@ class Traffic:
         self.topics: defaultdict[str, TopicTraffic] = defaultdict(TopicTraffic)
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
+        self._seen: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
+
+    def count_appends(self, logs: Iterable[PartitionLog]) -> None:
+        """Count what was appended since the last call, or since a log was opened."""
+        for log in logs:
+            end_offset, appended_bytes = self._seen.get(log, (log.opened_end_offset, 0))
+            if log.appended_bytes > appended_bytes:
+                counts = self.topics[log.topic]
+                counts.messages_in += max(0, log.log_end_offset - end_offset)
+                counts.bytes_in += log.appended_bytes - appended_bytes
+                self._seen[log] = log.log_end_offset, log.appended_bytes
 
     def forget_topics_except(self, existing: Container[str]) -> None:
         """Move the counts of deleted topics to `without_topic`: the totals never go down."""

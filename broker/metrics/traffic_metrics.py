@@ -37,6 +37,7 @@ def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:
 
     def read(observed: Observed) -> Iterator[Sample]:
         traffic = observed.traffic
+        traffic.count_appends(observed.broker.log_manager.logs())
         traffic.forget_topics_except(observed.broker.metadata.topics)
         yield ("",), traffic.total(field)
         for name, counts in list(traffic.topics.items()):
@@ -68,8 +69,12 @@ def _connections(observed: Observed) -> Iterator[Sample]:
 _SOCKET_SERVER = "kafka_server_socket_server_metrics"
 
 TRAFFIC_METRICS = [
-    _topic_counter("messagesin", "Records that clients have produced.", "messages_in"),
-    _topic_counter("bytesin", "Bytes of batches that clients have produced.", "bytes_in"),
+    _topic_counter(
+        "messagesin",
+        "Records appended: also markers, and what coordinators write to internal topics.",
+        "messages_in",
+    ),
+    _topic_counter("bytesin", "Bytes of the batches appended.", "bytes_in"),
     _topic_counter("bytesout", "Bytes of batches sent to consumers.", "bytes_out"),
     _topic_counter(
         "failedproducerequests", "Partitions in Produce requests that failed.", "failed_produce"
