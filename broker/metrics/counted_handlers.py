@@ -31,14 +31,13 @@ from .traffic import RequestTraffic, TopicTraffic, Traffic
 Note = Callable[[Traffic, RequestContext, Any, Any], None]
 
 MAX_SOFTWARE_LENGTH = 64
-SHORTEST_S = BOUNDS_S[0]
 
 
 def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Handler:
     """The handler of one version of an API, with the counting around it."""
     counts = traffic.requests.setdefault(key, {}).setdefault(version, RequestTraffic())
     durations, note = counts.answered, _NOTES.get(key)
-    by_bound = durations.counts
+    by_bound, shortest = durations.counts, BOUNDS_S[0]
 
     def serve(context: RequestContext, request: object) -> object:
         began = monotonic()
@@ -47,18 +46,21 @@ def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Han
         except Exception:
             counts.unanswered += 1
             raise
-        if result is not None and not isinstance(result, Struct):
-            later = partial(note, traffic, context, request) if note is not None else None
-            return _counted_later(counts, later, began, result)
-        seconds = monotonic() - began
-        if seconds <= SHORTEST_S:  # most requests
-            by_bound[0] += 1
-            durations.sum_s += seconds
-        else:
-            durations.add(seconds)
-        if note is not None and result is not None:
-            note(traffic, context, request, result)
-        return result
+        if isinstance(result, Struct):
+            seconds = monotonic() - began
+            if seconds <= shortest:  # most requests
+                by_bound[0] += 1
+                durations.sum_s += seconds
+            else:
+                durations.add(seconds)
+            if note is not None:
+                note(traffic, context, request, result)
+            return result
+        if result is None:
+            durations.add(monotonic() - began)
+            return None
+        later = partial(note, traffic, context, request) if note is not None else None
+        return _counted_later(counts, later, began, result)
 
     return serve
 
@@ -88,27 +90,28 @@ def _note_fetch(
     traffic: Traffic, context: RequestContext, _request: FetchRequest, response: FetchResponse
 ) -> None:
     for topic in response.responses:
-        counts = _counts_of(traffic, context, topic.topic, topic.topic_id)
+        key = topic.topic or topic.topic_id
+        counts = traffic.by_key.get(key)
+        if counts is None:
+            counts = _find_topic(traffic, context, key)
         for partition in topic.partitions:
+            records = partition.records
             if partition.error_code:
                 counts.failed_fetch += 1
-                continue
-            records = partition.records
-            if isinstance(records, RecordsSlice):
+            elif isinstance(records, RecordsSlice):
                 counts.bytes_out += records.size_bytes
             elif records:  # converted for an old client
                 counts.bytes_out += len(cast(bytes, records))
 
 
-def _counts_of(
-    traffic: Traffic, context: RequestContext, name: str, topic_id: bytes
-) -> TopicTraffic:
-    """The counts of a topic that a response names by name or by id."""
-    if name in traffic.topics:
-        return traffic.topics[name]
+def _find_topic(traffic: Traffic, context: RequestContext, key: str | bytes) -> TopicTraffic:
+    """The counts of the topic with that name or id."""
     topics = context.broker.metadata.topics
-    topic = topics.get(name) if name else topics.by_id.get(topic_id)
-    return traffic.without_topic if topic is None else traffic.topics[topic.name]
+    topic = topics.get(key) if isinstance(key, str) else topics.by_id.get(key)
+    if topic is None:
+        return traffic.without_topic
+    counts = traffic.by_key[key] = traffic.topics[topic.name]
+    return counts
 
 
 def _note_software(

@@ -58,6 +58,7 @@ class Traffic:
     def __init__(self) -> None:
         self.requests: dict[ApiKey, dict[int, RequestTraffic]] = {}  # by API and version
         self.topics: defaultdict[str, TopicTraffic] = defaultdict(TopicTraffic)
+        self.by_key: dict[str | bytes, TopicTraffic] = {}  # topics, by name or id; a cache
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
         self._seen: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
@@ -74,6 +75,7 @@ class Traffic:
 
     def forget_topics_except(self, existing: Container[str]) -> None:
         """Move the counts of deleted topics to `without_topic`: the totals never go down."""
+        self.by_key.clear()
         for name in [name for name in self.topics if name not in existing]:
             self.without_topic.add(self.topics.pop(name))
 
