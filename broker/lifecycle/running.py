@@ -129,7 +129,7 @@ def _start_servers(
     """Listen on the bound ports. Requests are counted if the HTTP listener is open."""
     if http is None or broker.traffic is None:
         return Server(broker, bound, handlers), None
-    # Imported here, because it takes as long as a tenth of a start.
+    # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
     from odradek.broker.metrics.counted_handlers import counted
     from odradek.broker.metrics.monitoring import Monitoring
 

@@ -1,16 +1,17 @@
 """Metrics for Prometheus, and the state of the broker, over HTTP (`odradek.http.listener`).
 
 Requests only add to plain numbers. What the broker knows anyway, such as sizes, offsets and states,
-is read when Prometheus asks. Without the listener nothing is counted.
+is read when Prometheus asks. Without the listener no request is counted, and only `traffic` and
+`durations` are imported.
 
 Reading order:
 
 durations, traffic, loop_delay   what is counted while the broker runs
 counted_handlers                 counts requests around their handlers
-metric                           one metric: name, labels, and the function that reads its values
+observed, metric                 what metrics are read from; the definition of one metric
 *_metrics, catalogue             the metrics by subject; all of them
 rendering                        the text that Prometheus reads, made in slices
 readiness, http_server           whether the broker is ready; the HTTP server
 monitoring                       puts the parts together
-reference                        docs/metrics.md, made from the catalogue
+reference                        makes docs/metrics.md from the catalogue
 """

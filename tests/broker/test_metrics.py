@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.broker.metrics.catalogue import CATALOGUE
 from odradek.broker.metrics.reference import reference
+from odradek.broker.metrics.rendering import SAMPLES_PER_SLICE
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -182,6 +183,16 @@ def test_every_metric_of_the_catalogue_is_there_with_its_labels(observed: Broker
     assert series.value("process_open_fds") > 0
 
 
+def test_a_metric_of_several_slices_has_one_header_and_all_series(observed: BrokerProcess) -> None:
+    create_topic(observed.bootstrap, "wide", SAMPLES_PER_SLICE + 1)
+    _, text = get(http_port(observed), "/metrics")
+    assert text.count("# TYPE kafka_log_log_size gauge\n") == 1
+    series = re.findall(
+        r'^kafka_log_log_size\{partition="(\d+)",topic="wide"\} ', text, re.MULTILINE
+    )
+    assert sorted(map(int, series)) == list(range(SAMPLES_PER_SLICE + 1))
+
+
 def test_the_broker_is_healthy_and_ready(observed: BrokerProcess) -> None:
     assert get(http_port(observed), "/healthz") == (200, "ok\n")
     assert get(http_port(observed), "/readyz") == (200, "ready\n")
@@ -191,7 +202,7 @@ def test_the_reference_is_made_from_the_code() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text() == reference(), "see metrics/reference.py"
 
 
-def test_without_the_setting_no_port_is_open_and_nothing_is_loaded(
+def test_without_the_setting_no_port_is_open(
     start_broker: Callable[..., BrokerProcess],
 ) -> None:
     broker = start_broker()

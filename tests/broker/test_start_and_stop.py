@@ -158,7 +158,8 @@ def test_a_fetch_that_waits_is_answered_when_the_broker_stops(start_broker: Star
 def test_the_command_line_and_its_libraries_are_not_loaded_by_a_broker(tmp_path: Path) -> None:
     program = (
         "import sys, odradek.tools.serve, odradek.broker.lifecycle.run;"
-        "print([name for name in ('typer', 'rich', 'click', 'pytest') if name in sys.modules])"
+        "names = ('typer', 'rich', 'click', 'pytest', 'prometheus_client');"
+        "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True

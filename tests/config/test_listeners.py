@@ -176,3 +176,22 @@ def test_the_inter_broker_listener_must_be_one_that_is_opened() -> None:
     broker(listeners="PLAINTEXT://:1", inter_broker_listener_name="plaintext")
     with pytest.raises(ConfigError, match=r"inter.broker.listener.name: must be one of: PLAINTEXT"):
         broker(listeners="PLAINTEXT://:1", inter_broker_listener_name="REPLICATION")
+
+
+@pytest.mark.parametrize("text", ["9404", "localhost", "localhost:", "localhost:65536", "a b:1"])
+def test_the_http_listener_is_a_host_and_a_port(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"odradek\.http\.listener.*host:port"):
+        BrokerConfig.from_texts({"odradek.http.listener": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "host"), [("[::1]:9404", "::1"), (":9404", None), ("localhost:9404", "localhost")]
+)
+def test_the_http_listener_may_have_no_host_or_an_ipv6_address(text: str, host: str | None) -> None:
+    listener = BrokerConfig.from_texts({"odradek.http.listener": text}).http_listener
+    assert listener is not None
+    assert (listener.host, listener.port) == (host, 9404)
+
+
+def test_there_is_no_http_listener_by_default() -> None:
+    assert BrokerConfig().http_listener is None
