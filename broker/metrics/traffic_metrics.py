@@ -18,13 +18,13 @@ def _request_name(key: ApiKey) -> str:
 
 
 def _requests(observed: Observed) -> Iterator[Sample]:
-    for key, by_version in observed.traffic.requests.items():
+    for key, by_version in list(observed.traffic.requests.items()):
         for version, counts in sorted(by_version.items()):
             yield (_request_name(key), str(version)), counts.answered.count + counts.unanswered
 
 
 def _times(observed: Observed) -> Iterator[Sample]:
-    for key, by_version in observed.traffic.requests.items():
+    for key, by_version in list(observed.traffic.requests.items()):
         if by_version:
             durations = Durations()
             for counts in by_version.values():
