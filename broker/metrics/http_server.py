@@ -20,6 +20,8 @@ from odradek.broker.network.listeners import BoundListener
 logger = logging.getLogger("odradek.metrics")
 
 MAX_CONNECTIONS = 32
+# These get 503. More are cut, because a refused client may take TIMEOUT_S to close.
+MAX_REFUSED_CONNECTIONS = 32
 MAX_REQUEST_BYTES = 16 * 1024
 TIMEOUT_S = 10.0
 BACKLOG = 16
@@ -76,7 +78,9 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._timer = self._server.loop.call_later(self._server.timeout_s, self._time_out)
         self._server.connections.add(self)
-        if len(self._server.connections) > MAX_CONNECTIONS:
+        if len(self._server.connections) > MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS:
+            self.abort()
+        elif len(self._server.connections) > MAX_CONNECTIONS:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
 
     def data_received(self, data: bytes) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 
 import pytest
 
 from odradek.broker.metrics.http_server import (
     MAX_CONNECTIONS,
+    MAX_REFUSED_CONNECTIONS,
     MAX_REQUEST_BYTES,
     HttpServer,
     Page,
@@ -100,3 +102,16 @@ async def test_connections_are_limited(server: Server) -> None:
     while server.http.connections:  # noqa: ASYNC110  nothing tells of it
         await asyncio.sleep(0.001)
     assert (await server.ask(b"GET /hello HTTP/1.1\r\n\r\n")).split(b" ")[1] == b"200"
+
+
+async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server: Server) -> None:
+    most = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(most)]
+    while len(server.http.connections) < most:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+    assert len(server.http.connections) == most
+    for _, each in [*idle, (reader, writer)]:
+        each.close()
