@@ -69,6 +69,12 @@ class BrokerConfig(
     odradek_http_listener: OptionalText = key(
         None, "host:port of /metrics, /healthz and /readyz, without authentication; unset: none."
     )
+    odradek_cluster_id: OptionalText = key(
+        None,
+        "The cluster id that empty data directories get, and others must have; unset: a random id.",
+        not_empty=True,
+        internal=True,
+    )
     written: Mapping[str, str] | None = Field(
         default=None, description="The user's keys and values as written, also unused keys."
     )

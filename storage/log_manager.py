@@ -105,7 +105,6 @@ class LogManager:
         config: BrokerConfig,
         *,
         files: Files,
-        cluster_id: str | None = None,
         inspect: Inspection = lambda _: None,
         report: Callable[[str], None] = _logger.info,
     ) -> "LogManager":
@@ -116,7 +115,11 @@ class LogManager:
         """
         paths = [*config.data_directories, config.metadata_directory]
         opened = open_directories(
-            files, paths, node_id=config.node_id, cluster_id=cluster_id, inspect=inspect
+            files,
+            paths,
+            node_id=config.node_id,
+            cluster_id=config.odradek_cluster_id,
+            inspect=inspect,
         )
         for path, reason in opened.offline.items():
             _logger.error("log directory %s is offline: %s", path, reason)

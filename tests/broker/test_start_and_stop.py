@@ -105,6 +105,21 @@ def test_a_directory_of_another_node_is_named_with_both_ids(
     assert "77" in done.stderr
 
 
+def test_a_new_directory_gets_the_cluster_id_of_the_configuration_and_keeps_it(
+    start_broker: Start, tmp_path: Path
+) -> None:
+    first = start_broker(**{"odradek.cluster.id": "any text"})
+    first.terminate()
+    assert "cluster.id=any text\n" in (first.data / "meta.properties").read_text()
+    node_id = f"node.id={first.settings.get('node.id', '0')}"
+    done = serve(
+        ANY_PORT, f"log.dirs={first.data}", node_id, "odradek.cluster.id=other", cwd=tmp_path
+    )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert "meta.properties: cluster.id is any text, the configuration says other" in line
+
+
 def test_a_port_that_is_taken_ends_the_start_before_any_data_is_touched(
     start_broker: Start, tmp_path: Path
 ) -> None:

@@ -91,4 +91,5 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.min.free.bytes",
         "odradek.group.expire.on.disconnect",
         "odradek.http.listener",
+        "odradek.cluster.id",
     ]
