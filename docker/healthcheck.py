@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FINAL = Path(tempfile.gettempdir()) / "odradek-server.properties"
+FILE_NAME = "odradek-server.properties"
 TIMEOUT_SECONDS = 3
 CORRELATION_ID = 0x0DDADEC
 API_VERSIONS, VERSION = 18, 0
@@ -45,17 +45,24 @@ def ask(host: str, port: int) -> None:
         raise ValueError(f"correlation id {correlation_id:#x}, error code {error_code}")
 
 
+def written_address() -> tuple[str, int]:
+    """The address in the file that the entrypoint has written. Raises OSError."""
+    return address_in((Path(tempfile.gettempdir()) / FILE_NAME).read_text("latin-1"))
+
+
 def main(arguments: list[str]) -> int:
     """The exit code."""
-    if arguments:
-        host, _, port = arguments[0].rpartition(":")
-        address = host.strip("[]"), int(port)
-    else:
-        address = address_in(FINAL.read_text("latin-1"))
+    asked = FILE_NAME
     try:
+        if arguments:
+            host, _, port = arguments[0].rpartition(":")
+            address = host.strip("[]"), int(port)
+        else:
+            address = written_address()
+        asked = f"{address[0]}:{address[1]}"
         ask(*address)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"{address[0]}:{address[1]}: {error}\n")
+        sys.stderr.write(f"{asked}: {error}\n")
         return 1
     return 0
 

@@ -12,17 +12,21 @@ from odradek.config.loading import load_config
 from odradek.config.properties import parse_properties
 
 ENTRYPOINT = Path(__file__).parents[2] / "docker" / "entrypoint.py"
-properties = runpy.run_path(str(ENTRYPOINT))["properties"]
+_entrypoint = runpy.run_path(str(ENTRYPOINT))
+properties = _entrypoint["properties"]
+default_lines = _entrypoint["default_lines"]
 
 
-def run(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    tmp_path: Path, *arguments: str, check: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
     path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}"
     return subprocess.run(
         [sys.executable, str(ENTRYPOINT), *arguments],
         env={"PATH": path, "TMPDIR": str(tmp_path), **environment},
         capture_output=True,
         text=True,
-        check=True,
+        check=check,
         cwd=tmp_path,
     )
 
@@ -96,10 +100,48 @@ def test_an_advertised_listener_alone_overrules_localhost() -> None:
     assert found["advertised.listeners"] == "PLAINTEXT://broker:9092"
 
 
+def test_without_listeners_the_ports_of_the_advertised_ones_are_listened_on() -> None:
+    found = printed(
+        KAFKA_ADVERTISED_LISTENERS="IN://kafka:29092,OUT://localhost:9092,SIX://[::1]:1"
+    )
+    assert found["listeners"] == "IN://0.0.0.0:29092,OUT://0.0.0.0:9092,SIX://0.0.0.0:1"
+
+
 @pytest.mark.parametrize(("variable", "name"), [("LOG_DIRS", "log.dirs"), ("LOG_DIR", "log.dir")])
 def test_the_data_lies_where_it_was_told_to(variable: str, name: str) -> None:
     found = printed(**{f"KAFKA_{variable}": "/elsewhere"})
     assert {key: found[key] for key in found if key.startswith("log.dir")} == {name: "/elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("mounted", "directory"),
+    [
+        ("/var/lib/kafka/data", "/var/lib/kafka/data"),
+        ("/tmp/kraft-combined-logs", "/tmp/kraft-combined-logs"),
+        ("/bitnami/kafka", "/bitnami/kafka/data"),
+        ("/bitnami", "/bitnami/kafka/data"),
+        ("/var/lib/odradek", "/var/lib/odradek/data"),
+    ],
+)
+def test_the_data_lies_in_a_volume_at_the_place_of_another_image(
+    mounted: str, directory: str
+) -> None:
+    assert f"log.dirs={directory}" in default_lines({}, mounted.__eq__)
+
+
+@pytest.mark.parametrize("variable", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID"])
+def test_the_cluster_id_becomes_a_property(variable: str) -> None:
+    assert printed(**{variable: "abc"}) == DEFAULTS | {"odradek.cluster.id": "abc"}
+    assert printed(**{variable: ""}) == DEFAULTS
+
+
+def test_bitnamis_other_variables_are_no_properties_and_are_named(tmp_path: Path) -> None:
+    environment = {"KAFKA_CFG_NUM_PARTITIONS": "2", "KAFKA_CLIENT_USERS": "me", "KAFKA_OPTS": "x"}
+    assert printed(**environment) == DEFAULTS | {"num.partitions": "2"}
+    done = run(tmp_path, check=False, **environment, KAFKA_CFG_NODE_ID="x")
+    first, *_ = done.stderr.splitlines()
+    assert first == "not used, because they do not begin with KAFKA_CFG_: KAFKA_CLIENT_USERS"
+    assert done.returncode == 2
 
 
 def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
@@ -118,13 +160,28 @@ def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> No
     fake = tmp_path / "odradek"
     fake.write_text(f"#!{sys.executable}\nimport sys\nprint('|'.join(sys.argv[1:]))\n")
     fake.chmod(0o755)
-    done = run(tmp_path, "--log-format", "json", KAFKA_NUM_PARTITIONS="7", CLUSTER_ID="abc")
+    done = run(tmp_path, "--log-format", "json", KAFKA_NUM_PARTITIONS="7", CLUSTER_ID="a b")
     command, file, *rest = done.stdout.strip().split("|")
     assert (command, rest) == ("serve", ["--log-format", "json"])
-    assert "CLUSTER_ID is not used" in done.stderr
+    assert (done.stderr, Path(file).stat().st_mode & 0o777) == ("", 0o600)
     loaded = load_config(Path(file))
     assert loaded.config.num_partitions == 7
+    assert loaded.config.odradek_cluster_id == "a b"
     assert loaded.warnings == ()
+
+
+def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Path) -> None:
+    # No process can write to /proc, and a program can be told that it is all there is.
+    program = (
+        "import runpy, sys, tempfile;"
+        "tempfile._candidate_tempdir_list = lambda: ['/proc'];"
+        f"sys.argv = ['x']; runpy.run_path({str(ENTRYPOINT)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, "tmpfs" in line) == (2, True)
 
 
 def test_the_compose_file_of_kafkas_documentation_works(tmp_path: Path) -> None:
