@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import resource
 import signal
 
@@ -16,6 +17,7 @@ from odradek.storage.directories.data_directory import DirectoryError
 from .parent_process import ParentWatch, print_address
 from .preflight import RefusedToStartError
 from .running import start_broker
+from .service_manager import ServiceManager
 
 # The objects of a request contain no reference cycles, so they are freed without the collector.
 # Objects that stay (group members, for example) are no garbage, and a full collection scans all of
@@ -66,12 +68,16 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     parent = ParentWatch(loop, stop.set) if for_parent else None
     if for_parent:
         print_address(running.broker)
+    service_manager = ServiceManager(loop, os.environ)
+    service_manager.ready()
     try:
         await stop.wait()
     finally:
         if parent is not None:
             parent.close()
+        service_manager.stopping()
         await running.stop()
+        service_manager.close()
     if failure.done():
         raise StartError(failure.result(), exit_code=1)
 
