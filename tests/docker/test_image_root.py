@@ -1,0 +1,87 @@
+"""The root directory of the image, made from an installed wheel and started with chroot."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.support.broker_process import free_ports
+
+ROOT = Path(__file__).parents[2]
+MAX_BYTES = 90_000_000
+CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
+why_not = "needs root, chroot and strip"
+can_run = CHROOT is not None and shutil.which("strip") is not None and os.geteuid() == 0
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not can_run, reason=why_not)]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root directory, with the files that the Dockerfile adds to it."""
+    scratch = tmp_path_factory.mktemp("image")
+    # So that the container's user may come through the directories of the test.
+    for directory in (scratch, scratch.parent, scratch.parent.parent):
+        directory.chmod(0o755)
+    venv, root = scratch / "venv", scratch / "root"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, str(ROOT)], check=True)
+    (packages,) = venv.glob("lib/python*/site-packages")
+    script = ROOT / "docker" / "slim_root.py"
+    subprocess.run([sys.executable, str(script), str(root), str(packages)], check=True)
+    for name in ("entrypoint.py", "healthcheck.py"):
+        shutil.copy(ROOT / "docker" / name, root)
+    volume = root / "var" / "lib" / "odradek"
+    volume.mkdir(parents=True)
+    os.chown(volume, 1000, 1000)
+    return root
+
+
+def test_the_image_is_small_and_has_neither_pip_nor_a_compiler(image: Path) -> None:
+    files = [path for path in image.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert sum(path.stat().st_size for path in files) < MAX_BYTES
+    assert {"pip", "setuptools", "ensurepip", "gcc", "cc"} & {
+        part for path in files for part in path.parts
+    } == set()
+
+
+def test_a_broker_runs_there_as_a_user_that_cannot_write_to_the_root(image: Path) -> None:
+    (port,) = free_ports(1)
+    python = str(Path(sys.executable).resolve())
+    # The image's WORKDIR is the volume; chroot starts in the root directory.
+    start = "import os, sys; os.chdir('/var/lib/odradek'); os.execv(sys.argv[1], sys.argv[1:])"
+    inside = [str(CHROOT), "--userspec=1000:1000", str(image), python, "-c", start, python]
+    environment = {
+        "PATH": str(Path(python).parent),
+        "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+    }
+    with subprocess.Popen(
+        [*inside, "/entrypoint.py"], env=environment, stderr=subprocess.PIPE, text=True
+    ) as broker:
+        deadline = time.monotonic() + 30
+        check = [*inside, "/healthcheck.py"]
+        while (
+            subprocess.run(check, check=False, env={}, stderr=subprocess.DEVNULL).returncode
+            and broker.poll() is None
+            and time.monotonic() < deadline
+        ):
+            time.sleep(0.05)
+        flushed = [compressed(port, kind) for kind in ("gzip", "snappy", "lz4", "zstd")]
+        broker.send_signal(signal.SIGTERM)
+        _, log = broker.communicate(timeout=60)
+    assert (broker.returncode, flushed) == (0, [0, 0, 0, 0]), log
+    files = {path.name for path in (image / "var/lib/odradek").iterdir()}
+    assert files == {"data", "odradek-server.properties"}
+
+
+def compressed(port: int, kind: str) -> int:
+    """Produce a batch with a compression; how many records are left after ten seconds."""
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "compression.type": kind})
+    producer.produce(kind, b"x" * 1000, partition=0)
+    return producer.flush(10)
