@@ -21,6 +21,7 @@ directory, which is a volume. healthcheck.py reads the file.
 
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -159,6 +160,9 @@ def main(arguments: list[str]) -> None:
             " /var/lib/odradek or a tmpfs at /tmp that this user may write to\n"
         )
         sys.exit(EXIT_BAD_CONFIG)
+    # The first process of a container ignores a signal that it has no handler for. A blocked one
+    # waits until the broker has a handler.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     os.execvp("odradek", ["odradek", "serve", str(file), *arguments])
 
 

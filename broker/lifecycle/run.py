@@ -53,6 +53,8 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    # docker/entrypoint.py blocks SIGTERM, so that it is not lost before the handler is there.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
     try:
         running = await start_broker(config)
     except RefusedToStartError as error:

@@ -101,6 +101,24 @@ def test_a_client_of_the_published_port_is_served(file: Path, tmp_path: Path) ->
     assert (data / ".kafka_cleanshutdown").exists()
 
 
+def test_a_signal_before_the_broker_can_handle_it_is_not_lost(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    environment = {
+        "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "KAFKA_LOG_DIRS": str(tmp_path / "data"),
+    }
+    # As the entry point does; a test cannot know when that has happened.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    try:
+        with container(environment, tmp_path) as broker:
+            broker.send_signal(signal.SIGTERM)
+            _, log = broker.communicate(timeout=60)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+    assert broker.returncode == 0, log
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
 def exchanged(bootstrap: str) -> bytes | None:
     """What a consumer reads after a producer has sent `hello`."""
     producer = Producer({"bootstrap.servers": bootstrap})

@@ -158,7 +158,11 @@ def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
 
 def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> None:
     fake = tmp_path / "odradek"
-    fake.write_text(f"#!{sys.executable}\nimport sys\nprint('|'.join(sys.argv[1:]))\n")
+    fake.write_text(
+        f"#!{sys.executable}\nimport signal, sys\n"
+        "assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
+        "print('|'.join(sys.argv[1:]))\n"
+    )
     fake.chmod(0o755)
     done = run(tmp_path, "--log-format", "json", KAFKA_NUM_PARTITIONS="7", CLUSTER_ID="a b")
     command, file, *rest = done.stdout.strip().split("|")
