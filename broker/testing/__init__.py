@@ -3,9 +3,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.protocol.errors import ErrorCode
+
     from .broker import Broker, BrokerError, Record, Snapshot
 
-__all__ = ["Broker", "BrokerError", "Record", "Snapshot"]
+__all__ = ["ApiKey", "Broker", "BrokerError", "ErrorCode", "Record", "Snapshot"]
 
 
 def __getattr__(name: str) -> object:

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -56,6 +57,7 @@ SETTINGS: Mapping[str, str] = {
     "connections.max.idle.ms": "-1",
 }
 STOP_SECONDS = 15.0
+POLL_SECONDS = 0.01
 
 
 class BrokerError(Exception):
@@ -206,6 +208,25 @@ class Broker:
         """
         return self._call(calls.ReadRecords(topic, partition, committed), list[Record])
 
+    def wait_for_records(
+        self, topic: str, count: int, *, within: timedelta | int = 10_000
+    ) -> list[Record]:
+        """Wait until a topic has at least `count` records, and return all of them.
+
+        The topic need not exist yet. Records of open transactions do not count. `within`: an int
+        is in milliseconds of the machine's clock. The error says how many records there are.
+        In an asynchronous test: `await asyncio.to_thread(broker.wait_for_records, topic, count)`.
+        """
+        deadline = time.monotonic() + _milliseconds(within) / 1000
+        while len(records := self._records_so_far(topic)) < count:
+            if time.monotonic() > deadline:
+                raise BrokerError(f"{topic} has {len(records)} records, not {count}: {records}")
+            time.sleep(POLL_SECONDS)
+        return records
+
+    def _records_so_far(self, topic: str) -> list[Record]:
+        return self.records(topic) if topic in self.topics() else []
+
     def committed(self, group_id: str, topic: str) -> dict[int, int]:
         """The offsets that a group has committed in a topic, by partition."""
         return self._call(calls.CommittedOffsets(group_id, topic), dict[int, int])
@@ -245,8 +266,7 @@ class Broker:
         What is due then has happened when this returns: sessions and transactions have timed out,
         retention has run. A member that is alive joins again.
         """
-        by_ms = by if isinstance(by, int) else round(by / timedelta(milliseconds=1))
-        self._call(calls.AdvanceClock(by_ms), type(None))
+        self._call(calls.AdvanceClock(_milliseconds(by)), type(None))
 
     # -- faults -----------------------------------------------------------------------------------
 
@@ -263,8 +283,7 @@ class Broker:
 
     def delay(self, api_key: ApiKey, delay: timedelta | int) -> None:
         """Answer the requests of an API later; an int is in milliseconds, 0 ends the delay."""
-        delay_ms = delay if isinstance(delay, int) else round(delay / timedelta(milliseconds=1))
-        self._call(calls.Delay(api_key, delay_ms), type(None))
+        self._call(calls.Delay(api_key, _milliseconds(delay)), type(None))
 
     def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
         """Be an older broker: serve these APIs only up to a version; -1: not at all.
@@ -318,3 +337,7 @@ class Broker:
 
     def _last_lines(self) -> str:
         return self.log_file.read_text(errors="replace")[-2000:]
+
+
+def _milliseconds(duration: timedelta | int) -> int:
+    return duration if isinstance(duration, int) else round(duration / timedelta(milliseconds=1))

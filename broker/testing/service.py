@@ -21,6 +21,7 @@ from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
 from . import calls
@@ -93,7 +94,6 @@ class Service:
 
     def read_records(self, call: calls.ReadRecords) -> list[calls.StoredRecord]:
         """Read the records of a topic, partition by partition."""
-        manager = self._broker.log_manager
         topic = self._broker.metadata.topics.get(call.topic)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {call.topic}")
@@ -109,10 +109,19 @@ class Service:
                 list(record.headers),
             )
             for partition in partitions
-            for record in visible_records(
-                manager.get(call.topic, partition), committed=call.committed
-            )
+            if (log := self._log(call.topic, partition)) is not None
+            for record in visible_records(log, committed=call.committed)
         ]
+
+    def _log(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log of a partition; None while it is being created."""
+        try:
+            return self._broker.log_manager.get(topic, partition)
+        except ApiError as error:
+            exists = partition in self._broker.metadata.topics[topic].partitions
+            if exists and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return None
+            raise
 
     def committed_offsets(self, call: calls.CommittedOffsets) -> dict[int, int]:
         """Find the offsets that a group has committed in a topic."""
@@ -179,8 +188,9 @@ class Service:
         await self._notice_time()
 
     async def _notice_time(self) -> None:
-        self._broker.groups.alarm.expire_due()
-        self._broker.transactions.alarm.expire_due()
+        for alarm in (self._broker.groups.alarm, self._broker.transactions.alarm):
+            alarm.cancel()  # its timer was set by the clock as it was
+            alarm.expire_due()
         await self._running.periodic_tasks.run_now()
 
     # -- faults -----------------------------------------------------------------------------------

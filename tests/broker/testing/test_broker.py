@@ -5,16 +5,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 
-from odradek.broker.testing import Broker, BrokerError
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.testing import ApiKey, Broker, BrokerError, ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.support.wire import WireClient
 
@@ -118,6 +123,27 @@ def test_records_of_aborted_and_open_transactions_are_not_committed(broker: Brok
     assert values_of(broker, "orders", committed=False) == [b"committed", b"aborted", b"open"]
 
 
+def test_a_topic_that_is_being_created_has_no_records_yet(broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    created = admin.create_topics([NewTopic("orders", 200)])["orders"]
+    while not created.done():
+        if "orders" in broker.topics():
+            assert broker.records("orders") == []
+    with pytest.raises(BrokerError, match="there is no partition orders-200"):
+        broker.records("orders", 200)
+
+
+def test_a_test_waits_for_records_of_a_topic_that_does_not_exist_yet(broker: Broker) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(broker.wait_for_records, "orders", 2)
+        produce(broker, "orders", b"one")
+        assert not waiting.done()
+        produce(broker, "orders", b"two")
+        assert [record.value for record in waiting.result(LIMIT_S)] == [b"one", b"two"]
+    with pytest.raises(BrokerError, match="orders has 2 records, not 3"):
+        broker.wait_for_records("orders", 3, within=20)
+
+
 def test_a_refused_call_is_an_error_and_the_broker_goes_on(broker: Broker) -> None:
     broker.create_topic("orders")
     with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
@@ -183,6 +209,20 @@ def test_advancing_the_clock_ends_sessions_and_transactions(broker: Broker) -> N
         producer.commit_transaction(LIMIT_S)
     assert values_of(broker, "orders") == []
     consumer.close()
+
+
+def test_a_group_forms_at_once_after_the_clock_was_advanced(broker: Broker) -> None:
+    produce(broker, "orders", b"one", b"two")
+    settings = {"session_timeout_ms": "45000"}
+    first = consumer_of(broker, "readers", **settings)
+    first.subscribe(["orders"])
+    assert len(consume(first, 1)) == 1
+    first.close()  # the timer of its session remains set, for 45 seconds from now
+    broker.advance(timedelta(hours=2))
+    second = consumer_of(broker, "readers", **settings)
+    second.subscribe(["orders"])
+    assert consume(second, 1) == [b"two"]
+    second.close()
 
 
 def test_the_wall_clock_can_be_set(broker: Broker) -> None:
