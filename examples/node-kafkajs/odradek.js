@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,9 +13,14 @@ export async function startOdradek() {
   const broker = spawn("odradek", ["serve", "--port", "0", "--print-address", ...options], {
     stdio: ["ignore", "pipe", "ignore"],
   });
+  const stop = async () => {
+    broker.kill("SIGKILL");
+    await once(broker, "exit");
+    rmSync(directory, { recursive: true });
+  };
   const lines = createInterface({ input: broker.stdout });
   for await (const line of lines) {
-    return { address: JSON.parse(line).bootstrap_servers, stop: () => broker.kill() };
+    return { address: JSON.parse(line).bootstrap_servers, stop };
   }
   throw new Error("odradek did not start; try it in a shell: odradek serve --port 0");
 }

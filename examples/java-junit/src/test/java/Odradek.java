@@ -25,7 +25,7 @@ public final class Odradek implements BeforeAllCallback {
 
     private static CloseableResource start() {
         try {
-            Path directory = Files.createTempDirectory("odradek");
+            Path directory = Files.createTempDirectory(Path.of("target"), "odradek");
             Process process = new ProcessBuilder(
                     "odradek", "serve", "--port", "0", "--print-address",
                     "--override", "log.dirs=" + directory,
