@@ -47,8 +47,8 @@ def test_an_invoice_that_the_broker_refuses_is_sent_again(odradek_broker: Broker
 
 
 def test_the_service_goes_on_after_the_broker_was_killed(odradek_broker: Broker) -> None:
+    order(odradek_broker, 1, "tea")
     with running_service(odradek_broker):
-        order(odradek_broker, 1, "tea")
         assert totals(odradek_broker, 1) == [2]
         odradek_broker.kill_and_restart()
         order(odradek_broker, 1, "coffee")
