@@ -1,12 +1,6 @@
 """The options of writing: those of Spark's Kafka sink, and a few more.
 
-topic                  the topic of all rows; without it, the column `topic` names each row's topic
-kafka.*                for the client (client_config.py); kafka.bootstrap.servers is required
-delivery               auto: exactly-once if the broker has transactions; exactly-once;
-                       at-least-once
-transactionalIdPrefix  the prefix of transactional ids and their groups; odradek by default
-includeTimestamp       true: the column `timestamp` becomes the records' timestamp; otherwise it is
-                       ignored, as by Spark's sink
+Options that begin with `kafka.` are settings of the client (client_config.py).
 """
 
 from collections.abc import Mapping
@@ -21,8 +15,16 @@ from odradek.pipeline.option_values import OptionError, canonical_options
 _BOOTSTRAP = "kafka.bootstrap.servers"
 # Options of reading, or of Spark itself, that have no effect on writing.
 _IGNORED = frozenset({"includeheaders", "checkpointlocation", "queryname"})
-_NAMES: Final = ("topic", "delivery", "transactionalIdPrefix", "includeTimestamp")
-_REFUSED = {
+# The options, each with a line of help.
+OPTIONS: Final[Mapping[str, str]] = {
+    "topic": "The topic of all rows. Without it, the column topic names each row's topic.",
+    "delivery": "auto (default): exactly-once if the broker has transactions; exactly-once; "
+    "at-least-once.",
+    "transactionalIdPrefix": "The prefix of transactional ids and their groups. Default: odradek.",
+    "includeTimestamp": "true: the column timestamp becomes the records' timestamp. Otherwise "
+    "(default) it is ignored, as by Spark's sink.",
+}
+REFUSED = {
     "kafka.key.serializer": "keys are written as they are: bytes, or text as UTF-8",
     "kafka.value.serializer": "values are written as they are: bytes, or text as UTF-8",
     "kafka.transactional.id": "each task has its own; set 'transactionalIdPrefix'",
@@ -53,7 +55,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     """Parse the options. Raises OptionError."""
     if "path" in map(str.lower, given):
         raise OptionError("Option 'path' is only for reading: records are written to a broker")
-    texts = canonical_options(given, _NAMES, _REFUSED, ignored=_IGNORED, purpose=" for writing")
+    texts = canonical_options(given, OPTIONS, REFUSED, ignored=_IGNORED, purpose=" for writing")
     if not texts.get(_BOOTSTRAP):
         raise OptionError(f"Option '{_BOOTSTRAP}' is required: the broker to write to")
     delivery = values.one_of("delivery", texts.get("delivery", "auto"), tuple(Delivery))

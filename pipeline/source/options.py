@@ -1,16 +1,8 @@
 """The options of `format("odradek")`. Names, defaults and checks are those of Spark's Kafka source.
 
 Names are case-insensitive. Unlike Spark's source, this one refuses unknown names: a misspelt
-`endingOffset` would silently read everything.
-
-    of Spark's Kafka source            subscribe | subscribePattern | assign, startingOffsets, …
-    kafka.*                            for the client, if a broker is read (client_config.py)
-    path                               log directories, separated by commas
-    mode                               files, broker, or auto: files if `path` is readable here
-    view                               records, or batches: a row for each batch, from its header
-    verifyCrc                          true: checksums are verified
-    maxSplitBytes                      64m: bytes of log per task of a batch query, approximately
-    maxRecordsPerPartition             1,000,000 in a stream, which is divided by offsets only
+`endingOffset` would silently read everything. Options that begin with `kafka.` are settings of the
+client, if a broker is read (client_config.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -52,21 +44,42 @@ _SCALAR: Mapping[str, tuple[str, Callable[[str, str], int]]] = {
     "maxSplitBytes": ("max_split_bytes", values.size_bytes),
     "kafkaConsumer.pollTimeoutMs": ("poll_timeout_ms", values.positive),
 }
-_NAMES: Final = (
-    *_TOPIC_OPTIONS,
-    *_STARTING,
-    *_ENDING,
-    *_IGNORED,
-    *_SCALAR,
-    "startingOffsetsByTimestampStrategy",
-    "isolationLevel",
-    "path",
-    "mode",
-    "view",
-)
+# The options, each with a line of help. Those of Spark's Kafka source mean what they mean there.
+OPTIONS: Final[Mapping[str, str]] = {
+    "assign": 'The partitions to read: {"orders": [0, 1]}.',
+    "subscribe": "The topics to read, separated by commas.",
+    "subscribePattern": "The topics to read, as a regular expression.",
+    "startingTimestamp": "Where to start in every partition: milliseconds since 1970.",
+    "startingOffsetsByTimestamp": 'Where to start, by time: {"orders": {"0": 1700000000000}}.',
+    "startingOffsets": 'earliest, latest, or offsets: {"orders": {"0": 23, "1": -2}}. -2 is '
+    "earliest, -1 latest. Default: earliest in a batch query, latest in a stream.",
+    "endingTimestamp": "Where a batch query ends: milliseconds since 1970.",
+    "endingOffsetsByTimestamp": "Where a batch query ends, by time.",
+    "endingOffsets": "Where a batch query ends. Default: latest.",
+    "startingOffsetsByTimestampStrategy": "What to do where no record is as young as the starting "
+    "time: error (default) or latest.",
+    "failOnDataLoss": "Whether the query fails if records were deleted before they could be read. "
+    "Default: true.",
+    "includeHeaders": "Whether rows have the column headers. Default: false.",
+    "isolationLevel": "As kafka.isolation.level: read_uncommitted (default) or read_committed.",
+    "maxOffsetsPerTrigger": "The most offsets of a batch of a stream.",
+    "minOffsetsPerTrigger": "A batch of a stream waits until there are this many offsets.",
+    "maxTriggerDelay": "How long it waits for them. Default: 15m.",
+    "minPartitions": "The least number of Spark partitions.",
+    "maxRecordsPerPartition": "The most records per Spark partition. Default: none in a batch "
+    "query, 1,000,000 in a stream, which is divided by offsets only.",
+    "kafkaConsumer.pollTimeoutMs": "How long a task waits for the broker. Default: 120000.",
+    "path": "Log directories, separated by commas.",
+    "mode": "files, broker, or auto (default): files if path is readable here.",
+    "view": "records (default), or batches: a row for each batch, from its header; only from "
+    "files.",
+    "verifyCrc": "Whether checksums are verified. Default: true.",
+    "maxSplitBytes": "Bytes of log per task of a batch query, approximately. Default: 64m.",
+    **dict.fromkeys(_IGNORED, "Accepted, without effect."),
+}
 # In a stream. Each further task costs some 50 ms.
 _RECORDS_PER_TASK = 1_000_000
-_REFUSED = {
+REFUSED = {
     "kafka.auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest'",
     "kafka.key.deserializer": "keys come as bytes; cast them in the query",
     "kafka.value.deserializer": "values come as bytes; cast them in the query",
@@ -106,7 +119,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
     """Parse the options. `streaming` is None if that is not known yet. Raises OptionError."""
     if "bootstrap.servers" in map(str.lower, given):
         raise OptionError(f"Option 'bootstrap.servers' must be written '{_BOOTSTRAP}'")
-    texts = canonical_options(given, _NAMES, _REFUSED)
+    texts = canonical_options(given, OPTIONS, REFUSED)
     mode, directories = _mode_and_directories(texts)
     options = ReadOptions(
         topics=_topics(texts),

@@ -1,0 +1,43 @@
+"""The page of the options of `format("odradek")`, and the example of an etl job."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from odradek.pipeline.sink import write_options
+from odradek.pipeline.source import options as read_options
+from tests.docs.markdown import code, table
+
+INTRODUCTION = """\
+# Pipeline options
+
+Options of `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` with
+`.format("odradek")`. Names are case-insensitive. An unknown name is an error. Options that begin
+with `kafka.` are settings of the client, as Spark's Kafka source takes them; without `path`
+reading needs `kafka.bootstrap.servers`, and writing always does. The options of the jobs
+(`odradek pipeline …`) are on the page [Command line](cli.md#odradek-pipeline-archive). The
+[guide](../guides/spark.md) explains both.
+"""
+
+
+def pipeline_page() -> str:
+    """Every option of the data source and of the sink."""
+    example = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Reading\n",
+            "Exactly one of `assign`, `subscribe` and `subscribePattern` is required.\n",
+            _options(read_options.OPTIONS),
+            "## Writing\n",
+            _options(write_options.OPTIONS),
+            "## Refused\n",
+            _options(read_options.REFUSED | write_options.REFUSED),
+            "## A job of `odradek pipeline etl`\n",
+            "This is what `odradek pipeline etl --example` prints.\n",
+            f"```yaml\n{example.rstrip()}\n```\n",
+        ]
+    )
+
+
+def _options(options: Mapping[str, str]) -> str:
+    return table(("option", ""), ((code(name), text) for name, text in options.items()))
