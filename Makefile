@@ -1,11 +1,11 @@
-# make run | check | test | long | bench          (make help lists them)
+# make run | check | test | long | bench | docs          (make help lists them)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The tests start hundreds of Python processes, which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test long bench clean
+.PHONY: help run check test long bench docs clean
 
 help:
 	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
@@ -13,6 +13,7 @@ help:
 	@echo "make test   check, then every other test at short length (12 minutes)"
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make bench  the benchmarks"
+	@echo "make docs   the generated pages of the documentation, and the site in site/"
 
 # Two stamps: running the broker does not install the tools for tests.
 $(VENV)/.run: pyproject.toml
@@ -43,5 +44,10 @@ long: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
 
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.docs
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache
