@@ -75,12 +75,12 @@ def _argument(param: Any) -> str:
 
 def _option(param: Any) -> str:
     names = ", ".join(map(code, [*reversed(param.opts), *param.secondary_opts]))
-    return names if param.is_flag else f"{names} {code(_value(param))}"
+    return names if param.is_flag else f"{names} {_value(param)}"
 
 
 def _value(param: Any) -> str:
     choices = param.type_descriptor.choices
-    return "|".join(map(str, choices)) if choices else _name(param)
+    return " or ".join(code(str(choice)) for choice in choices or [_name(param)])
 
 
 def _meaning(param: Any) -> str:
@@ -104,7 +104,7 @@ def _serve() -> list[str]:
     rows = (
         (
             ", ".join(map(code, action.option_strings)) or code(str(action.metavar)),
-            "|".join(action.choices) if action.choices else code(str(action.metavar or "")),
+            " or ".join(map(code, action.choices or [str(action.metavar or "")])),
             action.help or "",
         )
         for action in actions

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+from odradek.config.loading import load_config
 from odradek.protocol.schema import DecodeError
 from odradek.tools.app import app
 from odradek.tools.serve import _parser as serve_parser
@@ -79,6 +80,15 @@ def test_the_example_of_the_protocol_ends_with_the_error_that_it_shows() -> None
 @pytest.mark.parametrize("block", PYTHON, ids=name_of)
 def test_an_example_is_python(block: Block) -> None:
     compile(block.text, block.file.name, "exec")
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language == "properties"], ids=name_of
+)
+def test_a_configuration_is_accepted(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(block.text)
+    load_config(file, [])
 
 
 def commands_in(text: str) -> Iterator[list[str]]:
