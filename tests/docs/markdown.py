@@ -25,6 +25,13 @@ def documents() -> list[Path]:
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def examples() -> list[Block]:
+    """The code blocks of all pages but the cookbook, whose files in examples/ have own tests."""
+    return [
+        block for file in documents() if file.name != "cookbook.md" for block in blocks_in(file)
+    ]
+
+
 def blocks_in(file: Path) -> list[Block]:
     """The fenced code blocks of a file, without the indentation of their fence."""
     return [

@@ -18,14 +18,11 @@ from odradek.config.loading import load_config
 from odradek.protocol.schema import DecodeError
 from odradek.tools.app import app
 from odradek.tools.serve import _parser as serve_parser
-from tests.docs.markdown import Block, blocks_in, documents
+from tests.docs.markdown import Block, examples
 from tests.support.broker_process import BrokerProcess
 
-BLOCKS = [block for file in documents() for block in blocks_in(file)]
-# Blocks of the cookbook are parts of files in examples/, which have tests of their own.
-PYTHON = [
-    block for block in BLOCKS if block.language == "python" and block.file.name != "cookbook.md"
-]
+BLOCKS = examples()
+PYTHON = [block for block in BLOCKS if block.language == "python"]
 OF_PYTEST = [block for block in PYTHON if "odradek_" in block.text]
 PROGRAMS = [block for block in PYTHON if re.search(r"KafkaProducer|with Broker", block.text)]
 LIMIT_SECONDS = 60

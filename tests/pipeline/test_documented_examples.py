@@ -6,15 +6,13 @@ import pytest
 
 from tests.conformance.clients.client import Sent
 from tests.conformance.clients.confluent_client import ConfluentKafka
-from tests.docs.markdown import Block, blocks_in, documents
+from tests.docs.markdown import Block, examples
 from tests.support.broker_process import BrokerProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = [
-    block for file in documents() for block in blocks_in(file) if "register(spark)" in block.text
-]
+EXAMPLES = [block for block in examples() if "register(spark)" in block.text]
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=lambda block: block.file.name)
