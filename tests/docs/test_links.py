@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import groups, spark_writing, transactions
 from tests.docs.markdown import ROOT, anchors_in, documents, links_in
 
+COMPARED = groups.WORKLOADS | transactions.WORKLOADS | spark_writing.WORKLOADS
 NAMED_FILE = re.compile(r"`((?:tests|docs|docker|protocol|broker)/[\w./-]*[\w-])/?`")
 DOCUMENTS = documents()
 NAME_OF = {file: str(file.relative_to(ROOT)) for file in DOCUMENTS}
@@ -31,3 +33,11 @@ def test_the_tests_that_a_page_names_exist(name: str) -> None:
     named = NAMED_FILE.findall((ROOT / "docs" / name).read_text())
     assert named
     assert [each for each in named if not (ROOT / each).exists()] == []
+
+
+def test_the_workloads_that_the_readme_names_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    rows = text.partition("tests.bench --only")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)`", rows)
+    assert named
+    assert set(named) <= COMPARED.keys()

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import typer
 
+from odradek.broker.requests.dispatch import request_class
 from odradek.config.loading import load_config
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import DecodeError
 from odradek.tools.app import app
 from odradek.tools.serve import _parser as serve_parser
@@ -72,6 +74,13 @@ def test_the_example_of_the_protocol_ends_with_the_error_that_it_shows() -> None
     with pytest.raises(DecodeError) as caught:
         exec(compile(block.text, block.file.name, "exec"), {})
     assert f"# DecodeError: {caught.value}" in block.text
+
+
+def test_the_example_of_a_handler_is_one() -> None:
+    (block,) = (block for block in PYTHON if "def handle(" in block.text)
+    names: dict[str, Any] = {}
+    exec(compile(block.text, block.file.name, "exec"), names)
+    assert request_class(names["handle"]).SPEC.key is ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=name_of)
