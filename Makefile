@@ -22,7 +22,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,dev,spark]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,dev,docs,spark]'
 	@touch $@
 
 run: $(VENV)/.run
@@ -46,7 +46,6 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m tests.docs
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 
 clean:
