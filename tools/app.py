@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .bench.options import bench
 from .client.config_options import app as configs
 from .client.group_options import app as groups
 from .client.record_options import consume, produce
@@ -56,6 +57,7 @@ def serve(context: typer.Context) -> None:
 
 
 app.command("doctor")(doctor)
+app.command("bench")(bench)
 app.command("produce")(produce)
 app.command("consume")(consume)
 app.command("dump-log")(dump_log)

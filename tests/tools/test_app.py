@@ -42,7 +42,7 @@ def test_the_help_names_all_commands(tmp_path: Path) -> None:
         assert f" {command} " in done.stdout
 
 
-@pytest.mark.parametrize("command", ["produce orders", "topics list"])
+@pytest.mark.parametrize("command", ["produce orders", "topics list", "bench"])
 def test_a_command_says_that_it_needs_the_client(command: str) -> None:
     program = (
         "import sys; sys.modules['confluent_kafka'] = None;"
