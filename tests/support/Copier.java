@@ -32,6 +32,8 @@ public class Copier {
     private static final int COPY_PARTITIONS = 2;
     private static final int MOST_RECORDS = 20;
     private static final double ABORTED_SHARE = 0.1;
+    // Tells this process from earlier ones: a process id may come again.
+    private static final long BEGAN_MS = System.currentTimeMillis();
     private final String bootstrap;
     private final String source;
     private final String target;
@@ -86,7 +88,7 @@ public class Copier {
         KafkaProducer<String, String> producer,
         List<ConsumerRecord<String, String>> origins
     ) throws IOException {
-        String transaction = name + "-" + ProcessHandle.current().pid() + "-" + ++transactions;
+        String transaction = name + "-" + BEGAN_MS + "-" + ++transactions;
         boolean mustAbort = ThreadLocalRandom.current().nextDouble() < ABORTED_SHARE && hold.equals("never");
         producer.beginTransaction();
         try {

@@ -13,9 +13,9 @@ A copier begins its producer before its consumer: the end of the transaction tha
 left open must be decided before the committed offsets are read.
 """
 
-import os
 import random
 import sys
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -56,12 +56,13 @@ class Origin(NamedTuple):
 class Transaction:
     """The records of one transaction, and what is reported of it."""
 
+    _began_ns = time.time_ns()  # tells this process from earlier ones: a process id may come again
     _count = 0
     _has_held = False
 
     def __init__(self, task: Task, origins: Sequence[Origin]) -> None:
         Transaction._count += 1
-        self.name = f"{task.name}-{os.getpid()}-{Transaction._count}"
+        self.name = f"{task.name}-{Transaction._began_ns}-{Transaction._count}"
         self.must_abort = random.random() < ABORTED_SHARE
         self._task = task
         self._origins = origins
