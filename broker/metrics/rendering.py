@@ -42,6 +42,8 @@ class _Families(Collector):
 
 async def render(observed: Observed) -> bytes:
     """All metrics in Prometheus' text format."""
+    observed.traffic.count_appends(observed.broker.log_manager.logs())
+    observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
     for metric in chain.from_iterable(CATALOGUE.values()):
         samples = iter(metric.read(observed))

@@ -37,8 +37,6 @@ def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:
 
     def read(observed: Observed) -> Iterator[Sample]:
         traffic = observed.traffic
-        traffic.count_appends(observed.broker.log_manager.logs())
-        traffic.forget_topics_except(observed.broker.metadata.topics)
         yield ("",), traffic.total(field)
         for name, counts in list(traffic.topics.items()):
             yield (name,), getattr(counts, field)
