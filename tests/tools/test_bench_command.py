@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
 from odradek.tools.app import app
-from odradek.tools.bench.measuring import Figures
+from odradek.tools.bench.measuring import SENT_AT_ONCE, Figures, consumed_mb_per_s
 
 Run = Callable[..., Result]
 
@@ -47,6 +48,15 @@ def test_a_directory_needs_a_broker_of_its_own(run: Run, tmp_path: Path) -> None
     done = run("bench", "--directory", str(tmp_path))
     assert done.exit_code == 1
     assert "--directory is for the broker that is started" in done.stderr
+
+
+def test_a_topic_that_is_read_at_once_is_read_again(broker: Broker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    producer = Producer(settings)
+    for _ in range(SENT_AT_ONCE):
+        producer.produce("orders", b"one coffee")
+    assert producer.flush(10) == 0
+    assert consumed_mb_per_s(settings, "orders", 0.1) > 0
 
 
 @pytest.mark.parametrize("seconds", ["0", "much"])

@@ -56,7 +56,7 @@ def measure(bootstrap: str | None, file: Path | None, seconds: float) -> Figures
     results("create topic", admin.create_topics([NewTopic(topic, 1, 1)]))
     try:
         produced = _produce(settings, topic, seconds)
-        consumed = _consume(settings, topic, seconds)
+        consumed = consumed_mb_per_s(settings, topic, seconds)
         latencies_ms = _latencies_ms(settings, topic, seconds)
     except KafkaException as error:
         raise refused("the broker cannot be measured", error.args[0]) from None
@@ -94,32 +94,35 @@ def _flush(producer: Producer, failures: Failures) -> None:
         raise refused("the broker cannot be measured", failures.last)
 
 
-def _consume(settings: Mapping[str, str], topic: str, seconds: float) -> float:
+def consumed_mb_per_s(settings: Mapping[str, str], topic: str, seconds: float) -> float:
     """MB/s of records from the beginning of the topic; at its end, from the beginning again."""
     consumer = Consumer({**settings, "group.id": topic, "enable.auto.commit": False})
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), LIMIT_S)
         consumer.assign([TopicPartition(topic, 0, 0)])
-        size, began = 0, 0.0
-        last_s = time.perf_counter()
+        _read(consumer, topic, end)  # not measured: the client takes a while to begin
+        size, began = 0, time.perf_counter()
         while not size or time.perf_counter() - began < seconds:
-            messages = consumer.consume(SENT_AT_ONCE, 1.0)
-            for message in messages:
-                if (error := message.error()) is not None:
-                    raise KafkaException(error)
-            if messages:
-                last_s = time.perf_counter()
-            elif time.perf_counter() - last_s > LIMIT_S:
-                raise CommandError(f"no record came for {LIMIT_S:.0f} s")
-            if not began:
-                began = last_s  # without the time that the client takes to begin
-                continue
-            size += sum(len(message.value() or b"") for message in messages)
-            if messages and messages[-1].offset() == end - 1:
-                consumer.seek(TopicPartition(topic, 0, 0))
+            size += _read(consumer, topic, end)
         return size / MB / (time.perf_counter() - began)
     finally:
         consumer.close()
+
+
+def _read(consumer: Consumer, topic: str, end: int) -> int:
+    """Read as many records as were sent at once, and return the bytes of their values.
+
+    After the last record of the topic, the first one comes next.
+    """
+    messages = consumer.consume(SENT_AT_ONCE, LIMIT_S)
+    for message in messages:
+        if (error := message.error()) is not None:
+            raise KafkaException(error)
+    if not messages:
+        raise CommandError(f"no record came for {LIMIT_S:.0f} s")
+    if messages[-1].offset() == end - 1:
+        consumer.seek(TopicPartition(topic, 0, 0))
+    return sum(len(message.value() or b"") for message in messages)
 
 
 def _latencies_ms(settings: Mapping[str, str], topic: str, seconds: float) -> list[float]:
