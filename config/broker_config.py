@@ -29,6 +29,7 @@ from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
 from .keys_socket import SocketKeys
 from .keys_transaction import TransactionKeys
+from .listener_settings import ListenerSettings
 from .listeners import (
     Listener,
     SecurityProtocol,
@@ -75,6 +76,10 @@ class BrokerConfig(
         not_empty=True,
         internal=True,
     )
+    dynamic: Mapping[str, str] = Field(
+        default={},
+        description="The settings that were made while the broker ran, also unused keys.",
+    )
     written: Mapping[str, str] | None = Field(
         default=None, description="The user's keys and values as written, also unused keys."
     )
@@ -90,7 +95,8 @@ class BrokerConfig(
         values = parse_all(SERVED_KEYS, {**written, **(dynamic or {})})
         try:
             return cls.model_validate(
-                {field_name(name): value for name, value in values.items()} | {"written": written}
+                {field_name(name): value for name, value in values.items()}
+                | {"written": written, "dynamic": dynamic or {}}
             )
         except ValidationError as error:
             raise _first_cause(error) from None
@@ -125,6 +131,10 @@ class BrokerConfig(
             if field_name(name) in self.model_fields_set
         }
         return {name: text for name, text in rendered.items() if text is not None}
+
+    def of_listener(self, listener_name: str) -> ListenerSettings:
+        """The settings of a listener, those that were made while the broker ran included."""
+        return ListenerSettings({**self.texts, **self.dynamic}, listener_name)
 
     @cached_property
     def data_directories(self) -> tuple[Path, ...]:

@@ -1,7 +1,7 @@
 """Every key that a server.properties may have: those that odradek uses, and the rest of Kafka's.
 
-The rest is parsed from the tables in unused_*.py at first use. A start does not need it if its file
-has only keys that odradek uses.
+The keys of TLS and SASL are parsed from tables at first use, and so are the keys that odradek does
+not use (unused_*.py). A start does not need them if its file has only keys of BrokerConfig.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from . import unused_groups, unused_security, unused_server, unused_tiered_stora
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .key import Key, Value, field_name
 from .key_table import read_table
+from .listener_settings import listener_keys
 
 # Keys that Kafka 4 no longer has: a name or a prefix (ends in "."), and why it was removed.
 REMOVED = {
@@ -49,15 +50,15 @@ def unused_keys() -> Mapping[str, Key]:
 @cache
 def broker_keys() -> Mapping[str, Key]:
     """Every key of a broker, by name."""
-    return {**SERVED_KEYS, **unused_keys()}
+    return {**SERVED_KEYS, **listener_keys(), **unused_keys()}
 
 
 def broker_value(config: BrokerConfig, name: str) -> Value:
-    """The value of any of Kafka's keys. If odradek does not use the key: the value in the file."""
+    """The value of any of Kafka's keys, without a listener's prefix."""
     if name in SERVED_KEYS:
         value: Value = getattr(config, field_name(name))
         return value
-    key = unused_keys()[name]
+    key = broker_keys()[name]
     text = config.texts.get(name)
     return key.default if text is None else key.parse(text)
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from . import broker_keys, unused_group_bounds
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
+from .listener_settings import listener_keys
 from .properties import parse_properties
 from .protection import refuse_unserved_protection
 
@@ -92,9 +93,9 @@ def _split_override(override: str) -> tuple[str, str]:
 def _check_unused(texts: Mapping[str, str], unused: Sequence[str]) -> None:
     """Raise ConfigError for values that Kafka would refuse, and for `${…}` placeholders."""
     for name in unused:
-        known = broker_keys.unused_keys().get(name)
+        known = broker_keys.broker_keys().get(broker_keys.without_listener(name))
         if known is not None:
-            known.parse(texts[name])
+            known._replace(name=name).parse(texts[name])
     if "config.providers" in texts:
         for name, text in texts.items():
             if "${" in text:
@@ -115,7 +116,7 @@ def _unused_key_warnings(unused: Sequence[str]) -> Iterator[str]:
     for name in unused:
         base = broker_keys.without_listener(name)
         note = broker_keys.removal(name)
-        if name.startswith("controller.") or name in _REPLICA_COUNTS:
+        if name.startswith("controller.") or name in _REPLICA_COUNTS or base in listener_keys():
             continue
         if note is not None:
             yield f"{name} is ignored: {note}"

@@ -100,16 +100,16 @@ def metadata_log_config(config: BrokerConfig) -> TopicConfig:
 
 def log_unenforced_metadata(metadata: ClusterMetadata) -> None:
     """Log the kinds of metadata that are kept for Apache Kafka but have no effect here."""
-    kept = metadata.kept
-    if kept.acls:
+    acls = metadata.acls.by_id
+    if acls:
         logger.warning(
             "%d ACLs are kept and not enforced, because the configuration names no authorizer",
-            len(kept.acls),
+            len(acls),
         )
     for kind, entries in (
-        ("client quotas", kept.quotas),
-        ("SCRAM users", kept.scram_users),
-        ("delegation tokens", kept.tokens),
+        ("client quotas", metadata.quotas.by_entity),
+        ("SCRAM users", metadata.scram_credentials.by_user),
+        ("delegation tokens", metadata.delegation_tokens.by_id),
     ):
         if entries:
             logger.info("%d %s are kept and not used", len(entries), kind)

@@ -5,6 +5,7 @@ The state is built from the records of `__cluster_metadata-0`, which has Kafka's
 Reading order:
 
 the state             cluster_metadata; its parts topics, configs, features, broker_registration,
+                      client_quotas, acls, scram_credentials, delegation_tokens,
                       kept_records (kept for Kafka, not served)
 the decisions         controller (one method for each), topic_creation with placement,
                       topic_deletion, config_changes, elections, log_directories, reassignments,

@@ -1,12 +1,12 @@
 """The cluster's metadata: the state machine of `__cluster_metadata-0`.
 
-It is built from the log's records: topics, configs, features, brokers, the next producer id. The
-decisions are in other modules (topic_creation, topic_deletion, elections, …): functions that read
-the metadata and return an Outcome.
+It is built from the log's records: topics, configs, features, brokers, the next producer id,
+quotas, ACLs, SCRAM credentials, delegation tokens. The decisions are in other modules
+(topic_creation, topic_deletion, elections, …): functions that read the metadata and return an
+Outcome.
 
-Records that are not served yet (ACLs, SCRAM users, quotas, delegation tokens, controllers, unknown
-types) are kept as they were written (kept_records.py), and metadata_image.py writes them into
-snapshots.
+Records that are not served (controllers, unknown types) are kept as they were written
+(kept_records.py), and metadata_image.py writes them into snapshots.
 
 The records of a metadata transaction (KIP-868) are applied when it ends. Those of one that is
 aborted, or still open at the end of the log, are ignored. Kafka: MetadataDelta, QuorumController,
@@ -45,10 +45,14 @@ from odradek.protocol.records.cluster_metadata import (
 )
 from odradek.protocol.schema import Message
 
+from .acls import Acls
 from .broker_registration import changed_registration
+from .client_quotas import ClientQuotas
 from .configs import Configs
+from .delegation_tokens import DelegationTokens
 from .features import METADATA_VERSION, Features
 from .kept_records import KeptRecords
+from .scram_credentials import ScramCredentials
 from .topics import Topics
 
 
@@ -62,6 +66,10 @@ class ClusterMetadata:
         self.features = Features()
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.next_producer_id = 0
+        self.quotas = ClientQuotas()
+        self.acls = Acls()
+        self.scram_credentials = ScramCredentials()
+        self.delegation_tokens = DelegationTokens()
         self.kept = KeptRecords()
         self.last_offset = -1  # of the newest record replayed
         self.last_timestamp_ms = 0  # of the same
@@ -81,13 +89,13 @@ class ClusterMetadata:
             UnregisterBrokerRecord: self._replay_unregistration,
             ProducerIdsRecord: self._replay_producer_ids,
             RegisterControllerRecord: self.kept.replay_controller,
-            ClientQuotaRecord: self.kept.replay_quota,
-            AccessControlEntryRecord: self.kept.replay_acl,
-            RemoveAccessControlEntryRecord: self.kept.replay_acl_removal,
-            UserScramCredentialRecord: self.kept.replay_scram_user,
-            RemoveUserScramCredentialRecord: self.kept.replay_scram_removal,
-            DelegationTokenRecord: self.kept.replay_token,
-            RemoveDelegationTokenRecord: self.kept.replay_token_removal,
+            ClientQuotaRecord: self.quotas.replay,
+            AccessControlEntryRecord: self.acls.replay,
+            RemoveAccessControlEntryRecord: self.acls.replay_removal,
+            UserScramCredentialRecord: self.scram_credentials.replay,
+            RemoveUserScramCredentialRecord: self.scram_credentials.replay_removal,
+            DelegationTokenRecord: self.delegation_tokens.replay,
+            RemoveDelegationTokenRecord: self.delegation_tokens.replay_removal,
         }
 
     @property

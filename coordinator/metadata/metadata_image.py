@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.cluster_metadata import (
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     TopicRecord,
 )
+from odradek.protocol.schema import Message
 
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, METADATA_VERSION, Features
-from .kept_records import KeptRecords
 from .topics import Partition
 
 NO_NODE = -1
@@ -38,7 +40,10 @@ class MetadataImage:
     topics: tuple[tuple[str, bytes, tuple[Partition, ...]], ...]
     configs: tuple[ConfigRecord, ...]
     next_producer_id: int
-    kept: KeptRecords
+    controllers: tuple[RegisterControllerRecord, ...]
+    quotas: tuple[ClientQuotaRecord, ...]
+    access: tuple[Message, ...]  # ACLs, SCRAM credentials, delegation tokens
+    unread: tuple[bytes, ...]
 
     @classmethod
     def of(cls, metadata: ClusterMetadata, end_offset: int) -> "MetadataImage":
@@ -57,7 +62,14 @@ class MetadataImage:
             ),
             configs=tuple(metadata.configs.records()),
             next_producer_id=metadata.next_producer_id,
-            kept=metadata.kept.copy(),
+            controllers=tuple(metadata.kept.controllers.values()),
+            quotas=tuple(metadata.quotas.records()),
+            access=(
+                *metadata.acls.records(),
+                *metadata.scram_credentials.records(),
+                *metadata.delegation_tokens.records(),
+            ),
+            unread=tuple(metadata.kept.unread),
         )
 
     def records(self) -> Iterator[JournalRecord]:
@@ -65,19 +77,23 @@ class MetadataImage:
         yield from self._levels()
         for broker in self.brokers:
             yield self.features.versioned(broker)
-        for controller in self.kept.controllers.values():
+        for controller in self.controllers:
             yield JournalRecord(controller)
         yield from self._topics()
         for config in self.configs:
             yield JournalRecord(config)
-        yield from self.kept.after_configs()
+        for quota in self.quotas:
+            yield JournalRecord(quota)
         if self.next_producer_id:
             yield JournalRecord(
                 ProducerIdsRecord(
                     broker_id=NO_NODE, broker_epoch=-1, next_producer_id=self.next_producer_id
                 )
             )
-        yield from self.kept.after_producer_ids()
+        for record in self.access:
+            yield JournalRecord(record)
+        for value in self.unread:
+            yield JournalRecord(None, unread=value)
 
     def _levels(self) -> Iterator[JournalRecord]:
         levels = self.features.in_log

@@ -131,11 +131,11 @@ def test_a_port_that_is_taken_ends_the_start_before_any_data_is_touched(
 
 
 def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Start) -> None:
-    broker = start_broker(**{"num.partitons": "3", "ssl.keystore.type": "PEM"})
+    broker = start_broker(**{"num.partitons": "3", "background.threads": "4"})
     warnings = [line for line in broker.log_text().splitlines() if " WARNING " in line]
     assert len([line for line in warnings if "num.partitons" in line]) == 1
     assert any("num.partitions" in line for line in warnings), "the nearest name is not suggested"
-    assert len([line for line in warnings if "ssl.keystore.type" in line]) == 1
+    assert len([line for line in warnings if "background.threads" in line]) == 1
 
 
 def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> None:

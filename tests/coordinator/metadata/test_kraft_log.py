@@ -220,9 +220,9 @@ def test_a_static_quorum_with_other_voters_is_not_led(tmp_path: Path) -> None:
 
 def test_acls_are_kept_until_they_are_removed(data: Path) -> None:
     append(opened(data).journal.log, ACL)
-    assert opened(data).metadata.kept.acls == {ACL.id: ACL}
+    assert opened(data).metadata.acls.by_id == {ACL.id: ACL}
     append(metadata_log(data), RemoveAccessControlEntryRecord(id=ACL.id))
-    assert opened(data).metadata.kept.acls == {}
+    assert opened(data).metadata.acls.by_id == {}
 
 
 def test_metadata_from_the_future_is_refused(data: Path) -> None:

@@ -199,7 +199,9 @@ def test_an_image_stays_as_it_was_while_the_metadata_goes_on() -> None:
     next(records)
     for message in (RemoveTopicRecord(topic_id=uuid(9)), level("metadata.version", 7), SCRAM):
         metadata.replay(JournalRecord(message), ReplayContext(99, 0))
-    metadata.kept.replay_scram_removal(RemoveUserScramCredentialRecord(name="a", mechanism=1))
+    metadata.scram_credentials.replay_removal(
+        RemoveUserScramCredentialRecord(name="a", mechanism=1)
+    )
     assert [record.value for record in records] == list(EVERYTHING[1:])
 
 
