@@ -3,13 +3,16 @@
 The image contains no distribution, and so neither pip, nor a compiler, nor a package manager.
 What is copied keeps its path:
 
-- the interpreter and the standard library, without tests, Tk, IDLE and ensurepip;
-- site-packages without pip and setuptools. Debug symbols are stripped: they are half of all bytes;
+- the interpreter and the standard library, without tests, Tk, IDLE, ensurepip, SQLite and the
+  codecs of East Asian character sets;
+- site-packages without pip and setuptools, and of Pygments, which colours tracebacks, only the
+  lexers of Python. Debug symbols are stripped: they are half of all bytes;
 - every shared library that ldd names for them, and the dynamic linker;
 - if it is installed, a static busybox, so that `docker exec -it NAME sh` works.
 
 Modules are compiled in advance, because the user of the container cannot write to the root. The
-compiled files contain a hash and no time, so that two builds are equal.
+compiled files contain a hash and no time, so that two builds are equal. Of the standard library,
+only the compiled files are kept: a traceback then shows its lines without their text.
 
     slim_root.py ROOT [SITE_PACKAGES]
 """
@@ -26,12 +29,14 @@ from pathlib import Path
 
 NOT_IN_THE_LIBRARY = (
     *("site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py"),
-    *("ensurepip", "lib2to3", "pydoc_data", "config-*", "_tkinter*", "_test*", "_ctypes_test*"),
+    *("ensurepip", "lib2to3", "distutils", "pydoc_data", "config-*", "_tkinter*", "_test*"),
+    *("_ctypes_test*", "sqlite3", "_sqlite3*", "_codecs_*"),
 )
 NOT_IN_SITE_PACKAGES = (
     *("pip", "pip-*", "setuptools*", "pkg_resources", "_distutils_hack", "distutils-*", "wheel*"),
     *("*.pyi", "*.pyx", "*.pxd", "*.c", "*.h", "tests"),
 )
+LEXERS = ("__init__.py", "_mapping.py", "python.py", "special.py")
 NEVER = ("__pycache__", "*.a")
 # Where the dynamic linker finds libraries outside its own directories.
 LINKER_CACHE = Path("/etc/ld.so.cache")
@@ -46,6 +51,9 @@ def make_root(root: Path, site_packages: Path) -> None:
     python = Path(sys.executable).resolve()
     copy_tree(library, root, library, NOT_IN_THE_LIBRARY)
     copy_tree(site_packages, root, library / "site-packages", NOT_IN_SITE_PACKAGES)
+    for lexer in inside(root, library).glob("site-packages/pygments/lexers/*.py"):
+        if lexer.name not in LEXERS:
+            lexer.unlink()
     copy_file(python, root)
     for name in {"python", "python3"} - {python.name}:
         inside(root, python.with_name(name)).symlink_to(python.name)
@@ -60,7 +68,8 @@ def make_root(root: Path, site_packages: Path) -> None:
             copy_file(path, root)
     strip([path for path in inside(root, Path(sys.base_prefix)).rglob("*.so*") if path.is_file()])
     copy_file(LINKER_CACHE, root)
-    compile_modules(inside(root, library), root)
+    compile_library(inside(root, library), root)
+    compile_modules(inside(root, library / "site-packages"), root)
     if BUSYBOX.exists():
         copy_file(BUSYBOX, root)
         for name in APPLETS:
@@ -105,6 +114,22 @@ def libraries_of(binaries: Iterable[Path]) -> set[Path]:
         for line in done.stdout.splitlines():
             found |= {Path(word) for word in line.split() if word.startswith("/")}
     return found
+
+
+def compile_library(library: Path, root: Path) -> None:
+    """Replace each module of the standard library by its compiled file, which takes its place."""
+    compileall.compile_dir(
+        library,
+        quiet=1,
+        legacy=True,
+        rx=re.compile(r"/site-packages/"),
+        stripdir=str(root),
+        prependdir="/",
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    for source in library.rglob("*.py"):
+        if "site-packages" not in source.parts and source.with_suffix(".pyc").exists():
+            source.unlink()
 
 
 def compile_modules(directory: Path, root: Path) -> None:
