@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.group_settings import ConsumerGroupSettings
@@ -49,7 +50,7 @@ from .lifecycle.coordinators import (
     create_transaction_coordinator,
     load_group_configs,
 )
-from .lifecycle.preflight import Preflight
+from .lifecycle.preflight import Preflight, RefusedToStartError
 from .lifecycle.startup import (
     cordoned_ids,
     lead_log,
@@ -71,6 +72,8 @@ from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
 from .security.authorizer import Authorizer
+from .security.sasl.login_listeners import LoginListeners
+from .security.sasl.scram_credentials import credential_of
 
 logger = logging.getLogger("odradek")
 
@@ -117,6 +120,7 @@ class Broker:
         self.background = BackgroundTasks(loop)
         self.traffic = Traffic() if config.http_listener is not None else None
         self._ports = ports
+        self._create_logins()
         reading = self._open_directories()
         self._open_metadata(reading)
         self._apply_stored_settings()
@@ -130,6 +134,19 @@ class Broker:
         self._follow_settings()
 
     # -- the steps of the constructor -------------------------------------------------------------
+
+    def _create_logins(self) -> None:
+        """Create what authenticates clients; it may refuse the configuration."""
+        try:
+            self.logins = LoginListeners(
+                self.config,
+                lambda mechanism, name, is_token: credential_of(
+                    self.metadata, mechanism, name, is_token
+                ),
+                self.clock,
+            )
+        except ConfigError as error:
+            raise RefusedToStartError(str(error)) from error
 
     def _open_directories(self) -> MetadataReading | None:
         """Lock, check and open the data directories.
@@ -305,11 +322,13 @@ class Broker:
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
+        self.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
             self.topic_admin.update_config,
             self.config_admin.update_config,
             self._cordon,
+            self.logins.update_config,
             lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
         ]
 

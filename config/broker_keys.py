@@ -4,6 +4,7 @@ The keys of TLS and SASL are parsed from tables at first use, and so are the key
 not use (unused_*.py). A start does not need them if its file has only keys of BrokerConfig.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -71,7 +72,16 @@ def removal(name: str) -> str | None:
     return None
 
 
+_OF_LISTENER = re.compile(
+    r"listener\.name\.[^.]*\."
+    r"(?:(?:gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.(?=sasl\.|connections\.max\.reauth))?"
+)
+
+
 def without_listener(name: str) -> str:
-    """`listener.name.x.ssl.client.auth` -> `ssl.client.auth`; other names are unchanged."""
-    parts = name.split(".", 3)
-    return parts[3] if parts[:2] == ["listener", "name"] and len(parts) == 4 else name
+    """`listener.name.x.ssl.client.auth` -> `ssl.client.auth`; other names are unchanged.
+
+    The name of a SASL mechanism after the listener's is left out, too.
+    """
+    match = _OF_LISTENER.match(name)
+    return name if match is None else name[match.end() :]

@@ -28,7 +28,9 @@ from .dynamic_keys import (
 )
 from .errors import ConfigError, invalid_value
 from .key import HIDDEN, Key, Value
+from .listener_settings import listener_keys
 from .protection import refuse_unserved_protection
+from .sasl import sasl_listeners
 
 Texts = Mapping[str, str]
 
@@ -181,10 +183,12 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
     followed by the reason.
     """
     # Only new settings are checked here: one that the log already has must not block other changes.
-    added = {name: text for name, text in then.items() if now.get(name) != text}
+    added = {name: then[name] for name in _changed(now, then) if name in then}
     try:
         new = effective_config(written, then)
         refuse_unserved_protection(BrokerConfig.from_texts({**written.texts, **added}))
+        if any(without_listener(name) in listener_keys() for name in _changed(now, then)):
+            sasl_listeners(new)
     except ConfigError as error:
         raise ConfigError(f"{_INVALID}: {error}") from None
     before, after = {**written.texts, **now}, {**written.texts, **then}
@@ -197,6 +201,10 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         *_unknown_directories(new, after),
     ):
         raise ConfigError(f"{_INVALID}: {problem}")
+
+
+def _changed(now: Texts, then: Texts) -> set[str]:
+    return {name for name in now.keys() | then.keys() if now.get(name) != then.get(name)}
 
 
 def _listeners_that_change(before: Texts, after: Texts) -> Iterator[ConfigError]:

@@ -50,6 +50,9 @@ class SocketKeys(KeyModel):
     connections_max_idle_ms: Long = key(
         600_000, "A connection that is idle for longer is closed; negative: never."
     )
+    connection_failed_authentication_delay_ms: Int = key(
+        100, "How long the answer to a failed authentication is delayed.", ge=0
+    )
     queued_max_request_bytes: Long = key(
         256 << 20, "Maximum bytes of requests in memory, also partly received ones; -1: no limit."
     )

@@ -36,9 +36,20 @@ class ListenerSettings:
         key, text = listener_keys()[name], self.text(name)
         return key.default if text is None else key._replace(name=self._written(name)).parse(text)
 
+    def mechanism_value(self, mechanism: str, name: str) -> Value:
+        """The value of a key for one SASL mechanism, or else the listener's. Raises ConfigError."""
+        text = self.mechanism_text(mechanism, name)
+        if text is None:
+            return self.value(name)
+        return listener_keys()[name]._replace(name=self.mechanism_key(mechanism, name)).parse(text)
+
+    def mechanism_key(self, mechanism: str, name: str) -> str:
+        """The name of a key of one SASL mechanism, with the prefixes."""
+        return f"{self.prefix}{mechanism.lower()}.{name}"
+
     def mechanism_text(self, mechanism: str, name: str) -> str | None:
         """The value of a key of one SASL mechanism as written, or None if it is not set."""
-        return self._texts.get(f"{self.prefix}{mechanism.lower()}.{name}")
+        return self._texts.get(self.mechanism_key(mechanism, name))
 
     def _written(self, name: str) -> str:
         return self.prefix + name if self.prefix + name in self._texts else name

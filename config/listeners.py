@@ -29,6 +29,11 @@ class SecurityProtocol(StrEnum):
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
 
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether clients log in by SASL."""
+        return self.name.startswith("SASL_")
+
 
 class Listener(NamedTuple):
     """One endpoint. Host None means every interface (to listen on) or unknown (to advertise)."""

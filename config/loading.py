@@ -19,6 +19,7 @@ from .errors import ConfigError
 from .listener_settings import listener_keys
 from .properties import parse_properties
 from .protection import refuse_unserved_protection
+from .sasl import sasl_listeners
 
 __all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config"]
 
@@ -72,6 +73,7 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     _check_unused(texts, unused)
     unused_group_bounds.check(config, unused)
     refuse_unserved_protection(config)
+    sasl_listeners(config)
     warnings += [*_replica_count_warnings(texts), *_unused_key_warnings(unused)]
     return LoadedConfig(config, tuple(warnings))
 

@@ -16,8 +16,6 @@ queued.max.requests INT 500 1..
     Requests that may wait for a handler thread.
 max.connection.creation.rate INT 2147483647 0..
     Maximum number of new connections per second.
-connection.failed.authentication.delay.ms INT 100 0..
-    How long a connection is kept open after a failed authentication.
 request.timeout.ms INT 30000
     How long this broker waits for another broker's response.
 socket.connection.setup.timeout.ms LONG 10000

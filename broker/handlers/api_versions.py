@@ -30,6 +30,8 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if is_for_another_broker(context, request):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    if context.session.guard is not None:
+        context.session.guard.versions_sent()
     features = context.broker.metadata.features
     return ApiVersionsResponse(
         api_keys=served_keys(context),

@@ -139,7 +139,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         peer = _address(transport.get_extra_info("peername"))
         local_host, _ = _address(transport.get_extra_info("sockname"))
-        self.session = Session(self.session.listener, peer, local_host)
+        self.session = Session(
+            self.session.listener, peer, local_host, self._support.max_request_bytes
+        )
         self._support.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 # asyncio's signature
@@ -238,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             start = self._start + _SIZE.size
             size = _SIZE.unpack_from(view, self._start)[0]
-            if not 0 <= size <= self._support.max_request_bytes:
+            if not 0 <= size <= self.session.max_request_bytes:
                 self._refuse_frame(size)
                 return
             end = start + size
@@ -324,7 +326,7 @@ class Connection(asyncio.BufferedProtocol):
         first = bytes(self._view[self._start : min(self._end, self._start + 16)])
         guess = describe_foreign_bytes(first)
         try:
-            check_frame_size(size, self._support.max_request_bytes)
+            check_frame_size(size, self.session.max_request_bytes)
         except FrameError as error:
             self.close(f"{error}; {guess}" if guess else str(error))
 
@@ -366,6 +368,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
             self._failed(error)
             return
+        self._finishing = self._finishing or self.session.ends
         if self._end or self._finishing:
             self._serve()
 

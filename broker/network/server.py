@@ -97,6 +97,7 @@ class Server:
         self._all_closed.clear()
         self.connections.add(connection)
         self.opened_count += 1
+        self._broker.logins.begin(connection.session)
         self._per_host[connection.session.peer_host] += 1
         config = self._broker.config
         if len(self.connections) > config.max_connections:

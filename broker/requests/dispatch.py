@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
+from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import has_flexible_response_header, read_request_header
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
@@ -42,10 +43,6 @@ _RESPONSE_HEADER = struct.Struct(">ii")
 _KEY_AND_VERSION = struct.Struct(">hh")
 # These responses never depend on a coordinator's writes. Their handlers wait for fsyncs themselves.
 _INDEPENDENT_OF_COORDINATORS = (ApiKey.PRODUCE, ApiKey.FETCH)
-# All that a client may send before it is authenticated.
-_BEFORE_AUTHENTICATION = frozenset(
-    {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
-)
 
 
 class RefusedRequestError(Exception):
@@ -101,6 +98,19 @@ class Answer:
         _SIZE.pack_into(out, 0, size)
 
 
+class RawToken(Answer):
+    """A SASL token for a client that has sent SaslHandshake v0: a frame without a header."""
+
+    def __init__(self, token: bytes) -> None:
+        super().__init__(correlation_id=0, version=0, flexible_header=False)
+        self.response = token
+
+    def write(self, out: bytearray, splices: Splices) -> None:  # noqa: ARG002 # as Answer's
+        """Append the framed token to `out`."""
+        out += _SIZE.pack(len(self.response))
+        out += self.response
+
+
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers."""
 
@@ -120,6 +130,10 @@ class Dispatcher:
 
         Raises DecodeError and RefusedRequestError: the connection must be closed.
         """
+        if session.guard is not None:
+            answer = self._guarded(session, session.guard, frame)
+            if answer is not None:
+                return answer
         try:
             header, position = read_request_header(frame)
         except DecodeError:
@@ -130,8 +144,6 @@ class Dispatcher:
         route = self._routes.get((header.api_key, header.api_version))
         if route is None:
             route = self._route(header.api_key, header.api_version)
-        if session.principal is None and route.key not in _BEFORE_AUTHENTICATION:
-            raise RefusedRequestError(f"{route.key.name} came before authentication")
         request, _ = route.decode(frame, position)
         if self._broker.log_syncs.due:  # a timer started these fsyncs; this request need not wait
             self._broker.log_syncs.due.clear()
@@ -159,6 +171,25 @@ class Dispatcher:
             if answer.awaits_coordinator:
                 answer.retry = partial(retry_after_lost_write, route.handle, context, request)
         return answer
+
+    def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
+        """Check a frame of a client that is logging in, or whose login has a deadline.
+
+        Returns the answer to a token without a request's header, and None for a request that may
+        be served. Raises RefusedRequestError.
+        """
+        if guard.takes_raw_tokens:
+            try:
+                return RawToken(guard.evaluate(session, bytes(frame)).token)
+            except LoginFailedError:
+                refused = RawToken(b"")
+                refused.pending = self._broker.logins.delayed(session, None)
+                return refused
+        if len(frame) >= _KEY_AND_VERSION.size:
+            reason = guard.refusal(session, _KEY_AND_VERSION.unpack_from(frame)[0])
+            if reason is not None:
+                raise RefusedRequestError(reason)
+        return None
 
     def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:
         """Return the fsyncs that a response must wait for after it had to wait, or None.

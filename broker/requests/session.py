@@ -1,12 +1,14 @@
 """What the broker knows about the client of a connection.
 
-A session begins with the connection. While it has no principal, Dispatcher serves only ApiVersions
-and the SASL APIs.
+A session begins with the connection. While it has a guard, Dispatcher asks it about every request:
+before the client has logged in, only ApiVersions and the SASL APIs are served.
 """
 
 from __future__ import annotations
 
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.broker.security.sasl.authenticator import Authenticator
+from odradek.config.key import INT_MAX
 from odradek.config.listeners import Listener
 
 
@@ -15,19 +17,41 @@ class Session:
 
     `peer_host` and `peer_port` are the client's address. `local_host` is the address by which the
     client reached the broker. `principal` is None until the client is authenticated; listeners
-    without authentication begin with ANONYMOUS. `software` is the name and version of the client's
+    without authentication begin with ANONYMOUS. `token_authenticated` says that the client has
+    logged in by a delegation token. `guard` is the client's login, while that must check requests.
+    `max_request_bytes` limits the next request. `ends` says that the connection is closed after
+    the current response. `software` is the name and version of the client's
     software (KIP-511), if metrics are kept and the client has sent them.
     """
 
-    __slots__ = ("listener", "local_host", "peer_host", "peer_port", "principal", "software")
+    __slots__ = (
+        "ends",
+        "guard",
+        "listener",
+        "local_host",
+        "max_request_bytes",
+        "peer_host",
+        "peer_port",
+        "principal",
+        "software",
+        "token_authenticated",
+    )
 
     def __init__(
-        self, listener: Listener, peer: tuple[str, int], local_host: str = "unknown"
+        self,
+        listener: Listener,
+        peer: tuple[str, int],
+        local_host: str = "unknown",
+        max_request_bytes: int = INT_MAX,
     ) -> None:
         self.listener = listener
         self.peer_host, self.peer_port = peer
         self.local_host = local_host
+        self.max_request_bytes = max_request_bytes
         self.principal: Principal | None = ANONYMOUS
+        self.token_authenticated = False
+        self.guard: Authenticator | None = None
+        self.ends = False
         self.software: tuple[str, str] | None = None
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ from .min_insync_replicas import elr_safety_records
 from .producer_ids import ProducerIds, take_block
 from .quorum import sole_quorum, sole_voter_records
 from .reassignments import assign_directories, assign_directory
+from .scram_changes import ScramDeletion, ScramUpsertion, alter_scram_credentials
 from .topic_creation import (
     CreatedTopic,
     MorePartitions,
@@ -196,6 +197,16 @@ class Controller:
         batch = build_batch(records, is_control=True)
         self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         self.quorum = replace(sole_quorum(self.me), voters_are_in_log=True)
+
+    def alter_scram_credentials(
+        self,
+        deletions: Sequence[ScramDeletion],
+        upsertions: Sequence[ScramUpsertion],
+        now_ms: int,
+    ) -> dict[str, ApiError | None]:
+        """Return by user None if the credential was changed, else the error."""
+        outcome = alter_scram_credentials(self.metadata, deletions, upsertions)
+        return self._journal.commit(outcome, now_ms)
 
     def unregister_broker(self, broker_id: int) -> None:
         """Refuse to unregister a broker: this one, which is in use, is the only one.

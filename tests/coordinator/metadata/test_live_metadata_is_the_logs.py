@@ -35,6 +35,7 @@ from odradek.coordinator.metadata.features import (
 )
 from odradek.coordinator.metadata.kraft_log import KraftLog
 from odradek.coordinator.metadata.quorum import Quorum
+from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, TopicRules
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.outcome import JournalRecord, Outcome
@@ -163,6 +164,12 @@ class ControllerConversation(RuleBasedStateMachine):
     def update_features(self, name: str, level: int, upgrade_type: UpgradeType) -> None:
         updates = {name: FeatureUpdate(level, upgrade_type)}
         self.attempt(lambda: self.controller.update_features(updates, 0, validate_only=False))
+
+    @rule(user=names, deletes=st.booleans(), mechanism=st.integers(0, 2))
+    def alter_scram_credentials(self, user: str, deletes: bool, mechanism: int) -> None:
+        deletions = [ScramDeletion(user, mechanism)] if deletes else []
+        upsertions = [] if deletes else [ScramUpsertion(user, mechanism, 4096, b"salt", b"salted")]
+        self.attempt(lambda: self.controller.alter_scram_credentials(deletions, upsertions, 0))
 
     @rule(many=st.booleans())
     def take_producer_ids(self, many: bool) -> None:

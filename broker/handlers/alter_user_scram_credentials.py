@@ -1,0 +1,46 @@
+"""AlterUserScramCredentials (key 51, v0).
+
+Sets and deletes the credentials of SCRAM users. They are in the metadata log, and in force, when
+the response is sent. The client has salted and hashed the password."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+
+
+async def handle(
+    context: RequestContext, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
+    deletions = [ScramDeletion(item.name, item.mechanism) for item in request.deletions]
+    upsertions = [
+        ScramUpsertion(item.name, item.mechanism, item.iterations, item.salt, item.salted_password)
+        for item in request.upsertions
+    ]
+    results: dict[str, ApiError | None]
+    try:
+        context.check_cluster(AclOperation.ALTER)
+        results = context.broker.controller.alter_scram_credentials(
+            deletions, upsertions, context.now_ms
+        )
+    except ApiError as error:
+        users = {item.user for item in deletions} | {item.user for item in upsertions}
+        results = dict.fromkeys(sorted(users), error)
+    else:
+        await context.broker.metadata_sync.sync()
+    return AlterUserScramCredentialsResponse(
+        results=[result_of(user, error) for user, error in results.items()]
+    )
+
+
+def result_of(user: str, error: ApiError | None) -> AlterUserScramCredentialsResult:
+    if error is None:
+        return AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
+    return AlterUserScramCredentialsResult(
+        user=user, error_code=error.code, error_message=error.message
+    )

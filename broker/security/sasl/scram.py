@@ -1,0 +1,167 @@
+"""SCRAM (RFC 5802, RFC 7677): the client proves that it knows its password without sending it.
+
+    client first   n,[a=authzid],n=name,r=client-nonce[,tokenauth=true]
+    server first   r=client-nonce server-nonce,s=salt,i=iterations
+    client final   c=channel binding,r=both nonces,p=proof
+    server final   v=signature
+
+The salted password is hashed by the client. The server has only the stored key and the server key,
+so an exchange costs a few hashes.
+
+A name that is unknown gets a salt, too, and its proof is refused: a client cannot find out which
+names exist. (Kafka refuses an unknown name at the first message.) The salt of a name is always the
+same, as that of a known name is.
+
+Kafka: ScramSaslServer, ScramMessages, ScramFormatter.
+"""
+
+import base64
+import binascii
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salt_of
+
+from .exchange import Login, SaslAuthenticationError, SaslError, Step
+
+_SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]"  # all except NUL, comma and equals sign
+_VALUE = r"[\x01-\x2b\x2d-\x7f]+"
+_NAME = f"(?:{_SAFE}|=2C|=3D)+"
+_NONCE = r"[\x21-\x2b\x2d-\x7e]+"
+_BASE64 = "(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_EXTENSIONS = f"(?:,[A-Za-z]+={_VALUE})*"
+_CLIENT_FIRST = re.compile(
+    f"n,(?:a=(?P<authzid>{_NAME}))?,"
+    f"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))"
+)
+_CLIENT_FINAL = re.compile(
+    f"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+)
+
+
+class ScramCredential(NamedTuple):
+    """The keys of a name, and the login that they prove."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+    login: Login
+
+
+CredentialOf = Callable[[ScramMechanism, str, bool], ScramCredential | None]
+"""Finds the credential of a mechanism and a name. If the last is True, the name is a token's id."""
+
+
+class UnknownNames:
+    """Makes credentials for names that have none. Nobody can log in with them."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+
+    def credential_of(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
+        """The same credential for the same name."""
+
+        def made(purpose: str) -> bytes:
+            text = f"{purpose} {mechanism} {name}".encode("utf-8", "surrogatepass")
+            return hmac.digest(self._secret, text, mechanism.hash_name)
+
+        salt = salt_of(int.from_bytes(made("salt")))
+        return ScramCredential(salt, made("stored"), made("server"), MIN_ITERATIONS, Login(""))
+
+
+class ScramExchange:
+    """A login with SCRAM."""
+
+    def __init__(
+        self, mechanism: ScramMechanism, credential_of: CredentialOf, unknown: UnknownNames
+    ) -> None:
+        self._mechanism = mechanism
+        self._credential_of = credential_of
+        self._unknown = unknown
+        self._waiting: _ExpectedProof | None = None
+
+    def evaluate(self, token: bytes) -> Step:
+        """Evaluate the client's first or final message. Raises SaslError."""
+        message = token.decode("utf-8", "replace")
+        if self._waiting is None:
+            self._waiting = self._first(message)
+            return Step(self._waiting.server_first.encode())
+        return self._waiting.check(message)
+
+    def _first(self, message: str) -> "_ExpectedProof":
+        match = _CLIENT_FIRST.fullmatch(message)
+        if match is None:
+            raise SaslError("Invalid SCRAM client first message format")
+        name = user_name(match["name"])
+        extensions = dict(part.split("=", 1) for part in match["extensions"].split(",")[1:])
+        by_token = extensions.get("tokenauth", "").lower() == "true"
+        found = self._credential_of(self._mechanism, name, by_token)
+        # It is made for every name, so that an unknown one takes the same time as a known one.
+        unknown = self._unknown.credential_of(self._mechanism, name)
+        if match["authzid"] not in (None, name):
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from"
+                " username"
+            )
+        if found is not None and found.iterations < MIN_ITERATIONS:
+            raise SaslError(
+                f"Iterations {found.iterations} is less than the minimum {MIN_ITERATIONS}"
+            )
+        nonce = match["nonce"] + secrets.token_urlsafe(18)
+        credential = found or unknown
+        salt = base64.b64encode(credential.salt).decode()
+        return _ExpectedProof(
+            mechanism=self._mechanism,
+            credential=credential,
+            is_known=found is not None,
+            nonce=nonce,
+            client_first_bare=match["bare"],
+            server_first=f"r={nonce},s={salt},i={credential.iterations}",
+        )
+
+
+class _ExpectedProof(NamedTuple):
+    """The state after the first two messages."""
+
+    mechanism: ScramMechanism
+    credential: ScramCredential
+    is_known: bool
+    nonce: str
+    client_first_bare: str
+    server_first: str
+
+    def check(self, message: str) -> Step:
+        """Check the client's proof, and return the server's signature. Raises SaslError."""
+        match = _CLIENT_FINAL.fullmatch(message)
+        if match is None:
+            raise SaslError("Invalid SCRAM client final message format")
+        if not hmac.compare_digest(match["nonce"].encode(), self.nonce.encode()):
+            raise SaslError("Invalid client nonce in the final client message")
+        credential, hash_name = self.credential, self.mechanism.hash_name
+        signed = f"{self.client_first_bare},{self.server_first},{match['without_proof']}".encode()
+        signature = hmac.digest(credential.stored_key, signed, hash_name)
+        proof = _decoded(match["proof"])
+        if len(proof) != len(signature):
+            raise SaslError("Invalid client credentials")
+        client_key = bytes(one ^ other for one, other in zip(signature, proof, strict=True))
+        is_proved = hmac.compare_digest(self.mechanism.digest(client_key), credential.stored_key)
+        if not (is_proved and self.is_known):
+            raise SaslError("Invalid client credentials")
+        verifier = base64.b64encode(hmac.digest(credential.server_key, signed, hash_name))
+        return Step(b"v=" + verifier, credential.login)
+
+
+def user_name(sasl_name: str) -> str:
+    """The name that a client has escaped: =2C is a comma and =3D an equals sign."""
+    return sasl_name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise SaslError("Invalid base64 in the final client message") from None

@@ -1,0 +1,24 @@
+"""Finds the credential of a SCRAM user or of a delegation token in the metadata.
+
+Kafka: ScramServerCallbackHandler.
+"""
+
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
+
+from .exchange import Login
+from .scram import ScramCredential
+
+
+def credential_of(
+    metadata: ClusterMetadata, mechanism: ScramMechanism, name: str, is_token: bool
+) -> ScramCredential | None:
+    """Return the credential of a user, or of a token if the client says that `name` is one's id."""
+    if is_token:
+        return None  # delegation tokens are not served yet
+    record = metadata.scram_credentials.by_user.get((mechanism, name))
+    if record is None:
+        return None
+    return ScramCredential(
+        record.salt, record.stored_key, record.server_key, record.iterations, Login(name)
+    )

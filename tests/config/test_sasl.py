@@ -1,0 +1,127 @@
+"""The mechanisms of a listener: what a server.properties may say, and what refuses the start."""
+
+import pytest
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.dynamic_settings import check_change
+from odradek.config.errors import ConfigError
+from odradek.config.loading import load_config
+from odradek.config.sasl import SaslListener, sasl_listeners
+
+SECURITY = "org.apache.kafka.common.security"
+PLAIN = f'{SECURITY}.plain.PlainLoginModule required user_alice="hunter2";'
+SCRAM = f"{SECURITY}.scram.ScramLoginModule required;"
+OAUTH = f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required;"
+SIGNED = f"{SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+PREFIX = "listener.name.in"
+LISTENER = {
+    "listeners": "IN://localhost:9092",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+}
+WITH_PLAIN = {
+    **LISTENER,
+    "sasl.enabled.mechanisms": "PLAIN",
+    f"{PREFIX}.plain.sasl.jaas.config": PLAIN,
+}
+
+
+def only_listener(**texts: str) -> SaslListener:
+    config = BrokerConfig.from_texts({**LISTENER, **texts})
+    (listener,) = sasl_listeners(config)
+    return listener
+
+
+def test_each_mechanism_has_its_login_module() -> None:
+    listener = only_listener(
+        **{
+            "sasl.enabled.mechanisms": "GSSAPI",
+            f"{PREFIX}.sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-512",
+            f"{PREFIX}.plain.sasl.jaas.config": PLAIN,
+            f"{PREFIX}.scram-sha-512.sasl.jaas.config": SCRAM,
+            "connections.max.reauth.ms": "5",
+            f"{PREFIX}.connections.max.reauth.ms": "6",
+            f"{PREFIX}.plain.connections.max.reauth.ms": "7",
+            f"{PREFIX}.sasl.server.max.receive.size": "99",
+        }
+    )
+    plain, scram = listener.mechanisms
+    assert (plain.name, plain.max_reauth_ms) == ("PLAIN", 7)
+    assert plain.jaas.options == {"user_alice": "hunter2"}
+    assert (scram.name, scram.max_reauth_ms) == ("SCRAM-SHA-512", 6)
+    assert listener.max_receive_bytes == 99
+
+
+def test_a_listener_without_sasl_needs_nothing() -> None:
+    assert sasl_listeners(BrokerConfig.from_texts({"sasl.enabled.mechanisms": "GSSAPI"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({}, ["GSSAPI", "Kerberos"]),
+        ({"sasl.enabled.mechanisms": ""}, ["IN", "at least one"]),
+        ({"sasl.enabled.mechanisms": "DIGEST-MD5"}, ["DIGEST-MD5"]),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, [f"{PREFIX}.plain.sasl.jaas.config", "not set"]),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN},
+            [f"{PREFIX}.plain.sasl.jaas.config", "not set", "for clients"],
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                f"{PREFIX}.plain.sasl.jaas.config": 'org.example.Login required p="hunter2";',
+            },
+            [f"{PREFIX}.plain.sasl.jaas.config", "PlainLoginModule"],
+        ),
+        (
+            {
+                **WITH_PLAIN,
+                f"{PREFIX}.plain.sasl.server.callback.handler.class": "org.example.Handler",
+            },
+            [f"{PREFIX}.plain.sasl.server.callback.handler.class", "org.example.Handler"],
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                f"{PREFIX}.oauthbearer.sasl.jaas.config": OAUTH,
+                f"{PREFIX}.oauthbearer.sasl.server.callback.handler.class": SIGNED,
+            },
+            ["sasl.oauthbearer.jwks.endpoint.url"],
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                f"{PREFIX}.oauthbearer.sasl.jaas.config": OAUTH,
+                f"{PREFIX}.oauthbearer.sasl.server.callback.handler.class": SIGNED,
+                "sasl.oauthbearer.jwt.validator.class": "org.example.V",
+            },
+            ["sasl.oauthbearer.jwt.validator.class", "org.example.V"],
+        ),
+    ],
+)
+def test_what_cannot_be_served_refuses_the_start(texts: dict[str, str], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, [f"{name}={text}" for name, text in {**LISTENER, **texts}.items()])
+    message = str(caught.value)
+    assert all(word in message for word in words), message
+    assert "hunter2" not in message
+    assert "\n" not in message
+
+
+def test_kafkas_own_classes_are_accepted_and_nothing_is_warned_about() -> None:
+    handler = f"{SECURITY}.plain.internals.PlainServerCallbackHandler"
+    texts = {**WITH_PLAIN, f"{PREFIX}.plain.sasl.server.callback.handler.class": handler}
+    loaded = load_config(None, [f"{name}={text}" for name, text in texts.items()])
+    assert loaded.warnings == ()
+
+
+def test_a_dynamic_setting_is_checked_with_the_file() -> None:
+    written = BrokerConfig.from_texts(WITH_PLAIN)
+    both = {f"{PREFIX}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
+    with_jaas = {**both, f"{PREFIX}.scram-sha-256.sasl.jaas.config": SCRAM}
+    with pytest.raises(ConfigError, match=r"scram-sha-256\.sasl\.jaas\.config is not set"):
+        check_change(written, {}, both)
+    check_change(written, {}, with_jaas)
+    with pytest.raises(ConfigError, match=r"scram-sha-256\.sasl\.jaas\.config is not set"):
+        check_change(written, with_jaas, both)
