@@ -71,7 +71,7 @@ from .network.group_turns import GroupTurns
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
-from .security.authorizer import Authorizer
+from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
 
@@ -233,7 +233,10 @@ class Broker:
 
     def _create_request_services(self) -> None:
         """Create what requests share while they are served."""
-        self.authorizer = Authorizer()
+        rules = self.config.authorizer
+        self.authorizer = (
+            Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)
+        )
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),

@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 from . import topic_config
 from .errors import ConfigError, invalid_value
 from .key import Bool, ConfigType, Long, OptionalText, field_name, key, keys_of, parse_all
+from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
     check_assignors,
@@ -49,6 +50,7 @@ class BrokerConfig(
     ConsumerGroupKeys,
     TransactionKeys,
     MetadataKeys,
+    AuthorizerKeys,
     defer_build=False,
 ):
     """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.
@@ -115,6 +117,7 @@ class BrokerConfig(
             _check_log,
             _check_connections,
             _check_listeners,
+            _check_authorizer,
             _check_consumer_groups,
         ):
             check(self)
@@ -176,6 +179,11 @@ class BrokerConfig(
     def open_listeners(self) -> tuple[Listener, ...]:
         """The listeners for clients: all except the controller's."""
         return tuple(item for item in self.all_listeners if not self._is_of_controller(item))
+
+    @cached_property
+    def authorizer(self) -> AuthorizerSettings | None:
+        """The settings of the authorizer; None if there is none, and everything is allowed."""
+        return AuthorizerSettings.of(self.texts) if self.authorizer_class_name.strip() else None
 
     @cached_property
     def http_listener(self) -> Listener | None:
@@ -289,6 +297,14 @@ def _check_consumer_groups(config: BrokerConfig) -> None:
     check_protocols(config.group_coordinator_rebalance_protocols)
     check_assignors(config.group_consumer_assignors)
     check_intervals("consumer", lambda name: int(getattr(config, field_name(name))))
+
+
+def _check_authorizer(config: BrokerConfig) -> None:
+    name = config.authorizer_class_name.strip()
+    if name not in ("", STANDARD_AUTHORIZER):
+        allowed = f"must be {STANDARD_AUTHORIZER}, or empty to allow everything"
+        raise invalid_value("authorizer.class.name", name, allowed)
+    _ = config.authorizer  # raises
 
 
 def _check_listeners(config: BrokerConfig) -> None:

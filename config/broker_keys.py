@@ -12,6 +12,7 @@ from . import unused_groups, unused_security, unused_server, unused_tiered_stora
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .key import Key, Value, field_name
 from .key_table import read_table
+from .keys_authorizer import ALLOW_EVERYONE, SUPER_USERS
 from .listener_settings import listener_keys
 
 # Keys that Kafka 4 no longer has: a name or a prefix (ends in "."), and why it was removed.
@@ -37,8 +38,8 @@ REMOVED = {
     "port": "replaced by listeners",
 }
 
-# Read only by Kafka's StandardAuthorizer, so they are missing in Kafka's own list of keys.
-AUTHORIZER_KEYS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+# Read by the authorizer only, so they are missing in Kafka's own list of keys.
+AUTHORIZER_KEYS = frozenset({SUPER_USERS, ALLOW_EVERYONE})
 
 
 @cache

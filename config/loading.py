@@ -70,6 +70,8 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     texts |= dict(map(_split_override, overrides))
     unused = [name for name in texts if name not in SERVED_KEYS]
     config = BrokerConfig.from_texts(texts)
+    if config.authorizer is not None:
+        unused = [name for name in unused if name not in broker_keys.AUTHORIZER_KEYS]
     _check_unused(texts, unused)
     unused_group_bounds.check(config, unused)
     refuse_unserved_protection(config)

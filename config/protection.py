@@ -1,8 +1,8 @@
 """Refuses configurations that ask for access control that odradek does not have.
 
 If such a key were ignored with a warning, a broker that its user wants to protect would be open to
-everyone. So the broker does not start with an authorizer, with a listener whose security protocol
-is not served, or with client certificates.
+everyone. So the broker does not start with a listener whose security protocol is not served, or
+with client certificates.
 
 These are accepted: ssl.* keys if no listener uses TLS, because a key store alone protects nothing;
 sasl.* keys if no listener uses SASL, as in Kafka; and any controller's listener, because it is
@@ -43,8 +43,6 @@ def _unserved(config: BrokerConfig) -> Iterator[tuple[str, str, str]]:
         yield "security.inter.broker.protocol", protocol, "it is not served yet"
     for name, text in config.texts.items():
         base = without_listener(name)
-        if base == "authorizer.class.name" and text.strip():
-            yield name, text, "no authorizer is served yet"
         if base == "principal.builder.class" and text.strip() != _DEFAULT_PRINCIPALS:
             yield name, text, "Java classes cannot be run"
         if base == "ssl.client.auth" and text.strip() != "none":

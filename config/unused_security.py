@@ -1,11 +1,9 @@
-"""Kafka's keys for authentication and authorization that odradek does not use.
+"""Kafka's keys for authentication that odradek does not use.
 
 key_table.py explains the form of the table.
 """
 
 TABLE = """\
-authorizer.class.name STRING ""
-    Java class that authorizes requests.
 principal.builder.class CLASS \
     org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder
     Java class that derives the principal of a connection.

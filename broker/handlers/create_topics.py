@@ -29,7 +29,7 @@ FIRST_VERSION_WITH_CONFIGS = 5
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     once = [name for name, count in times.items() if count == 1 and name != CLUSTER_METADATA_TOPIC]
-    may_create_all = context.authorize_cluster(AclOperation.CREATE)
+    may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     refused = dict.fromkeys(
         name
         for name in once
@@ -38,7 +38,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     describable = {
         name
         for name in once
-        if context.authorize(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+        if context.authorize(
+            AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, is_logged=False
+        )
     }
     wanted = [to_new_topic(topic) for topic in request.topics if topic.name not in refused]
     results: Mapping[str, CreatedTopic | ApiError]

@@ -96,7 +96,7 @@ def check_authorized(context: RequestContext, request: InitProducerIdRequest) ->
             context.check(AclOperation.TWO_PHASE_COMMIT, transaction, request.transactional_id)
     # A client that may write to some topic may also write idempotently (KIP-679).
     elif not (
-        context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE)
+        context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE, is_logged=False)
         or context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC)
     ):
         raise refusal(ResourceType.CLUSTER)

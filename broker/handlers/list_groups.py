@@ -15,7 +15,7 @@ from odradek.protocol.messages.list_groups import (
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    sees_all = context.authorize_cluster(AclOperation.DESCRIBE)
+    sees_all = context.authorize_cluster(AclOperation.DESCRIBE, is_logged=False)
     states = {state.lower().strip() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
@@ -35,7 +35,9 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
             and (not types or group.group_type in types)
             and (
                 sees_all
-                or context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+                or context.authorize(
+                    AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, is_logged=False
+                )
             )
         ]
     )

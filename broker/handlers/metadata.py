@@ -29,7 +29,7 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     metadata = context.broker.metadata
     if asks_for_all(context, request):
-        every = [name for name in metadata.topics if may_describe(context, name)]
+        every = [name for name in metadata.topics if may_describe(context, name, is_logged=False)]
         return respond(context, request, [describe(context, request, name) for name in every])
     if asks_by_id_too_early(context, request):
         return refuse_all(request)
@@ -61,7 +61,7 @@ async def create_and_respond(
     missing: list[str],
     unauthorized: list[MetadataResponseTopic],
 ) -> MetadataResponse:
-    may_create_all = context.authorize_cluster(AclOperation.CREATE)
+    may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     creatable = [
         name
         for name in missing
@@ -84,8 +84,8 @@ async def create_and_respond(
     return respond(context, request, [*topics, *unauthorized])
 
 
-def may_describe(context: RequestContext, name: str) -> bool:
-    return context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+def may_describe(context: RequestContext, name: str, *, is_logged: bool = True) -> bool:
+    return context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=is_logged)
 
 
 def error_topic(

@@ -20,7 +20,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    is_follower = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
+    is_follower = context.authorize_cluster(AclOperation.CLUSTER_ACTION, is_logged=False)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

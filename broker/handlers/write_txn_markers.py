@@ -26,9 +26,9 @@ NOT_READY = (
 
 
 def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    if not context.authorize_cluster(AclOperation.ALTER) and not context.authorize_cluster(
-        AclOperation.CLUSTER_ACTION
-    ):
+    if not context.authorize_cluster(
+        AclOperation.ALTER, is_logged=False
+    ) and not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
         return refuse_all(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return WriteTxnMarkersResponse(
         markers=[write_marker(context, marker) for marker in request.markers]

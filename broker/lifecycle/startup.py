@@ -77,7 +77,7 @@ def open_metadata(
         )
     except REASONS_TO_REFUSE as error:
         raise RefusedToStartError(f"{log.directory}: {error}") from error
-    log_unenforced_metadata(kraft_log.metadata)
+    log_unenforced_metadata(config, kraft_log.metadata)
     return kraft_log
 
 
@@ -98,10 +98,10 @@ def metadata_log_config(config: BrokerConfig) -> TopicConfig:
     return with_overrides(TopicConfig(), settings)
 
 
-def log_unenforced_metadata(metadata: ClusterMetadata) -> None:
+def log_unenforced_metadata(config: BrokerConfig, metadata: ClusterMetadata) -> None:
     """Log the kinds of metadata that are kept for Apache Kafka but have no effect here."""
     acls = metadata.acls.by_id
-    if acls:
+    if acls and config.authorizer is None:
         logger.warning(
             "%d ACLs are kept and not enforced, because the configuration names no authorizer",
             len(acls),

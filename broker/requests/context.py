@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
+from odradek.broker.security.decision import Question
 from odradek.broker.security.operations import (
     SUPPORTED_OPERATIONS,
     AclOperation,
@@ -30,7 +31,7 @@ class ServedVersions(NamedTuple):
 class RequestContext:
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock)."""
 
-    __slots__ = ("api_version", "broker", "client_id", "now_ms", "served", "session")
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "now_ms", "served", "session")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class RequestContext:
         api_version: int,
         client_id: str | None,
         now_ms: int,
+        api_key: ApiKey,
     ) -> None:
         self.broker = broker
         self.session = session
@@ -47,6 +49,7 @@ class RequestContext:
         self.api_version = api_version
         self.client_id = client_id
         self.now_ms = now_ms
+        self.api_key = api_key
 
     @property
     def principal(self) -> Principal:
@@ -62,20 +65,33 @@ class RequestContext:
         """The host and port at which this client is to connect to the broker."""
         return self.broker.advertised(self.session.listener, self.session.local_host)
 
-    def authorize(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+    def authorize(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        is_logged: bool = True,
+    ) -> bool:
         """Whether the client may perform `operation` on a resource.
 
         If not, the handler makes the response, because each API has its own response to a refusal.
+        `is_logged` is False where the client did not ask for this resource, or may be authorized
+        by another one.
         """
-        session = self.session
+        session, authorizer = self.session, self.broker.authorizer
         principal = session.principal or ANONYMOUS  # as `principal`, without the call: a hot path
-        return self.broker.authorizer.allows(
-            principal, session.peer_host, operation, resource_type, name
-        )
+        host = session.peer_host
+        if authorizer.allows(principal, host, operation, resource_type, name):
+            return True
+        if is_logged:
+            question = Question(principal, host, operation, resource_type, name)
+            authorizer.log_denial(question, self.api_key, self.now_ms)
+        return False
 
-    def authorize_cluster(self, operation: AclOperation) -> bool:
+    def authorize_cluster(self, operation: AclOperation, *, is_logged: bool = True) -> bool:
         """Whether the client may perform `operation` on the cluster."""
-        return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_logged=is_logged)
 
     def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may perform `operation` on at least one resource of the type."""
@@ -105,7 +121,7 @@ class RequestContext:
         return bit_field(
             operation
             for operation in SUPPORTED_OPERATIONS[resource_type]
-            if self.authorize(operation, resource_type, name)
+            if self.authorize(operation, resource_type, name, is_logged=False)
         )
 
     def authorized_cluster_operations(self) -> int:

@@ -154,6 +154,7 @@ class Dispatcher:
             header.api_version,
             header.client_id,
             self._now_ms(),
+            route.key,
         )
         result = route.handle(context, request)
         if result is None:

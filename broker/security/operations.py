@@ -19,8 +19,12 @@ class ResourceType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """Operations on resources. On the wire, as bit numbers: never renumber."""
+    """Operations on resources. On the wire, as bit numbers, and in ACL records: never renumber.
 
+    ALL is in ACLs only.
+    """
+
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -31,6 +35,8 @@ class AclOperation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
 

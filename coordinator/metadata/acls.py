@@ -1,21 +1,143 @@
 """Access control lists, as the metadata log has them: one record for each entry.
 
-Kafka: AclsImage.
+An entry applies to one resource (a literal name), to all resources of a type (the literal name
+`*`), or to those whose names begin with a prefix. The entries are indexed by these patterns. A
+lookup for a name asks the index once for each length that a prefix of the type has, so it does not
+depend on the number of entries.
+
+Kafka: AclsImage, AclCache, AclBindingFilter.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
 
+# In a filter: any resource type, operation or permission. On the wire: never renumber.
+ANY = 1
+# The literal name that stands for all resources of a type; also any host.
+WILDCARD = "*"
+
+K = TypeVar("K")
+Entry: TypeAlias = AccessControlEntryRecord
+# The entries of one pattern: by principal, then by id.
+PatternEntries: TypeAlias = Mapping[str, Mapping[bytes, Entry]]
+EntryFields: TypeAlias = tuple[int, str, int, str, str, int, int]
+
+
+class PatternType(IntEnum):
+    """How an entry's name applies to resources. On the wire and in records: never renumber.
+
+    ANY and MATCH exist in filters only. MATCH selects the entries that apply to a name.
+    """
+
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    """What an entry does. On the wire and in records: never renumber."""
+
+    DENY = 2
+    ALLOW = 3
+
+
+class Pattern(NamedTuple):
+    """The resources that an entry applies to."""
+
+    resource_type: int
+    pattern_type: int
+    name: str
+
+
+class AclFilter(NamedTuple):
+    """Selects entries. None and ANY match everything."""
+
+    resource_type: int
+    name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+    def matches_pattern(self, pattern: Pattern) -> bool:
+        """Whether the filter selects the entries of a pattern. Kafka: ResourcePatternFilter."""
+        if self.resource_type not in (ANY, pattern.resource_type):
+            return False
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
+            return False
+        if self.name is None or self.name == pattern.name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        if pattern.pattern_type == PatternType.PREFIXED:
+            return self.name.startswith(pattern.name)
+        return pattern.name == WILDCARD
+
+    def matches_entry(self, entry: Entry) -> bool:
+        """Whether the filter selects an entry of a matching pattern."""
+        return (
+            self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self.operation in (ANY, entry.operation)
+            and self.permission in (ANY, entry.permission_type)
+        )
+
 
 class Acls:
-    """The entries by their id. Only replay changes them."""
+    """The entries, by id and by pattern. Only replay changes them.
+
+    `version` counts the changes, so that decisions can be cached until the next one.
+    """
 
     def __init__(self) -> None:
-        self.by_id: dict[bytes, AccessControlEntryRecord] = {}
+        self.by_id: dict[bytes, Entry] = {}
+        self.version = 0
+        self._fields: set[EntryFields] = set()
+        self._of_pattern: dict[Pattern, dict[str, dict[bytes, Entry]]] = {}
+        self._prefix_lengths: dict[int, Counter[int]] = {}
+        self._of_principal: dict[tuple[int, str], dict[bytes, Entry]] = {}
+
+    def __contains__(self, entry: Entry) -> bool:
+        """Whether there is an entry with the same fields, whatever its id."""
+        return fields_of(entry) in self._fields
+
+    def applying_to(self, resource_type: int, name: str) -> Iterator[PatternEntries]:
+        """The entries of each pattern that a resource matches.
+
+        As in Kafka's StandardAuthorizer, entries for `*` do not apply to longer names that begin
+        with `*`.
+        """
+        names = [(PatternType.LITERAL, name)]
+        lengths = self._prefix_lengths.get(resource_type, ())
+        names += [
+            (PatternType.PREFIXED, name[:length]) for length in lengths if length <= len(name)
+        ]
+        if not name.startswith(WILDCARD):
+            names.append((PatternType.LITERAL, WILDCARD))
+        for pattern_type, pattern_name in names:
+            found = self._of_pattern.get(Pattern(resource_type, pattern_type, pattern_name))
+            if found is not None:
+                yield found
+
+    def of_principal(self, resource_type: int, principal: str) -> Iterable[Entry]:
+        """All entries of a principal on resources of a type."""
+        return self._of_principal.get((resource_type, principal), {}).values()
+
+    def select(self, wanted: AclFilter) -> Iterator[Entry]:
+        """The entries that match a filter."""
+        for pattern, by_principal in self._of_pattern.items():
+            if wanted.matches_pattern(pattern):
+                for entries in by_principal.values():
+                    yield from filter(wanted.matches_entry, entries.values())
 
     def records(self) -> Iterable[AccessControlEntryRecord]:
         """The records of a snapshot."""
@@ -23,8 +145,63 @@ class Acls:
 
     def replay(self, record: AccessControlEntryRecord) -> None:
         """Add an entry."""
+        self._remove(record.id)
+        self.version += 1
         self.by_id[record.id] = record
+        self._fields.add(fields_of(record))
+        pattern = pattern_of(record)
+        if pattern not in self._of_pattern:
+            self._of_pattern[pattern] = {}
+            if pattern.pattern_type == PatternType.PREFIXED:
+                lengths = self._prefix_lengths.setdefault(pattern.resource_type, Counter())
+                lengths[len(pattern.name)] += 1
+        self._of_pattern[pattern].setdefault(record.principal, {})[record.id] = record
+        of_principal = self._of_principal.setdefault((pattern.resource_type, record.principal), {})
+        of_principal[record.id] = record
 
     def replay_removal(self, record: RemoveAccessControlEntryRecord) -> None:
         """Remove an entry."""
-        self.by_id.pop(record.id, None)
+        self._remove(record.id)
+
+    def _remove(self, entry_id: bytes) -> None:
+        entry = self.by_id.pop(entry_id, None)
+        if entry is None:
+            return
+        self.version += 1
+        self._fields.discard(fields_of(entry))
+        pattern = pattern_of(entry)
+        by_principal = self._of_pattern[pattern]
+        _discard(by_principal, entry.principal, entry_id)
+        if not by_principal:
+            del self._of_pattern[pattern]
+            if pattern.pattern_type == PatternType.PREFIXED:
+                lengths = self._prefix_lengths[pattern.resource_type]
+                lengths[len(pattern.name)] -= 1
+                if not lengths[len(pattern.name)]:
+                    del lengths[len(pattern.name)]
+        _discard(self._of_principal, (pattern.resource_type, entry.principal), entry_id)
+
+
+def pattern_of(entry: Entry) -> Pattern:
+    """The resources that an entry applies to."""
+    return Pattern(entry.resource_type, entry.pattern_type, entry.resource_name)
+
+
+def fields_of(entry: Entry) -> EntryFields:
+    """An entry without its id."""
+    return (
+        entry.resource_type,
+        entry.resource_name,
+        entry.pattern_type,
+        entry.principal,
+        entry.host,
+        entry.operation,
+        entry.permission_type,
+    )
+
+
+def _discard(index: dict[K, dict[bytes, Entry]], key: K, entry_id: bytes) -> None:
+    """Remove an entry from an index, and the key if it was its last entry."""
+    del index[key][entry_id]
+    if not index[key]:
+        del index[key]

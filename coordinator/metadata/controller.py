@@ -11,9 +11,14 @@ from dataclasses import replace
 from odradek.coordinator.outcome import Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.records.cluster_metadata import BrokerRegistrationChangeRecord
+from odradek.protocol.records.cluster_metadata import (
+    AccessControlEntryRecord,
+    BrokerRegistrationChangeRecord,
+)
 from odradek.storage.log import AppendOrigin, PartitionLog
 
+from .acl_changes import Deletions, create_acls, delete_acls
+from .acls import AclFilter
 from .broker_registration import Endpoint, registration_record
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
@@ -161,6 +166,22 @@ class Controller:
         """
         outcome = alter_configs(self.metadata, alterations, rules, validate_only=validate_only)
         return self._journal.commit(outcome, now_ms)
+
+    def create_acls(
+        self, entries: Sequence[AccessControlEntryRecord], now_ms: int
+    ) -> list[ApiError | None]:
+        """Add access control entries. Returns for each None, or why it is refused.
+
+        Raises POLICY_VIOLATION for too many.
+        """
+        return self._journal.commit(create_acls(self.metadata.acls, entries), now_ms)
+
+    def delete_acls(self, filters: Sequence[AclFilter], now_ms: int) -> Deletions:
+        """Remove access control entries. Returns for each filter its matches, or the error.
+
+        Raises INVALID_REQUEST for too many.
+        """
+        return self._journal.commit(delete_acls(self.metadata.acls, filters), now_ms)
 
     def elect_leaders(
         self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int

@@ -69,7 +69,7 @@ class Case(NamedTuple):
 
 
 def cluster(
-    source: str, key: ApiKey, version: int, operation: str, codes: Any, **values: Any
+    source: str, key: ApiKey, version: int, operation: str, codes: Any, /, **values: Any
 ) -> Case:
     """A request that needs one operation on the cluster."""
     return Case(source, key, version, values, [f"{operation} CLUSTER kafka-cluster"], codes)
@@ -669,7 +669,42 @@ CASES = [
         endpoint_type=1,
         include_cluster_authorized_operations=True,
     ),
-    cluster("AclApis.handleDescribeAcls", ApiKey.DESCRIBE_ACLS, 3, "DESCRIBE", [CLUSTER_REFUSED]),
+    cluster(
+        "AclApis.handleDescribeAcls",
+        ApiKey.DESCRIBE_ACLS,
+        3,
+        "DESCRIBE",
+        [CLUSTER_REFUSED],
+        resource_type_filter=1,
+        pattern_type_filter=1,
+        operation=1,
+        permission_type=1,
+    ),
+    cluster(
+        "AclApis.handleCreateAcls",
+        ApiKey.CREATE_ACLS,
+        3,
+        "ALTER",
+        [CLUSTER_REFUSED],
+        creations=[
+            {
+                "resource_type": 2,
+                "resource_name": "t",
+                "principal": "User:a",
+                "host": "*",
+                "operation": 3,
+                "permission_type": 3,
+            }
+        ],
+    ),
+    cluster(
+        "AclApis.handleDeleteAcls",
+        ApiKey.DELETE_ACLS,
+        3,
+        "ALTER",
+        [CLUSTER_REFUSED],
+        filters=[{"resource_type_filter": 1, "operation": 1, "permission_type": 1}],
+    ),
     cluster(
         "KafkaApis.handleAlterReplicaLogDirsRequest",
         ApiKey.ALTER_REPLICA_LOG_DIRS,

@@ -24,6 +24,7 @@ from odradek.broker.requests.context import RequestContext, ServedVersions
 from odradek.broker.requests.session import Session
 from odradek.broker.security.authorizer import Authorizer
 from odradek.coordinator.metadata.topics import Topics
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -82,7 +83,9 @@ class Broker:
         listener: Any = None
         session = Session(listener, ("127.0.0.1", 40000))
         served = ServedVersions({}, {})
-        return RequestContext(self.broker, session, served, version, client_id, now_ms=0)
+        return RequestContext(
+            self.broker, session, served, version, client_id, now_ms=0, api_key=ApiKey.METADATA
+        )
 
     def _topic_name(self, topic_id: bytes) -> str:
         if topic_id != TOPIC[1]:

@@ -11,6 +11,7 @@ from odradek.config.dynamic_settings import OPENED_AT_START, is_dynamic
 from odradek.config.group_config import GROUP_KEYS, GROUP_SYNONYMS
 from odradek.config.key import HIDDEN, Key, KeyModel, keys_of
 from odradek.config.key_table import read_table
+from odradek.config.keys_authorizer import AuthorizerKeys
 from odradek.config.keys_consumer_group import ConsumerGroupKeys
 from odradek.config.keys_group import GroupKeys
 from odradek.config.keys_log import LogKeys
@@ -29,6 +30,7 @@ MODELS: dict[str, type[KeyModel]] = {
     "Groups of the consumer protocol": ConsumerGroupKeys,
     "Transactions": TransactionKeys,
     "Cluster metadata": MetadataKeys,
+    "Authorization": AuthorizerKeys,
 }
 UNUSED = {
     "Server": unused_server,

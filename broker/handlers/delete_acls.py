@@ -1,0 +1,66 @@
+"""DeleteAcls (key 31, v1-3).
+
+Removes the access control entries that match filters, and returns for each filter those that it
+matches. They are no longer in force, and the removal is on disk, when the response is sent. Without
+an authorizer every filter gets SECURITY_DISABLED."""
+
+from odradek.broker.requests.acl_requests import check_codes, check_may_change
+from odradek.broker.requests.context import RequestContext
+from odradek.coordinator.metadata.acl_changes import Deletions
+from odradek.coordinator.metadata.acls import AclFilter
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from odradek.protocol.records.cluster_metadata import AccessControlEntryRecord
+
+
+async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    filters = [filter_of(wanted) for wanted in request.filters]
+    for each in filters:
+        check_codes(each.resource_type, each.pattern_type, each.operation, each.permission)
+    results: Deletions
+    try:
+        check_may_change(context)
+        results = context.broker.controller.delete_acls(filters, context.now_ms)
+    except ApiError as error:
+        results = [error] * len(filters)
+    else:
+        await context.broker.metadata_sync.sync()
+    return DeleteAclsResponse(filter_results=[answer(result) for result in results])
+
+
+def filter_of(wanted: DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        wanted.resource_type_filter,
+        wanted.resource_name_filter,
+        wanted.pattern_type_filter,
+        wanted.principal_filter,
+        wanted.host_filter,
+        wanted.operation,
+        wanted.permission_type,
+    )
+
+
+def answer(result: list[AccessControlEntryRecord] | ApiError) -> DeleteAclsFilterResult:
+    if isinstance(result, ApiError):
+        return DeleteAclsFilterResult(
+            error_code=result.code, error_message=result.message, matching_acls=[]
+        )
+    return DeleteAclsFilterResult(matching_acls=[deleted(entry) for entry in result])
+
+
+def deleted(entry: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )

@@ -1,0 +1,62 @@
+"""A question to the authorizer, and the rule that answers it."""
+
+import struct
+from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
+
+from odradek.coordinator.metadata.acls import Entry, PatternType, Permission
+
+from .operations import AclOperation, ResourceType
+from .principal import Principal
+
+
+class Question(NamedTuple):
+    """May this principal, connected from this host, perform this operation on this resource?"""
+
+    principal: Principal
+    client_host: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str
+
+
+class Rule(NamedTuple):
+    """A decision, and what it is based on: an entry, or `reason`."""
+
+    is_allowed: bool
+    entry: Entry | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """The rule as Kafka's authorizer logs it. Kafka: StandardAuthorizerData.MatchingRule."""
+        return self.reason if self.entry is None else f"MatchingAcl(acl={_shown(self.entry)})"
+
+
+SUPER_USER = Rule(True, reason="SuperUser")
+DEFAULT_ALLOW = Rule(True, reason="DefaultAllow")
+DEFAULT_DENY = Rule(False, reason="DefaultDeny")
+
+
+def java_host(host: str) -> str:
+    """An address as Java writes it, and as ACLs have it: `::1` is `0:0:0:0:0:0:0:1`."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    text = ":".join(f"{group:x}" for group in struct.unpack(">8H", address.packed))
+    return f"{text}%{address.scope_id}" if address.scope_id else text
+
+
+def _shown(entry: Entry) -> str:
+    """An entry as Kafka logs it. Kafka: StandardAcl.toString."""
+    return (
+        f"StandardAcl[resourceType={ResourceType(entry.resource_type).name},"
+        f" resourceName={entry.resource_name},"
+        f" patternType={PatternType(entry.pattern_type).name}, principal={entry.principal},"
+        f" host={entry.host}, operation={AclOperation(entry.operation).name},"
+        f" permissionType={Permission(entry.permission_type).name}]"
+    )

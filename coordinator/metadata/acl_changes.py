@@ -1,0 +1,112 @@
+"""Computes the records that add and remove access control entries.
+
+An entry that exists already is not added again, and that is no error. Of the new entries of a
+request, those that are not valid are refused one by one. Kafka: AclApis, AclControlManager.
+"""
+
+from collections.abc import Collection, Sequence
+
+from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
+
+from .acls import AclFilter, Acls, PatternType, Permission, fields_of
+from .topic_creation import MAX_RECORDS, limited_outcome
+
+# On the wire and in records: never renumber. Kafka: ResourceType, AclOperation.
+_RESOURCE_TYPES = range(2, 8)
+_OPERATIONS = range(2, 16)
+_ANY = 1
+_CLUSTER = 4
+_CLUSTER_NAME = "kafka-cluster"
+
+Deletions = list[list[AccessControlEntryRecord] | ApiError]
+
+
+def create_acls(
+    acls: Acls, entries: Sequence[AccessControlEntryRecord]
+) -> Outcome[list[ApiError | None]]:
+    """Add entries. The reply has for each None, or why it is refused.
+
+    Raises POLICY_VIOLATION when the request is too large for one operation.
+    """
+    reply: list[ApiError | None] = []
+    records: dict[object, JournalRecord] = {}
+    for entry in entries:
+        try:
+            _check_entry(entry)
+        except ApiError as refusal:
+            reply.append(refusal)
+            continue
+        reply.append(None)
+        if entry not in acls:
+            records.setdefault(fields_of(entry), JournalRecord(entry))
+    return limited_outcome(reply, [*records.values()], validate_only=False)
+
+
+def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
+    """Remove the entries that match filters. The reply has for each filter its matches.
+
+    An entry that matches several filters is in the result of each. Raises INVALID_REQUEST when the
+    filters match more entries than one operation may remove.
+    """
+    reply: Deletions = []
+    records: dict[bytes, JournalRecord] = {}
+    for wanted in filters:
+        problem = _problem_of(wanted)
+        if problem is not None:
+            reply.append(ApiError(ErrorCode.INVALID_REQUEST, problem))
+            continue
+        found = list(acls.select(wanted))
+        for entry in found:
+            removal = RemoveAccessControlEntryRecord(id=entry.id)
+            records[entry.id] = JournalRecord(removal)
+        if len(records) > MAX_RECORDS:
+            text = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        reply.append(found)
+    return Outcome(reply=reply, records=tuple(records.values()))
+
+
+def _check_entry(entry: AccessControlEntryRecord) -> None:
+    """Raise INVALID_REQUEST for the first field that is not valid."""
+    name = entry.resource_name
+    if entry.resource_type == _CLUSTER and name != _CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {_CLUSTER_NAME}")
+    if not name:
+        raise _invalid("Invalid empty resource name")
+    _check_code("resourceType", entry.resource_type, _RESOURCE_TYPES)
+    _check_code("patternType", entry.pattern_type, (PatternType.LITERAL, PatternType.PREFIXED))
+    _check_code("operation", entry.operation, _OPERATIONS)
+    _check_code("permissionType", entry.permission_type, tuple(Permission))
+    if ":" not in entry.principal:
+        raise _invalid(
+            f"Could not parse principal from `{entry.principal}` (no colon is present separating"
+            " the principal type from the principal name)"
+        )
+
+
+def _check_code(field: str, code: int, allowed: Collection[int]) -> None:
+    if code not in allowed:
+        names = {_ANY: "ANY", PatternType.MATCH: "MATCH"}
+        raise _invalid(f"Invalid {field} {names.get(code, 'UNKNOWN')}")
+
+
+def _problem_of(wanted: AclFilter) -> str | None:
+    """What is wrong with a filter, or None."""
+    if wanted.resource_type not in (_ANY, *_RESOURCE_TYPES):
+        return "Unknown patternFilter."
+    if wanted.pattern_type not in PatternType.__members__.values():
+        return "Unknown patternFilter."
+    if wanted.operation not in (_ANY, *_OPERATIONS):
+        return "Unknown entryFilter."
+    if wanted.permission not in (_ANY, *Permission):
+        return "Unknown entryFilter."
+    return None
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -1,0 +1,141 @@
+"""Adding and removing access control entries, and the filters that select them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from odradek.coordinator.metadata.acl_changes import create_acls, delete_acls
+from odradek.coordinator.metadata.acls import (
+    ANY,
+    AclFilter,
+    Entry,
+    PatternType,
+    Permission,
+    fields_of,
+)
+from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
+from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.acl_sets import entry
+from tests.support.metadata import Metadata
+
+EVERYTHING = AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)
+READ, WRITE = 3, 4
+TOPIC, GROUP = 2, 3
+
+
+@pytest.fixture
+def metadata() -> Metadata:
+    return Metadata()
+
+
+def create(metadata: Metadata, *entries: Entry) -> list[ErrorCode | None]:
+    reply = metadata.commit(create_acls(metadata.state.acls, entries))
+    return [None if error is None else error.code for error in reply]
+
+
+def changed(**changes: Any) -> Entry:
+    return msgspec.structs.replace(entry(), **changes)  # type: ignore[type-var] # schema.py hides the base
+
+
+def test_an_entry_that_is_there_is_not_added_again(metadata: Metadata) -> None:
+    first, again, repeated, other = entry(), entry(), entry(name="b"), entry(name="b")
+    assert create(metadata, first) == [None]
+    assert create(metadata, again, repeated, other) == [None, None, None]
+    assert list(metadata.state.acls.by_id) == [first.id, repeated.id]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
+        ({"resource_name": ""}, "Invalid empty resource name"),
+        ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
+        ({"resource_type": 1}, "Invalid resourceType ANY"),
+        ({"pattern_type": 2}, "Invalid patternType MATCH"),
+        ({"pattern_type": 99}, "Invalid patternType UNKNOWN"),
+        ({"operation": 1}, "Invalid operation ANY"),
+        ({"operation": 16}, "Invalid operation UNKNOWN"),
+        ({"permission_type": 1}, "Invalid permissionType ANY"),
+        ({"principal": "alice"}, r"Could not parse principal from `alice`"),
+    ],
+)
+def test_an_entry_that_is_not_valid_is_refused_and_the_others_are_added(
+    metadata: Metadata, changes: dict[str, Any], message: str
+) -> None:
+    good = entry(name="good")
+    outcome = create_acls(metadata.state.acls, [changed(**changes), good])
+    [refusal, none] = metadata.commit(outcome)
+    assert none is None
+    assert refusal is not None
+    assert refusal.code is ErrorCode.INVALID_REQUEST
+    assert message in refusal.message
+    assert list(metadata.state.acls.by_id) == [good.id]
+
+
+def test_one_request_adds_and_removes_no_more_than_one_operation_may(metadata: Metadata) -> None:
+    entries = [entry(name=f"t{index}") for index in range(MAX_RECORDS + 1)]
+    with pytest.raises(ApiError) as caught:
+        create_acls(metadata.state.acls, entries)
+    assert caught.value.code is ErrorCode.POLICY_VIOLATION
+    create(metadata, *entries[:-1])
+    create(metadata, entries[-1])
+    with pytest.raises(ApiError) as caught:
+        delete_acls(metadata.state.acls, [EVERYTHING])
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+    some = EVERYTHING._replace(name="t1", pattern_type=PatternType.LITERAL)
+    assert metadata.commit(delete_acls(metadata.state.acls, [some])) == [[entries[1]]]
+    assert len(metadata.state.acls.by_id) == MAX_RECORDS
+
+
+def test_each_filter_of_a_request_gets_its_own_matches(metadata: Metadata) -> None:
+    read, write, other = entry(), entry(operation=WRITE), entry(name="b")  # type: ignore[arg-type]
+    create(metadata, read, write, other)
+    of_a = EVERYTHING._replace(name="a")
+    reply = metadata.commit(
+        delete_acls(
+            metadata.state.acls,
+            [of_a, of_a._replace(operation=READ), of_a._replace(resource_type=99)],
+        )
+    )
+    assert reply[:2] == [[read, write], [read]]
+    assert isinstance(reply[2], ApiError)
+    assert reply[2].code is ErrorCode.INVALID_REQUEST
+    assert list(metadata.state.acls.by_id) == [other.id]
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, "a ab* * g"),
+        ({"resource_type": TOPIC}, "a ab* *"),
+        ({"resource_type": GROUP}, "g"),
+        ({"name": "abc"}, ""),
+        ({"name": "ab"}, "ab*"),
+        ({"name": "abc", "pattern_type": PatternType.MATCH}, "ab* *"),
+        ({"name": "a", "pattern_type": PatternType.MATCH}, "a *"),
+        ({"name": "a", "pattern_type": PatternType.LITERAL}, "a"),
+        ({"name": "a", "pattern_type": PatternType.PREFIXED}, ""),
+        ({"pattern_type": PatternType.LITERAL}, "a * g"),
+        ({"pattern_type": PatternType.PREFIXED}, "ab*"),
+        ({"principal": "User:bob"}, "g"),
+        ({"host": "10.0.0.1"}, "ab*"),
+        ({"operation": WRITE}, "*"),
+        ({"permission": Permission.DENY}, "a"),
+        ({"permission": 99}, ""),
+    ],
+)
+def test_a_filter_selects_as_kafkas(
+    metadata: Metadata, changes: dict[str, Any], names: str
+) -> None:
+    entries = {
+        "a": entry(permission=Permission.DENY),
+        "ab*": changed(resource_name="ab", pattern_type=4, host="10.0.0.1"),
+        "*": changed(resource_name="*", operation=WRITE),
+        "g": changed(resource_name="g", resource_type=GROUP, principal="User:bob"),
+    }
+    create(metadata, *entries.values())
+    selected = {
+        fields_of(one) for one in metadata.state.acls.select(EVERYTHING._replace(**changes))
+    }
+    assert selected == {fields_of(entries[name]) for name in names.split()}
