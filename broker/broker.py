@@ -68,6 +68,8 @@ from .maintenance.retention_check import RetentionCheck
 from .maintenance.workers.record_walks import RecordWalks
 from .metrics.traffic import Traffic
 from .network.group_turns import GroupTurns
+from .quotas.host_addresses import HostAddresses
+from .quotas.quotas import Quotas
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
@@ -112,6 +114,7 @@ class Broker:
         self.config = config
         self.loop = loop
         self.now_ms = now_ms
+        self.timer_ms = timer_ms
         self.clock = lambda: Now(now_ms(), timer_ms())
         self.node_id = config.node_id
         self.files = files or Files()
@@ -237,6 +240,8 @@ class Broker:
         self.authorizer = (
             Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)
         )
+        self.host_addresses = HostAddresses()
+        self.quotas = Quotas(self.config, self.metadata.quotas, self.host_addresses, self.timer_ms)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),

@@ -1,4 +1,4 @@
-"""Keys of sockets, listeners and connections, and of the memory for requests."""
+"""Keys of sockets, listeners, connections and quotas, and of the memory for requests."""
 
 from typing import Annotated, Literal
 
@@ -47,12 +47,25 @@ class SocketKeys(KeyModel):
     max_connections_per_ip_overrides: Text = key(
         "", "Exceptions to max.connections.per.ip, as host:count."
     )
+    max_connection_creation_rate: Int = key(
+        INT_MAX,
+        "Maximum number of new connections per second: of the broker, and of each listener.",
+        ge=0,
+    )
     connections_max_idle_ms: Long = key(
         600_000, "A connection that is idle for longer is closed; negative: never."
     )
     connection_failed_authentication_delay_ms: Int = key(
         100, "How long the answer to a failed authentication is delayed.", ge=0
     )
+    quota_window_num: Int = key(
+        11, "Number of samples over which the rates of clients and connections are measured.", ge=1
+    )
+    quota_window_size_seconds: Int = key(1, "Length of one of these samples.", ge=1)
+    controller_quota_window_num: Int = key(
+        11, "Number of samples of quotas on creating and deleting partitions.", ge=1
+    )
+    controller_quota_window_size_seconds: Int = key(1, "Length of one of these samples.", ge=1)
     queued_max_request_bytes: Long = key(
         256 << 20, "Maximum bytes of requests in memory, also partly received ones; -1: no limit."
     )

@@ -1,4 +1,4 @@
-"""Kafka's keys for threads, other brokers, quorums, quotas and metrics. odradek does not use them.
+"""Kafka's keys for threads, other brokers, quorums and metrics. odradek does not use them.
 
 key_table.py explains the form of the table.
 """
@@ -14,8 +14,6 @@ num.replica.alter.log.dirs.threads INT null
     Threads that move replicas between data directories.
 queued.max.requests INT 500 1..
     Requests that may wait for a handler thread.
-max.connection.creation.rate INT 2147483647 0..
-    Maximum number of new connections per second.
 request.timeout.ms INT 30000
     How long this broker waits for another broker's response.
 socket.connection.setup.timeout.ms LONG 10000
@@ -112,22 +110,14 @@ replica.selector.class STRING null
     Java class that selects the replica a consumer reads from.
 follower.fetch.last.tiered.offset.enable BOOLEAN false
     Whether an empty follower starts at the last tiered offset.
-quota.window.num INT 11 1..
-    Number of samples for client quotas.
 replication.quota.window.num INT 11 1..
     Number of samples for replication quotas.
 alter.log.dirs.replication.quota.window.num INT 11 1..
     Number of samples for quotas on moves between directories.
-controller.quota.window.num INT 11 1..
-    Number of samples for quotas on metadata changes.
-quota.window.size.seconds INT 1 1..
-    Length of a sample of client quotas.
 replication.quota.window.size.seconds INT 1 1..
     Length of a sample of replication quotas.
 alter.log.dirs.replication.quota.window.size.seconds INT 1 1..
     Length of a sample of quotas on moves between directories.
-controller.quota.window.size.seconds INT 1 1..
-    Length of a sample of quotas on metadata changes.
 client.quota.callback.class CLASS null
     Java class that decides client quotas.
 metrics.num.samples INT 2 1..

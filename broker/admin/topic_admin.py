@@ -32,7 +32,13 @@ from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
+from odradek.coordinator.metadata.topic_creation import (
+    CreatedTopic,
+    MorePartitions,
+    NewTopic,
+    Permits,
+    unlimited,
+)
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
 from odradek.coordinator.metadata.topics import Partition, Topic
@@ -48,8 +54,8 @@ logger = logging.getLogger("odradek.topics")
 class TopicAdmin:
     """Creates, enlarges and deletes topics.
 
-    `on_created` is called with each new topic when its logs exist, `on_deleted` with each deleted
-    topic when its logs are no longer served.
+    `permits` limit what a client creates and deletes. `on_created` is called with each new topic
+    when its logs exist, `on_deleted` with each deleted topic when its logs are no longer served.
     """
 
     def __init__(  # noqa: PLR0913 # the parts of the broker that an operation changes
@@ -80,24 +86,29 @@ class TopicAdmin:
         self._now_ms = now_ms
 
     async def create(
-        self, new_topics: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        new_topics: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        permits: Permits = unlimited,
     ) -> Mapping[str, CreatedTopic | ApiError]:
         """Create topics, or only check whether they can be created. Returns results by name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        results = await self._run_to_end(self._create(new_topics, validate_only=validate_only))
+        work = self._create(new_topics, validate_only=validate_only, permits=permits)
+        results = await self._run_to_end(work)
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create(
-        self, new_topics: Sequence[NewTopic], *, validate_only: bool
+        self, new_topics: Sequence[NewTopic], *, validate_only: bool, permits: Permits
     ) -> Mapping[str, CreatedTopic | ApiError]:
         async with self._lock:
             now_ms = self._now_ms()
             results = self._controller.create_topics(
-                new_topics, now_ms, validate_only=validate_only
+                new_topics, now_ms, validate_only=validate_only, permits=permits
             )
             created = [result for result in results.values() if isinstance(result, CreatedTopic)]
             if validate_only or not created:
@@ -109,14 +120,16 @@ class TopicAdmin:
                 logger.info("created topic %s with %s", topic.name, count(topic))
             return results
 
-    async def create_automatically(self, names: Sequence[str]) -> dict[str, ApiError]:
+    async def create_automatically(
+        self, names: Sequence[str], permits: Permits = unlimited
+    ) -> dict[str, ApiError]:
         """Create topics that requests have named. Returns the errors by name.
 
         A topic that exists by now, because another client was faster, is no error.
         """
         errors = {name: coordinator_error(name) for name in names if not is_creatable(name)}
         new = [automatic_topic(self._config, name) for name in names if is_creatable(name)]
-        for name, result in (await self.create(new)).items():
+        for name, result in (await self.create(new, permits=permits)).items():
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 errors[name] = result
@@ -132,27 +145,31 @@ class TopicAdmin:
             raise error
 
     async def create_partitions(
-        self, additions: Sequence[MorePartitions], *, validate_only: bool = False
+        self,
+        additions: Sequence[MorePartitions],
+        *,
+        validate_only: bool = False,
+        permits: Permits = unlimited,
     ) -> Mapping[str, ApiError | None]:
         """Add partitions to topics. Returns the error, or None, by topic name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        work = self._create_partitions(additions, validate_only=validate_only)
+        work = self._create_partitions(additions, validate_only=validate_only, permits=permits)
         results = await self._run_to_end(work)
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create_partitions(
-        self, additions: Sequence[MorePartitions], *, validate_only: bool
+        self, additions: Sequence[MorePartitions], *, validate_only: bool, permits: Permits
     ) -> Mapping[str, ApiError | None]:
         async with self._lock:
             now_ms, topics = self._now_ms(), self._metadata.topics
             named = (topics.get(item.name) for item in additions)
             before = {topic.name: len(topic.partitions) for topic in named if topic}
             results = self._controller.create_partitions(
-                additions, now_ms, validate_only=validate_only
+                additions, now_ms, validate_only=validate_only, permits=permits
             )
             if validate_only:
                 return results
@@ -165,16 +182,20 @@ class TopicAdmin:
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 
-    async def delete(self, refs: Sequence[TopicRef]) -> Sequence[TopicDeletionResult]:
+    async def delete(
+        self, refs: Sequence[TopicRef], *, permits: Permits = unlimited
+    ) -> Sequence[TopicDeletionResult]:
         """Delete topics by name or id. Returns one result per entry of `refs`."""
-        results = await self._run_to_end(self._delete(refs))
+        results = await self._run_to_end(self._delete(refs, permits))
         await self._sync.sync()
         return results
 
-    async def _delete(self, refs: Sequence[TopicRef]) -> Sequence[TopicDeletionResult]:
+    async def _delete(
+        self, refs: Sequence[TopicRef], permits: Permits
+    ) -> Sequence[TopicDeletionResult]:
         async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
             now_ms = self._now_ms()
-            results = self._controller.delete_topics(refs, now_ms)
+            results = self._controller.delete_topics(refs, now_ms, permits=permits)
             await self._delete_logs([result.topic for result in results if result.topic], now_ms)
             return results
 

@@ -34,7 +34,7 @@ async def handle(
     results: Mapping[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
-            wanted, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
         results = {topic.name: error for topic in wanted}

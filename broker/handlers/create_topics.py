@@ -46,7 +46,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     results: Mapping[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.topic_admin.create(
-            wanted, validate_only=request.validate_only
+            wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
         results = {topic.name: error for topic in wanted}

@@ -30,7 +30,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         check_enabled(context)
         refused = refused_topics(context, wanted)
         deleted = await context.broker.topic_admin.delete(
-            [ref for ref in wanted if ref not in refused]
+            [ref for ref in wanted if ref not in refused], permits=context.permits
         )
         results = [*deleted, *refused.values()]
     except ApiError as error:

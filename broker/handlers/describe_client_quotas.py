@@ -1,18 +1,24 @@
 """DescribeClientQuotas (key 48, v0-1).
 
-Quotas are not served yet, so the list is always empty. An invalid filter is refused as in Kafka.
+An entity is shown if it has each part of the filter; with `strict`, and no other part.
 Kafka: ClientQuotasImage.describe."""
+
+from collections.abc import Sequence
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.metadata.client_quotas import CLIENT_ID, IP, USER, Entity
+from odradek.coordinator.metadata.quota_changes import sorted_entity
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasComponentData,
+    DescribeClientQuotasEntityData,
+    DescribeClientQuotasEntryData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    DescribeClientQuotasValueData,
 )
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2  # match_type
 
 
@@ -26,7 +32,36 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.message, entries=None
         )
-    return DescribeClientQuotasResponse(error_message="", entries=[])
+    values: dict[Entity, list[DescribeClientQuotasValueData]] = {}
+    for (entity, key), record in context.broker.metadata.quotas.by_entity.items():
+        if matches(entity, request.components, strict=request.strict):
+            value = DescribeClientQuotasValueData(key=key, value=record.value)
+            values.setdefault(entity, []).append(value)
+    entries = [
+        DescribeClientQuotasEntryData(
+            entity=[
+                DescribeClientQuotasEntityData(entity_type=kind, entity_name=name)
+                for kind, name in sorted_entity(entity)
+            ],
+            values=quotas,
+        )
+        for entity, quotas in values.items()
+    ]
+    return DescribeClientQuotasResponse(error_message="", entries=entries)
+
+
+def matches(
+    entity: Entity, components: Sequence[DescribeClientQuotasComponentData], *, strict: bool
+) -> bool:
+    if strict and len(entity) != len(components):
+        return False
+    names = dict(entity)
+    return all(
+        component.entity_type in names
+        # `match` is None for the default entity, as its name is.
+        and (component.match_type == SPECIFIED or names[component.entity_type] == component.match)
+        for component in components
+    )
 
 
 def check_filter(components: list[DescribeClientQuotasComponentData]) -> None:
@@ -37,7 +72,10 @@ def check_filter(components: list[DescribeClientQuotasComponentData]) -> None:
         check_match(component)
         seen.add(component.entity_type)
     if IP in seen and seen & {USER, CLIENT_ID}:
-        raise invalid("An IP filter component does not go with a user or client id.")
+        raise invalid(
+            "Invalid entity filter component combination. IP filter component should not be used "
+            "with user or clientId filter component."
+        )
 
 
 def check_type(entity_type: str, seen: set[str]) -> None:

@@ -12,7 +12,10 @@ Not done: rack-aware replica choice, follower fetches (single node)."""
 from collections.abc import Awaitable, Collection
 from functools import partial
 
+from msgspec.structs import replace
+
 from odradek.broker.disk.cold_reads import combine
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
@@ -33,6 +36,7 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
+from odradek.protocol.schema import Splices, codec_for
 from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.txn_index import AbortedTransaction
@@ -52,9 +56,11 @@ Answers = dict[PartitionKey, FetchPartitionData]
 def handle(
     context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
+    if context.meter is not None:
+        request = within_quota(context, context.meter, request)
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.now_ms)
     if not plan.wanted:
-        return respond(plan, {})
+        return respond(context, plan, {})
     plan.refused_topics = refused_topics(context, request, plan)
     try:
         with context.broker.cold_reads.first_attempt:
@@ -73,9 +79,13 @@ def refused_topics(
     id is left out, because it gets UNKNOWN_TOPIC_ID.
     """
     topics = dict.fromkeys([topic for topic, _ in plan.wanted])
-    if max(request.replica_id, request.replica_state.replica_id) >= 0:
+    if is_follower(request):
         return () if context.authorize_cluster(AclOperation.CLUSTER_ACTION) else topics
     return [topic for topic in topics if not may_read(context, topic)]
+
+
+def is_follower(request: FetchRequest) -> bool:
+    return max(request.replica_id, request.replica_state.replica_id) >= 0
 
 
 def may_read(context: RequestContext, topic: str | bytes) -> bool:
@@ -111,7 +121,7 @@ def respond_or_wait(
         return wait_and_respond(context, request, plan, waiting)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return convert_and_respond(context, plan, answers)
-    return respond(plan, answers)
+    return respond(context, plan, answers)
 
 
 def begin_to_wait(
@@ -146,7 +156,7 @@ async def wait_and_respond(
         waiting = begin_to_wait(context, request, plan, missing_bytes, left_ms)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return await convert_and_respond(context, plan, answers)
-    return respond(plan, answers)
+    return respond(context, plan, answers)
 
 
 def reads_committed(request: FetchRequest) -> bool:
@@ -167,20 +177,57 @@ async def convert_and_respond(
         except ApiError as error:
             # As in Kafka, the records are null if they cannot be converted.
             answers[key] = refused(context, wanted, error, records=None)
-    return respond(plan, answers)
+    return respond(context, plan, answers)
 
 
-def respond(plan: FetchPlan, answers: Answers) -> FetchResponse:
+def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
+    if context.meter is not None:
+        throttle_ms = context.meter.throttle_fetch(response_bytes(context, answers))
+        if throttle_ms:
+            error, session_id = plan.postpone()
+            return FetchResponse(
+                throttle_time_ms=throttle_ms, error_code=error, session_id=session_id, responses=[]
+            )
     error, session_id, sent = plan.conclude(answers)
+    return FetchResponse(error_code=error, session_id=session_id, responses=by_topic(sent))
+
+
+def by_topic(answers: Answers) -> list[FetchTopicResponse]:
     topics: dict[str | bytes, FetchTopicResponse] = {}
-    for key, answer in sent.items():
+    for key, answer in answers.items():
         name, topic_id, _ = split_key(key)
         topic = topics.get(key[0])
         if topic is None:
             topic = FetchTopicResponse(topic=name, topic_id=topic_id, partitions=[])
             topics[key[0]] = topic
         topic.partitions.append(answer)
-    return FetchResponse(error_code=error, session_id=session_id, responses=list(topics.values()))
+    return list(topics.values())
+
+
+def response_bytes(context: RequestContext, answers: Answers) -> int:
+    """The size of a response with these answers, as quotas count it."""
+    head = bytearray()
+    slices: Splices = []
+    response = FetchResponse(error_code=ErrorCode.NONE, session_id=0, responses=by_topic(answers))
+    codec_for(FetchResponse, context.api_version).write(response, head, slices)
+    return len(head) + sum(records.size_bytes for _, records in slices)
+
+
+def within_quota(
+    context: RequestContext, meter: RequestMeter, request: FetchRequest
+) -> FetchRequest:
+    """The request, asking for no more bytes than the client's quota can ever allow.
+
+    There is no quota for followers.
+    """
+    if is_follower(request):
+        context.meter = None
+        return request
+    max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+    largest_bytes = meter.largest_fetch_bytes(max_bytes)
+    return replace(  # type: ignore[type-var] # schema.py hides the base
+        request, max_bytes=largest_bytes, min_bytes=min(request.min_bytes, largest_bytes)
+    )
 
 
 def is_urgent(answer: FetchPartitionData) -> bool:

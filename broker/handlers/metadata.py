@@ -68,9 +68,10 @@ async def create_and_respond(
         if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
     ]
     not_creatable = set(missing).difference(creatable)
-    errors = await context.broker.topic_admin.create_automatically(creatable) if creatable else {}
+    admin = context.broker.topic_admin
+    errors = await admin.create_automatically(creatable, context.permits) if creatable else {}
     topics = [
-        refused(context, request, name, errors[name].code)
+        refused(context, request, name, creation_code(errors[name].code))
         if name in errors
         else describe(context, request, name)
         for name in names
@@ -180,6 +181,12 @@ def refused(
 ) -> MetadataResponseTopic:
     operations = topic_operations(context, request, name)
     return error_topic(code, name, internal=is_internal(name), operations=operations)
+
+
+def creation_code(code: ErrorCode) -> ErrorCode:
+    """The code of a topic that was not created. A client does not expect that of a quota here."""
+    is_throttled = code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_throttled else code
 
 
 def topic_operations(context: RequestContext, request: MetadataRequest, name: str) -> int:

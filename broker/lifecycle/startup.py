@@ -107,7 +107,6 @@ def log_unenforced_metadata(config: BrokerConfig, metadata: ClusterMetadata) -> 
             len(acls),
         )
     for kind, entries in (
-        ("client quotas", metadata.quotas.by_entity),
         ("SCRAM users", metadata.scram_credentials.by_user),
         ("delegation tokens", metadata.delegation_tokens.by_id),
     ):

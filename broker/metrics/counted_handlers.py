@@ -59,6 +59,8 @@ def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Han
         if result is None:
             durations.add(monotonic() - began)
             return None
+        if context.meter is not None:
+            result = context.meter.timed(result)
         later = partial(note, traffic, context, request) if note is not None else None
         return _counted_later(counts, later, began, result)
 

@@ -39,6 +39,7 @@ from functools import partial
 from typing import cast
 
 from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
 from odradek.broker.requests.session import Session
 from odradek.config.listeners import Listener
@@ -117,7 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         self._end = 0  # index after the last byte that has arrived
         self._small_frames = 0
         self._waiting: asyncio.Future[object] | None = None
-        self._waits_for_turn = False
+        self._is_held = False  # until its turn comes (GroupTurns), or its client is not throttled
+        self._throttled: asyncio.TimerHandle | None = None
         self._outgoing: list[Piece] = []  # unsent pieces of the answer, the last piece first
         self._paused = False
         self._watching = False  # whether it waits until the socket takes bytes
@@ -167,6 +169,8 @@ class Connection(asyncio.BufferedProtocol):
             logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)
         if self._waiting is not None:
             self._waiting.cancel()
+        if self._throttled is not None:
+            self._throttled.cancel()
         self._watch(False)
         self._socket.close()
         self._outgoing = []
@@ -177,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def busy(self) -> bool:
         """Whether a request waits or an answer is being sent: the next one must not start."""
-        return self._waiting is not None or self._waits_for_turn or bool(self._outgoing)
+        return self._waiting is not None or self._is_held or bool(self._outgoing)
 
     @property
     def is_unread(self) -> bool:
@@ -247,8 +251,8 @@ class Connection(asyncio.BufferedProtocol):
             if end > self._end:
                 break
             if size > 1 and view[start + 1] in GROUP_APIS and view[start] == 0:
-                self._waits_for_turn = not self._support.group_turns.has_room_for(self)
-                if self._waits_for_turn:
+                self._is_held = not self._support.group_turns.has_room_for(self)
+                if self._is_held:
                     break
             self._start = end
             self._request(view[start:end])
@@ -260,8 +264,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def take_turn(self) -> None:
         """Serve the request that waited for a turn (GroupTurns)."""
-        self._waits_for_turn = False
+        self._is_held = False
         self._serve()
+
+    def _throttle(self, meter: RequestMeter) -> None:
+        """Serve no request for the time by which the client has exceeded a quota (KIP-219)."""
+        meter.finish()
+        if meter.throttle_ms and not self._finishing:
+            self._is_held = True
+            self._throttled = self._loop.call_later(meter.throttle_ms / 1000, self.take_turn)
 
     def _after_serving(self) -> None:
         if self._start == self._end:
@@ -339,8 +350,11 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if answer.pending is not None:
                 self._wait_for(answer, answer.pending)
-            else:
+                return
+            if answer.response is not None:
                 self._send_answer(answer)
+            if answer.meter is not None:
+                self._throttle(answer.meter)
         except Exception as error:  # noqa: BLE001 # the root of every request
             self._failed(error)
 
@@ -365,6 +379,8 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if answer.response is not None:
                 self._send_answer(answer)
+            if answer.meter is not None:
+                self._throttle(answer.meter)
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
             self._failed(error)
             return
@@ -495,6 +511,9 @@ class Connection(asyncio.BufferedProtocol):
     def finish(self) -> None:
         """Serve no new request, and close once the current one is answered."""
         self._finishing = True
+        if self._throttled is not None:
+            self._throttled.cancel()
+            self._is_held = False
         self._serve()
 
     def close(self, reason: str | None) -> None:

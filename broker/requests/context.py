@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.broker.broker import Broker
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.decision import Question
 from odradek.broker.security.operations import (
@@ -15,6 +16,7 @@ from odradek.broker.security.operations import (
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.coordinator.metadata.topic_creation import Permits, unlimited
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.schema import VersionRange
 
@@ -29,9 +31,21 @@ class ServedVersions(NamedTuple):
 
 
 class RequestContext:
-    """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock)."""
+    """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "now_ms", "served", "session")
+    `meter` measures what the request uses, if there are quotas.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "meter",
+        "now_ms",
+        "served",
+        "session",
+    )
 
     def __init__(
         self,
@@ -42,6 +56,7 @@ class RequestContext:
         client_id: str | None,
         now_ms: int,
         api_key: ApiKey,
+        meter: RequestMeter | None = None,
     ) -> None:
         self.broker = broker
         self.session = session
@@ -50,6 +65,12 @@ class RequestContext:
         self.client_id = client_id
         self.now_ms = now_ms
         self.api_key = api_key
+        self.meter = meter
+
+    @property
+    def permits(self) -> Permits:
+        """The permits of the client to create and delete partitions."""
+        return unlimited if self.meter is None else self.meter.take_permits
 
     @property
     def principal(self) -> Principal:

@@ -24,6 +24,8 @@ from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
+from odradek.broker.quotas.client_quotas import Client
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import has_flexible_response_header, read_request_header
@@ -64,7 +66,8 @@ class Answer:
 
     `pending` is set while the response is still to come. `awaits_coordinator` says that the
     response may reveal what a coordinator has written, see Dispatcher.wait_for_coordinators;
-    `retry` then gives the response to send if that write is lost.
+    `retry` then gives the response to send if that write is lost. `meter` is set if there are
+    quotas; it has the throttle time once the response is known, which is None for acks=0.
     """
 
     __slots__ = (
@@ -72,6 +75,7 @@ class Answer:
         "_flexible_header",
         "_version",
         "awaits_coordinator",
+        "meter",
         "pending",
         "response",
         "retry",
@@ -82,6 +86,7 @@ class Answer:
         self.response: Any = None
         self.awaits_coordinator = False
         self.retry: Retry | None = None
+        self.meter: RequestMeter | None = None
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header
@@ -124,10 +129,12 @@ class Dispatcher:
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
         self._now_ms = broker.now_ms
+        self._quotas = broker.quotas
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
 
+        If there are quotas, it returns an answer with a meter and without a response then.
         Raises DecodeError and RefusedRequestError: the connection must be closed.
         """
         if session.guard is not None:
@@ -137,9 +144,7 @@ class Dispatcher:
         try:
             header, position = read_request_header(frame)
         except DecodeError:
-            if len(frame) >= _KEY_AND_VERSION.size:
-                # If the API is not served, that error says more than the one of the header.
-                self._route(*_KEY_AND_VERSION.unpack_from(frame))
+            self._check_api(frame)
             raise
         route = self._routes.get((header.api_key, header.api_version))
         if route is None:
@@ -147,6 +152,11 @@ class Dispatcher:
         request, _ = route.decode(frame, position)
         if self._broker.log_syncs.due:  # a timer started these fsyncs; this request need not wait
             self._broker.log_syncs.due.clear()
+        meter = (
+            self._meter(session, header.client_id, route, len(frame))
+            if self._quotas.is_active
+            else None
+        )
         context = RequestContext(
             self._broker,
             session,
@@ -155,11 +165,16 @@ class Dispatcher:
             header.client_id,
             self._now_ms(),
             route.key,
+            meter,
         )
         result = route.handle(context, request)
-        if result is None:
+        if result is None and meter is None:
             return None
         answer = Answer(header.correlation_id, route.version, route.flexible_header)
+        if meter is not None:
+            result = self._metered(answer, meter, request, result)
+            if result is None:
+                return answer
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
             if self._broker.log_syncs.due:
@@ -191,6 +206,34 @@ class Dispatcher:
             if reason is not None:
                 raise RefusedRequestError(reason)
         return None
+
+    def _check_api(self, frame: memoryview) -> None:
+        """Raise if the API of a bad header is not served: that says more than its own error."""
+        if len(frame) >= _KEY_AND_VERSION.size:
+            self._route(*_KEY_AND_VERSION.unpack_from(frame))
+
+    def _meter(
+        self, session: Session, client_id: str | None, route: Route, size_bytes: int
+    ) -> RequestMeter | None:
+        """What measures a request, or None before the client is authenticated."""
+        if session.principal is None:
+            return None
+        client = Client(session.principal.name, client_id or "")
+        return RequestMeter(self._quotas, client, route.key, route.version, size_bytes)
+
+    def _metered(self, answer: Answer, meter: RequestMeter, request: Any, result: Any) -> Any:
+        """Settle what the request has used, now or when its response is there."""
+        answer.meter = meter
+        if result is None or isinstance(result, Struct):
+            return meter.settle(request, result)
+        meter.pause()
+        return self._settle_later(meter, request, result)
+
+    async def _settle_later(
+        self, meter: RequestMeter, request: Any, pending: Awaitable[Any]
+    ) -> Message | None:
+        response: Message | None = meter.settle(request, await meter.timed(pending))
+        return response
 
     def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:
         """Return the fsyncs that a response must wait for after it had to wait, or None.

@@ -101,6 +101,15 @@ class FetchPlan:
         self._epoch = session.epoch if session else 0
         self._remember = remember
 
+    def postpone(self) -> tuple[ErrorCode, int]:
+        """The error and session id of a response without partitions. The session is unchanged."""
+        session = self._session
+        if session is None:
+            return self.error, NO_SESSION
+        if session.epoch != self._epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id
+        return ErrorCode.NONE, session.id
+
     def conclude(
         self, answers: dict[PartitionKey, FetchPartitionData]
     ) -> tuple[ErrorCode, int, dict[PartitionKey, FetchPartitionData]]:

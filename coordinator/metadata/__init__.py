@@ -8,8 +8,9 @@ the state             cluster_metadata; its parts topics, configs, features, bro
                       client_quotas, acls, scram_credentials, delegation_tokens,
                       kept_records (kept for Kafka, not served)
 the decisions         controller (one method for each), topic_creation with placement,
-                      topic_deletion, config_changes, elections, log_directories, reassignments,
-                      feature_updates, min_insync_replicas, producer_ids, voter_changes
+                      topic_deletion, config_changes, quota_changes, elections, log_directories,
+                      reassignments, feature_updates, min_insync_replicas, producer_ids,
+                      voter_changes
 the broker's rules    topic_settings, config_settings: what the configuration allows
 the log at start      metadata_format (an empty directory), metadata_reading, servability, quorum,
                       quorum_state, kraft_log

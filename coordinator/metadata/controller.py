@@ -20,6 +20,7 @@ from odradek.storage.log import AppendOrigin, PartitionLog
 from .acl_changes import Deletions, create_acls, delete_acls
 from .acls import AclFilter
 from .broker_registration import Endpoint, registration_record
+from .client_quotas import Entity
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
 from .elections import ElectionType, TopicPartition, elect_leaders, take_over
@@ -30,15 +31,18 @@ from .log_directories import directories_cordoned, directories_offline
 from .min_insync_replicas import elr_safety_records
 from .producer_ids import ProducerIds, take_block
 from .quorum import sole_quorum, sole_voter_records
+from .quota_changes import QuotaAlteration, alter_client_quotas
 from .reassignments import assign_directories, assign_directory
 from .scram_changes import ScramDeletion, ScramUpsertion, alter_scram_credentials
 from .topic_creation import (
     CreatedTopic,
     MorePartitions,
     NewTopic,
+    Permits,
     TopicRules,
     create_partitions,
     create_topics,
+    unlimited,
 )
 from .topic_deletion import TopicDeletionResult, TopicRef, delete_topics
 
@@ -133,24 +137,38 @@ class Controller:
     # -- requests -------------------------------------------------------------------------------
 
     def create_topics(
-        self, requests: Sequence[NewTopic], now_ms: int, *, validate_only: bool = False
+        self,
+        requests: Sequence[NewTopic],
+        now_ms: int,
+        *,
+        validate_only: bool = False,
+        permits: Permits = unlimited,
     ) -> dict[str, CreatedTopic | ApiError]:
         """Return by name what was created, or the error. Raises POLICY_VIOLATION for too many."""
-        outcome = create_topics(self.metadata, requests, self._rules(), validate_only=validate_only)
-        return self._journal.commit(outcome, now_ms)
-
-    def create_partitions(
-        self, requests: Sequence[MorePartitions], now_ms: int, *, validate_only: bool = False
-    ) -> dict[str, ApiError | None]:
-        """Return by name None if the partitions were added, else the error."""
-        outcome = create_partitions(
-            self.metadata, requests, self._rules(), validate_only=validate_only
+        outcome = create_topics(
+            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
         )
         return self._journal.commit(outcome, now_ms)
 
-    def delete_topics(self, requests: Sequence[TopicRef], now_ms: int) -> list[TopicDeletionResult]:
+    def create_partitions(
+        self,
+        requests: Sequence[MorePartitions],
+        now_ms: int,
+        *,
+        validate_only: bool = False,
+        permits: Permits = unlimited,
+    ) -> dict[str, ApiError | None]:
+        """Return by name None if the partitions were added, else the error."""
+        outcome = create_partitions(
+            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
+        )
+        return self._journal.commit(outcome, now_ms)
+
+    def delete_topics(
+        self, requests: Sequence[TopicRef], now_ms: int, *, permits: Permits = unlimited
+    ) -> list[TopicDeletionResult]:
         """Return for each request the topic that was deleted, or the error."""
-        return self._journal.commit(delete_topics(self.metadata, requests), now_ms)
+        return self._journal.commit(delete_topics(self.metadata, requests, permits), now_ms)
 
     def alter_configs(
         self,
@@ -182,6 +200,23 @@ class Controller:
         Raises INVALID_REQUEST for too many.
         """
         return self._journal.commit(delete_acls(self.metadata.acls, filters), now_ms)
+
+    def alter_client_quotas(
+        self,
+        alterations: Sequence[QuotaAlteration],
+        is_address: Callable[[str], bool],
+        now_ms: int,
+        *,
+        validate_only: bool = False,
+    ) -> dict[Entity, ApiError | None]:
+        """Return by entity None if its quotas were changed, else the error.
+
+        Raises POLICY_VIOLATION for too many records.
+        """
+        outcome = alter_client_quotas(
+            self.metadata, alterations, is_address, validate_only=validate_only
+        )
+        return self._journal.commit(outcome, now_ms)
 
     def elect_leaders(
         self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int

@@ -28,6 +28,14 @@ DEFAULT = -1
 
 R = TypeVar("R")
 
+# Called with the number of partitions before they are created or deleted. Raises ApiError if the
+# client may not do that now (KIP-599).
+Permits = Callable[[int], object]
+
+
+def unlimited(_partition_count: int) -> None:
+    """Permit everything."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
@@ -87,6 +95,7 @@ def create_topics(
     rules: TopicRules,
     *,
     validate_only: bool = False,
+    permits: Permits = unlimited,
     new_id: Callable[[], bytes] = random_uuid,
 ) -> Outcome[dict[str, CreatedTopic | ApiError]]:
     """Create topics. The reply has an error for each that is refused, as are repeated names.
@@ -103,6 +112,7 @@ def create_topics(
             _check_name(metadata, request.name, repeated)
             configs = _checked_configs(request, rules)
             partitions = _checked_partitions(request, rules, placer)
+            permits(len(partitions))
         except ApiError as refusal:
             reply[request.name] = refusal
             continue
@@ -123,6 +133,7 @@ def create_partitions(
     rules: TopicRules,
     *,
     validate_only: bool = False,
+    permits: Permits = unlimited,
 ) -> Outcome[dict[str, ApiError | None]]:
     """Add partitions to topics. The reply has an error for each topic that is refused.
 
@@ -142,6 +153,7 @@ def create_partitions(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {request.name}."
                 )
             _check_growth(topic, request)
+            permits(request.count - len(topic.partitions))
             _check_added_assignments(topic, request, placer)
         except ApiError as refusal:
             reply[request.name] = refusal

@@ -18,6 +18,7 @@ from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.protocol.records.cluster_metadata import RemoveTopicRecord
 
 from .cluster_metadata import ClusterMetadata
+from .topic_creation import Permits, unlimited
 from .topics import Topic
 
 
@@ -39,7 +40,7 @@ class TopicDeletionResult:
 
 
 def delete_topics(
-    metadata: ClusterMetadata, requests: Sequence[TopicRef]
+    metadata: ClusterMetadata, requests: Sequence[TopicRef], permits: Permits = unlimited
 ) -> Outcome[list[TopicDeletionResult]]:
     """Delete topics. A topic that is named more than once is refused, and gets one result."""
     refused: list[TopicDeletionResult] = []
@@ -59,12 +60,21 @@ def delete_topics(
             refused.append(
                 TopicDeletionResult(name=request.name, topic_id=request.topic_id, error=error)
             )
-    deleted = [
-        TopicDeletionResult(name=topic.name, topic_id=topic.id, topic=topic)
-        for topic in to_delete.values()
-    ]
-    records = tuple(JournalRecord(RemoveTopicRecord(topic_id=topic_id)) for topic_id in to_delete)
+    deleted = [_deletion(topic, permits) for topic in to_delete.values()]
+    records = tuple(
+        JournalRecord(RemoveTopicRecord(topic_id=deletion.topic_id))
+        for deletion in deleted
+        if deletion.error is None
+    )
     return Outcome(reply=refused + deleted, records=records)
+
+
+def _deletion(topic: Topic, permits: Permits) -> TopicDeletionResult:
+    try:
+        permits(len(topic.partitions))
+    except ApiError as error:
+        return TopicDeletionResult(name=topic.name, topic_id=topic.id, error=error)
+    return TopicDeletionResult(name=topic.name, topic_id=topic.id, topic=topic)
 
 
 def _resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:

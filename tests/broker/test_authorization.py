@@ -752,6 +752,14 @@ CASES = [
         [CLUSTER_REFUSED],
     ),
     cluster(
+        "ControllerApis.handleAlterClientQuotas",
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        1,
+        "ALTER_CONFIGS",
+        [CLUSTER_REFUSED],
+        entries=[{"entity": [{"entity_type": "user", "entity_name": "u"}], "ops": []}],
+    ),
+    cluster(
         "ControllerApis.handleDescribeQuorum",
         ApiKey.DESCRIBE_QUORUM,
         2,

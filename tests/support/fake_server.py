@@ -17,12 +17,12 @@ class FakeAnswer:
     """Writes the pieces it was made of: bytes, or slices of files."""
 
     def __init__(self, *pieces: object, pending: object = None) -> None:
-        self.pieces = pieces
         self.pending = pending
-        self.response: object = None
+        self.response: object = pieces
+        self.meter = None
 
     def write(self, out: bytearray, splices: list) -> None:
-        pieces = self.pieces if self.response is None else (self.response,)
+        pieces = self.response if isinstance(self.response, tuple) else (self.response,)
         sizes = [len(p) if isinstance(p, bytes) else p.size_bytes for p in pieces]
         out += struct.pack(">i", sum(sizes))
         for piece in pieces:

@@ -1,0 +1,69 @@
+"""AlterClientQuotas (key 49, v0-1).
+
+The quotas are on disk and in force when the response is sent.
+Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation
+from odradek.coordinator.metadata.client_quotas import IP
+from odradek.coordinator.metadata.quota_changes import QuotaAlteration, sorted_entity
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasEntityData,
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+)
+
+
+async def handle(
+    context: RequestContext, request: AlterClientQuotasRequest
+) -> AlterClientQuotasResponse:
+    try:
+        context.check_cluster(AclOperation.ALTER_CONFIGS)
+        alterations = [alteration_of(entry) for entry in request.entries]
+        hosts = {name for each in alterations if (name := each.entity.get(IP)) is not None}
+        await context.broker.host_addresses.look_up(hosts)
+        results = context.broker.controller.alter_client_quotas(
+            alterations,
+            context.broker.host_addresses.is_known,
+            context.broker.now_ms(),
+            validate_only=request.validate_only,
+        )
+    except ApiError as error:
+        return AlterClientQuotasResponse(
+            entries=[answer(entry.entity, error) for entry in request.entries]
+        )
+    if not request.validate_only:
+        context.broker.quotas.refresh()
+        await context.broker.metadata_sync.sync()
+    return AlterClientQuotasResponse(
+        entries=[
+            answer(
+                [
+                    AlterClientQuotasEntityData(entity_type=kind, entity_name=name)
+                    for kind, name in sorted_entity(entity)
+                ],
+                error,
+            )
+            for entity, error in results.items()
+        ]
+    )
+
+
+def alteration_of(entry: AlterClientQuotasRequestEntryData) -> QuotaAlteration:
+    return QuotaAlteration(
+        entity={part.entity_type: part.entity_name for part in entry.entity},
+        changes=tuple((op.key, None if op.remove else op.value) for op in entry.ops),
+    )
+
+
+def answer(
+    entity: list[AlterClientQuotasEntityData], error: ApiError | None
+) -> AlterClientQuotasResponseEntryData:
+    return AlterClientQuotasResponseEntryData(
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
+        entity=entity,
+    )

@@ -1,0 +1,62 @@
+"""The addresses of hosts that limits and quotas name.
+
+A host is an address or a name. A name is looked up once, when it is first used. As in Kafka it
+stands for its first address, also after its address has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Iterable
+
+logger = logging.getLogger("odradek.quotas")
+
+
+class HostAddresses:
+    """The canonical address of each host, by host. An IPv4 address in IPv6 form is an IPv4 one."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, str] = {}
+
+    async def look_up(self, hosts: Iterable[str]) -> None:
+        """Look up the names among the hosts that are not known yet."""
+        loop = asyncio.get_running_loop()
+        for host in hosts:
+            if host and not self.is_known(host):
+                try:
+                    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                except (OSError, UnicodeError):
+                    continue
+                self._by_name[host] = str(found[0][4][0])
+
+    def is_known(self, host: str) -> bool:
+        """Whether the host is an address, or a name that has been looked up."""
+        return canonical(host) is not None or host in self._by_name
+
+    def of(self, host: str) -> str | None:
+        """The address of a host; a name that is not known yet is looked up now, which blocks.
+
+        None if there is no such host.
+        """
+        address = canonical(host) or self._by_name.get(host)
+        if address is None:
+            try:
+                found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                logger.error("a limit for host %s is ignored: %s", host, error)
+                return None
+            address = self._by_name[host] = str(found[0][4][0])
+        return address
+
+
+def canonical(host: str) -> str | None:
+    """An address in its usual form, or None for a name."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

@@ -1,0 +1,84 @@
+"""All quotas of a broker, as the metadata log has them.
+
+While there is no quota for users and client ids, `is_active` is false and requests are not metered.
+Rates are measured on a clock that never jumps.
+
+Kafka: QuotaFactory, ClientQuotaMetadataManager.
+"""
+
+from collections.abc import Callable, Mapping
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.client_quotas import IP, ClientQuotas
+from odradek.coordinator.metadata.quota_changes import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+from .client_quotas import MutationQuota, RateQuota
+from .host_addresses import HostAddresses
+from .precedence import QuotaTable
+from .rates import Window
+
+
+class Quotas:
+    """The quotas in force. `refresh` takes over those of the metadata.
+
+    `connection_rates` has the new connections per second of an address; `default_connection_rate`
+    is that of the others, or None. `on_change` are called after each `refresh`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        stored: ClientQuotas,
+        addresses: HostAddresses,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`now_ms` is a clock that never jumps."""
+        window = client_window(config)
+        self.now_ms = now_ms
+        self.produce = RateQuota(window)
+        self.fetch = RateQuota(window)
+        self.request = RateQuota(window, longest_ms=window.sample_ms)
+        self.mutations = MutationQuota(
+            Window(
+                config.controller_quota_window_num,
+                config.controller_quota_window_size_seconds * 1000,
+            )
+        )
+        self.is_active = False
+        self.connection_rates: Mapping[str, int] = {}
+        self.default_connection_rate: int | None = None
+        self._by_key: dict[str, RateQuota | MutationQuota] = {
+            PRODUCER_BYTE_RATE: self.produce,
+            CONSUMER_BYTE_RATE: self.fetch,
+            REQUEST_PERCENTAGE: self.request,
+            CONTROLLER_MUTATION_RATE: self.mutations,
+        }
+        self._stored = stored
+        self._addresses = addresses
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over the quotas that the metadata has now."""
+        for key, quota in self._by_key.items():
+            quota.table = QuotaTable(self._stored.by_key(key))
+        self.is_active = any(quota.table for quota in self._by_key.values())
+        rates = {
+            dict(entity).get(IP, ""): int(value)
+            for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE).items()
+        }
+        self.default_connection_rate = rates.pop(None, None)
+        addresses = {host: self._addresses.of(host) for host in rates if host}
+        self.connection_rates = {
+            address: rates[host] for host, address in addresses.items() if address is not None
+        }
+
+
+def client_window(config: BrokerConfig) -> Window:
+    """The window of the quotas on clients and connections."""
+    return Window(config.quota_window_num, config.quota_window_size_seconds * 1000)
