@@ -37,6 +37,8 @@ _WHOLE = {
     CONNECTION_CREATION_RATE: ("an INT", 2**31 - 1),
 }
 _WHOLE_TOLERANCE = 1e-6
+# How a Java HashMap of these iterates.
+_ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ def _decide(
 
 def sorted_entity(entity: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
     """The parts of an entity in the order in which Kafka lists them."""
-    return sorted(entity, key=lambda part: part[0])
+    return sorted(entity, key=lambda part: _ORDER.get(part[0], len(_ORDER)))
 
 
 def _keys_of(

@@ -297,3 +297,43 @@ async def test_an_answer_that_cannot_be_written_closes_the_connection_with_its_t
         assert await client.ended()
     assert caplog.records[0].exc_info
     assert "failed inside the broker" in caplog.messages[-1]
+
+
+class Meter:
+    """What a request has used: it throttles the client."""
+
+    def __init__(self, throttle_ms: int) -> None:
+        self.throttle_ms = throttle_ms
+        self.is_finished = False
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+
+async def test_the_next_request_of_a_throttled_client_waits_for_that_time(
+    server: FakeServer, client: Client
+) -> None:
+    answer = server.answers[b"much"] = FakeAnswer(b"done")
+    answer.meter = Meter(100)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    client.send(b"much", b"quick")
+    assert await client.receive() == b"done"
+    assert answer.meter.is_finished
+    await until(lambda: has_arrived(server, b"quick"))
+    assert server.served == [b"much"]
+    assert await client.receive() == b"quick"
+    assert loop.time() - began >= 0.1
+
+
+async def test_a_throttled_connection_closes_at_once_when_the_server_stops(
+    server: FakeServer, client: Client
+) -> None:
+    answer = server.answers[b"much"] = FakeAnswer(b"done")
+    answer.meter = Meter(60_000)
+    client.send(b"much", b"quick")
+    assert await client.receive() == b"done"
+    await until(lambda: has_arrived(server, b"quick"))
+    server.connections[0].finish()
+    assert await client.ended()
+    assert server.served == [b"much"]

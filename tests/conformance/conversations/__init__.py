@@ -12,6 +12,7 @@ from tests.conformance.conversations import (
     group_administration,
     groups,
     migrations,
+    quotas,
     records,
     topics,
     transactions,
@@ -26,6 +27,7 @@ def all_conversations() -> dict[str, Talk]:
         name: function
         for module in (
             administration,
+            quotas,
             cluster,
             topics,
             configs,

@@ -1,0 +1,311 @@
+"""Requests of clients that exceed a quota: their throttle times, and what else the answers say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from odradek.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsTopic,
+)
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.schema import Message
+from odradek.storage.files import Files
+from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to
+from tests.support.log_box import batch_of
+from tests.support.quotas import ALTER_VERSION, quota_request
+from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
+from tests.support.wire import WireClient
+
+ANY_CLIENT: dict[str, str | None] = {"client-id": None}
+WIRE: dict[str, str | None] = {"client-id": "wire"}
+KIB = 1024
+BATCH = batch_of(bytes(10 * KIB))
+PRODUCE_VERSION, TOPICS_VERSION, PARTITIONS_VERSION, DELETE_VERSION = 9, 7, 3, 5
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
+    """A broker with a topic. The clock of its quotas stands still."""
+    async with broker_in_loop([tmp_path], Files()) as broker:
+        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        now_ms = broker.broker.timer_ms()
+        broker.broker.quotas.now_ms = lambda: now_ms
+        yield broker
+
+
+async def alter(
+    served: BrokerInLoop, entity: dict[str, str | None], **quotas: float | None
+) -> None:
+    request = quota_request(entity, **quotas)
+    answer = await served.ask(request, AlterClientQuotasResponse, ALTER_VERSION)
+    assert answer.entries[0].error_code == ErrorCode.NONE, answer
+
+
+async def produced(served: BrokerInLoop) -> int:
+    """Append a batch from a new connection; the throttle time."""
+    answer = await served.ask(produce_to("t", BATCH), ProduceResponse, PRODUCE_VERSION)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    return answer.throttle_time_ms
+
+
+async def test_produce_above_the_quota_is_stored_and_tells_the_throttle_time(
+    served: BrokerInLoop,
+) -> None:
+    await alter(served, WIRE, producer_byte_rate=KIB)
+    # 10 windows of a second hold 10 KiB; a request is a little more than that.
+    assert 0 < await produced(served) < 1000
+    assert 10_000 < await produced(served) < 11_000
+    assert served.broker.log_manager.get("t", 0).log_end_offset == 2
+
+
+async def test_time_passes_and_the_client_is_within_its_quota_again(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, producer_byte_rate=2 * KIB)
+    assert await produced(served) == 0
+    assert await produced(served) > 0
+    later_ms = served.broker.quotas.now_ms() + 20_000
+    served.broker.quotas.now_ms = lambda: later_ms
+    assert await produced(served) == 0
+
+
+async def test_only_clients_with_that_quota_are_throttled(served: BrokerInLoop) -> None:
+    await alter(served, {"client-id": "another"}, producer_byte_rate=1)
+    assert await produced(served) == 0
+    await alter(served, {"user": "ANONYMOUS", "client-id": None}, producer_byte_rate=1)
+    assert await produced(served) > 0
+
+
+async def test_a_removed_quota_is_no_longer_in_force(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, producer_byte_rate=1)
+    assert served.broker.quotas.is_active
+    await alter(served, WIRE, producer_byte_rate=None)
+    assert not served.broker.quotas.is_active
+    assert await produced(served) == 0
+
+
+async def test_the_connection_waits_even_if_produce_has_no_answer(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, producer_byte_rate=100 * KIB)
+    # 1 MiB is what the quota allows; a quarter of a second more than that must be waited for.
+    batch = batch_of(bytes(1000 * KIB))
+    await served.produce("t", batch)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    client = await served.send(produce_to("t", batch_of(bytes(25 * KIB)), acks=0), PRODUCE_VERSION)
+    client.send(client.frame_of(ApiVersionsRequest(), 2))
+    answer = await served.answer(client, ApiVersionsResponse, 2)
+    assert answer.throttle_time_ms == 0
+    assert 0.2 < loop.time() - began < 2
+
+
+async def test_a_throttled_fetch_is_empty_and_its_bytes_are_not_counted(
+    served: BrokerInLoop,
+) -> None:
+    await produced(served)
+    await alter(served, WIRE, consumer_byte_rate=1.5 * KIB)
+    request = fetch_request("t", 0, 0, 1 << 20)
+    first = await served.ask(request, FetchResponse, FETCH_VERSION)
+    assert first.throttle_time_ms == 0
+    assert len(fetched(first)) == len(BATCH)
+    throttled = await served.ask(request, FetchResponse, FETCH_VERSION)
+    again = await served.ask(request, FetchResponse, FETCH_VERSION)
+    assert throttled.responses == again.responses == []
+    assert throttled.throttle_time_ms == again.throttle_time_ms > 0
+
+
+async def test_a_throttled_fetch_leaves_its_session_as_it_was(served: BrokerInLoop) -> None:
+    await produced(served)
+    await alter(served, WIRE, consumer_byte_rate=20 * KIB)
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="t", partitions=[wanted])]
+
+    def request(session_id: int, epoch: int, *named: FetchTopic) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=[*named]
+        )
+
+    async def ask(*of: Any) -> FetchResponse:
+        return await served.ask(request(*of), FetchResponse, FETCH_VERSION)
+
+    first = await ask(0, 0, *topics)
+    assert first.session_id
+    await alter(served, WIRE, consumer_byte_rate=1)
+    throttled = await ask(first.session_id, 1)
+    assert (throttled.error_code, throttled.session_id) == (0, first.session_id)
+    assert throttled.throttle_time_ms > 0
+    await alter(served, WIRE, consumer_byte_rate=None)
+    last = await ask(first.session_id, 2)
+    assert len(fetched(last)) == len(BATCH)
+
+
+async def test_a_fetch_asks_for_no_more_than_the_quota_can_ever_allow(
+    served: BrokerInLoop,
+) -> None:
+    for _ in range(10):
+        await produced(served)
+    await alter(served, WIRE, consumer_byte_rate=3 * KIB)
+    request = fetch_request("t", 0, 0, 1 << 20)
+    answer = await served.ask(request, FetchResponse, FETCH_VERSION)
+    assert answer.throttle_time_ms == 0
+    assert len(fetched(answer)) == 2 * len(BATCH)
+
+
+async def test_followers_have_no_quota(served: BrokerInLoop) -> None:
+    await produced(served)
+    await alter(served, WIRE, consumer_byte_rate=1)
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        replica_id=7,
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[FetchTopic(topic="t", partitions=[wanted])],
+    )
+    answer = await served.ask(request, FetchResponse, FETCH_VERSION)
+    assert answer.throttle_time_ms == 0
+    assert fetched(answer)
+
+
+async def test_a_fetch_that_had_to_wait_is_throttled_when_it_is_answered(
+    served: BrokerInLoop,
+) -> None:
+    await alter(served, {"client-id": None}, consumer_byte_rate=1)
+    waiting = await served.send(
+        fetch_request("t", 0, 0, 1 << 20, max_wait_ms=20_000), FETCH_VERSION
+    )
+    await produced(served)
+    answer = await served.answer(waiting, FetchResponse, FETCH_VERSION)
+    assert answer.throttle_time_ms > 0
+    assert answer.responses == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "version"),
+    [
+        (ApiVersionsRequest(), ApiVersionsResponse, 2),
+        (MetadataRequest(topics=None), MetadataResponse, 12),
+        (DeleteTopicsRequest(topic_names=["none"], timeout_ms=1000), DeleteTopicsResponse, 5),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_every_request_takes_time_and_may_exceed_the_request_quota(
+    served: BrokerInLoop, request_: Message, response: Any, version: int
+) -> None:
+    await alter(served, WIRE, request_percentage=1e-6)
+    answer = await served.ask(request_, response, version)
+    assert answer.throttle_time_ms == 1000  # a window: Kafka throttles no longer than that
+
+
+async def test_time_spent_waiting_is_not_handling_time(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, request_percentage=5)  # half a second in the window of ten
+    waiting = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=700)
+    answer = await served.ask(waiting, FetchResponse, FETCH_VERSION)
+    assert answer.throttle_time_ms == 0
+
+
+def new_topic(name: str, partitions: int) -> CreateTopicsRequest:
+    topic = CreateTopicsTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+    )
+    return CreateTopicsRequest(topics=[topic])
+
+
+async def create(
+    served: BrokerInLoop, name: str, partitions: int, version: int = TOPICS_VERSION
+) -> tuple[int, int]:
+    """Create a topic; the error and the throttle time."""
+    request = new_topic(name, partitions)
+    answer = await served.ask(request, CreateTopicsResponse, version)
+    return answer.topics[0].error_code, answer.throttle_time_ms
+
+
+async def test_topics_are_refused_while_the_quota_on_changes_is_exceeded(
+    served: BrokerInLoop,
+) -> None:
+    await alter(served, WIRE, controller_mutation_rate=1)
+    # 11 permits: the operation that exceeds them is allowed.
+    assert await create(served, "a", 12) == (ErrorCode.NONE, 0)
+    assert await create(served, "b", 1) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 1000)
+    assert "b" not in served.broker.metadata.topics
+    more = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="a", count=13, assignments=None)],
+        timeout_ms=1000,
+        validate_only=False,
+    )
+    answer = await served.ask(more, CreatePartitionsResponse, PARTITIONS_VERSION)
+    assert answer.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert answer.results[0].error_message
+    delete = DeleteTopicsRequest(topic_names=["a"], timeout_ms=1000)
+    answer = await served.ask(delete, DeleteTopicsResponse, DELETE_VERSION)
+    assert answer.responses[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert answer.throttle_time_ms == 1000
+    assert "a" in served.broker.metadata.topics
+
+
+async def test_an_older_client_may_go_on_and_is_throttled(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, controller_mutation_rate=1)
+    assert await create(served, "a", 12, version=5) == (ErrorCode.NONE, 1000)
+    assert await create(served, "b", 1, version=5) == (ErrorCode.NONE, 2000)
+
+
+async def test_topics_are_not_created_automatically_beyond_the_quota(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, controller_mutation_rate=1)
+    await create(served, "a", 12)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="b")])
+    answer = await served.ask(request, MetadataResponse, 12)
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "b" not in served.broker.metadata.topics
+
+
+async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
+    async with broker_in_loop([tmp_path], Files()) as broker:
+        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await alter(broker, WIRE, producer_byte_rate=1)
+    async with broker_in_loop([tmp_path], Files()) as broker:
+        assert await produced(broker) > 0
+
+
+async def test_a_broker_stops_without_waiting_for_throttled_clients(tmp_path: Path) -> None:
+    async with broker_in_loop([tmp_path], Files()) as broker:
+        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await alter(broker, WIRE, producer_byte_rate=1)
+        assert await produced(broker) > 600_000
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 5
+
+
+async def test_a_throttled_client_that_disconnects_is_noticed(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, producer_byte_rate=1)
+    client = await asyncio.to_thread(WireClient, served.port)
+    request = produce_to("t", BATCH)
+    answer = await asyncio.to_thread(client.ask, request, ProduceResponse, PRODUCE_VERSION)
+    assert answer.throttle_time_ms > 60_000
+    connections = served._running._server.connections
+    [connection] = [each for each in connections if each.session.peer_port == client.local_port]
+    client.close()
+    async with asyncio.timeout(5):
+        while connection in connections:  # noqa: ASYNC110 # nothing else tells of it
+            await asyncio.sleep(0.005)
