@@ -24,6 +24,8 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
+from odradek.coordinator.metadata.token_changes import TokenRules
+from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.timers import Now
@@ -76,6 +78,7 @@ from .requests.fetch_waiters import FetchWaiters
 from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
+from .security.token_credentials import TokenCredentials
 
 logger = logging.getLogger("odradek")
 
@@ -242,6 +245,17 @@ class Broker:
         )
         self.host_addresses = HostAddresses()
         self.quotas = Quotas(self.config, self.metadata.quotas, self.host_addresses, self.timer_ms)
+        tokens, secret_key = (
+            self.metadata.delegation_tokens,
+            self.config.delegation_token_secret_key,
+        )
+        hmacs = TokenHmacs(secret_key, tokens) if secret_key else None
+        self.token_rules = TokenRules(
+            hmacs=hmacs,
+            max_lifetime_ms=self.config.delegation_token_max_lifetime_ms,
+            expiry_time_ms=self.config.delegation_token_expiry_time_ms,
+        )
+        self.token_credentials = TokenCredentials(tokens, hmacs)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),
@@ -405,6 +419,13 @@ class Broker:
         """Whether settings and metadata both enable the consumer protocol (KIP-848)."""
         enabled = self.consumer_group_configs.broker.is_enabled
         return enabled and self.metadata.features.level(GROUP_VERSION) > 0
+
+    def remove_expired_tokens(self) -> None:
+        """Remove the delegation tokens that have expired. Without a secret key they are kept."""
+        if self.token_rules.hmacs is None:
+            return
+        for token in self.controller.remove_expired_tokens(self.now_ms()):
+            logger.info("the delegation token %s of %s has expired", token.token_id, token.owner)
 
     # -- reactions to changed topics, settings and logs -------------------------------------------
 

@@ -24,6 +24,7 @@ from .keys_consumer_group import (
     check_intervals,
     check_protocols,
 )
+from .keys_delegation_token import DelegationTokenKeys
 from .keys_group import GroupKeys
 from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
@@ -51,6 +52,7 @@ class BrokerConfig(
     TransactionKeys,
     MetadataKeys,
     AuthorizerKeys,
+    DelegationTokenKeys,
     defer_build=False,
 ):
     """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.

@@ -9,14 +9,6 @@ principal.builder.class CLASS \
     Java class that derives the principal of a connection.
 security.providers STRING null
     Java classes that provide security algorithms.
-delegation.token.secret.key PASSWORD null
-    Key that signs delegation tokens.
-delegation.token.max.lifetime.ms LONG 604800000 1..
-    Maximum lifetime of a delegation token, including renewals.
-delegation.token.expiry.time.ms LONG 86400000 1..
-    Lifetime of a delegation token without renewal.
-delegation.token.expiry.check.interval.ms LONG 3600000 1..
-    How often expired delegation tokens are removed.
 sasl.mechanism.inter.broker.protocol STRING GSSAPI
     SASL mechanism between brokers.
 sasl.client.callback.handler.class CLASS null

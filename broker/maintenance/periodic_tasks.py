@@ -105,6 +105,8 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
          broker.metadata_snapshots.write_if_due),
         ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
+        ("removing expired delegation tokens", config.delegation_token_expiry_check_interval_ms, 0,
+         broker.remove_expired_tokens),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),

@@ -17,16 +17,17 @@ class Session:
 
     `peer_host` and `peer_port` are the client's address. `local_host` is the address by which the
     client reached the broker. `principal` is None until the client is authenticated; listeners
-    without authentication begin with ANONYMOUS. `token_authenticated` says that the client has
-    logged in by a delegation token. `guard` is the client's login, while that must check requests.
-    `max_request_bytes` limits the next request. `ends` says that the connection is closed after
-    the current response. `software` is the name and version of the client's
-    software (KIP-511), if metrics are kept and the client has sent them.
+    without authentication begin with ANONYMOUS. `is_token_authenticated` says that the client has
+    logged in by a delegation token; it may not use the APIs of tokens. `guard` is the client's
+    login, while that must check requests. `max_request_bytes` limits the next request. `ends` says
+    that the connection is closed after the current response. `software` is the name and version of
+    the client's software (KIP-511), if metrics are kept and the client has sent them.
     """
 
     __slots__ = (
         "ends",
         "guard",
+        "is_token_authenticated",
         "listener",
         "local_host",
         "max_request_bytes",
@@ -34,7 +35,6 @@ class Session:
         "peer_port",
         "principal",
         "software",
-        "token_authenticated",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Session:
         self.local_host = local_host
         self.max_request_bytes = max_request_bytes
         self.principal: Principal | None = ANONYMOUS
-        self.token_authenticated = False
+        self.is_token_authenticated = False
         self.guard: Authenticator | None = None
         self.ends = False
         self.software: tuple[str, str] | None = None

@@ -16,5 +16,14 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
+def parse_principal(text: str) -> Principal:
+    """Parse a principal, "User:alice". Raises ValueError."""
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise ValueError(f"{text} is not a principal, TYPE:NAME")
+    return Principal(kind, name)
+
+
+USER = "User"
 # The principal of every client of a listener that does not authenticate its clients.
-ANONYMOUS = Principal("User", "ANONYMOUS")
+ANONYMOUS = Principal(USER, "ANONYMOUS")

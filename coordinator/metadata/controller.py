@@ -14,6 +14,7 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    DelegationTokenRecord,
 )
 from odradek.storage.log import AppendOrigin, PartitionLog
 
@@ -34,6 +35,14 @@ from .quorum import sole_quorum, sole_voter_records
 from .quota_changes import QuotaAlteration, alter_client_quotas
 from .reassignments import assign_directories, assign_directory
 from .scram_changes import ScramDeletion, ScramUpsertion, alter_scram_credentials
+from .token_changes import (
+    NewToken,
+    TokenRules,
+    create_token,
+    expire_token,
+    remove_expired_tokens,
+    renew_token,
+)
 from .topic_creation import (
     CreatedTopic,
     MorePartitions,
@@ -217,6 +226,30 @@ class Controller:
             self.metadata, alterations, is_address, validate_only=validate_only
         )
         return self._journal.commit(outcome, now_ms)
+
+    def create_token(
+        self, wanted: NewToken, rules: TokenRules, now_ms: int
+    ) -> DelegationTokenRecord:
+        """Create a delegation token. Raises what token_changes.create_token raises."""
+        return self._journal.commit(create_token(self.metadata, wanted, rules, now_ms), now_ms)
+
+    def renew_token(
+        self, token_hmac: bytes, period_ms: int, requester: str, rules: TokenRules, now_ms: int
+    ) -> int:
+        """Renew a delegation token. Returns when it expires; raises as in token_changes."""
+        outcome = renew_token(self.metadata, token_hmac, period_ms, requester, rules, now_ms)
+        return self._journal.commit(outcome, now_ms)
+
+    def expire_token(
+        self, token_hmac: bytes, period_ms: int, requester: str, rules: TokenRules, now_ms: int
+    ) -> int:
+        """Let a delegation token expire, or remove it. As renew_token."""
+        outcome = expire_token(self.metadata, token_hmac, period_ms, requester, rules, now_ms)
+        return self._journal.commit(outcome, now_ms)
+
+    def remove_expired_tokens(self, now_ms: int) -> list[DelegationTokenRecord]:
+        """Remove the delegation tokens that have expired, and return them."""
+        return self._journal.commit(remove_expired_tokens(self.metadata, now_ms), now_ms)
 
     def elect_leaders(
         self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int

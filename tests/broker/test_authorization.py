@@ -618,6 +618,23 @@ CASES = [
         [TOPIC_REFUSED] * 3,
         TOPICS,
     ),
+    # -- delegation tokens, on a connection that is not authenticated: test_delegation_tokens.py
+    *(
+        Case(
+            "KafkaApis.allowTokenRequests",
+            key,
+            2,
+            {},
+            [],
+            [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED],
+        )
+        for key in (
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            ApiKey.RENEW_DELEGATION_TOKEN,
+            ApiKey.EXPIRE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        )
+    ),
     # -- the cluster
     Case("KafkaApis.handleApiVersionsRequest: no checks", ApiKey.API_VERSIONS, 2, {}, [], []),
     Case(

@@ -13,6 +13,7 @@ from odradek.config.key import HIDDEN, Key, KeyModel, keys_of
 from odradek.config.key_table import read_table
 from odradek.config.keys_authorizer import AuthorizerKeys
 from odradek.config.keys_consumer_group import ConsumerGroupKeys
+from odradek.config.keys_delegation_token import DelegationTokenKeys
 from odradek.config.keys_group import GroupKeys
 from odradek.config.keys_log import LogKeys
 from odradek.config.keys_metadata import MetadataKeys
@@ -31,6 +32,7 @@ MODELS: dict[str, type[KeyModel]] = {
     "Transactions": TransactionKeys,
     "Cluster metadata": MetadataKeys,
     "Authorization": AuthorizerKeys,
+    "Delegation tokens": DelegationTokenKeys,
 }
 UNUSED = {
     "Server": unused_server,

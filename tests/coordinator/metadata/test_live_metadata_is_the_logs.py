@@ -36,6 +36,8 @@ from odradek.coordinator.metadata.features import (
 from odradek.coordinator.metadata.kraft_log import KraftLog
 from odradek.coordinator.metadata.quorum import Quorum
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
+from odradek.coordinator.metadata.token_changes import NewToken, TokenRules
+from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, TopicRules
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.outcome import JournalRecord, Outcome
@@ -175,6 +177,33 @@ class ControllerConversation(RuleBasedStateMachine):
     def take_producer_ids(self, many: bool) -> None:
         for _ in range(1001 if many else 1):
             self.attempt(lambda: self.controller.producer_ids.take(0))
+
+    @rule(token_id=names, renewers=st.lists(st.sampled_from(["User:a", "User:b"])))
+    def create_token(self, token_id: str, renewers: list[str]) -> None:
+        wanted = NewToken(
+            token_id=token_id,
+            owner="User:a",
+            requester="User:b",
+            renewers=renewers,
+            max_lifetime_ms=50,
+        )
+        self.attempt(lambda: self.controller.create_token(wanted, self.tokens(), 0))
+
+    @rule(token_id=names, period_ms=st.integers(-1, 60), now_ms=st.integers(0, 60))
+    def change_token(self, token_id: str, period_ms: int, now_ms: int) -> None:
+        rules = self.tokens()
+        assert rules.hmacs is not None
+        asked = (rules.hmacs.of(token_id), period_ms, "User:a", rules, now_ms)
+        self.attempt(lambda: self.controller.renew_token(*asked))
+        self.attempt(lambda: self.controller.expire_token(*asked))
+
+    @rule(now_ms=st.integers(0, 60))
+    def remove_expired_tokens(self, now_ms: int) -> None:
+        self.attempt(lambda: self.controller.remove_expired_tokens(now_ms))
+
+    def tokens(self) -> TokenRules:
+        hmacs = TokenHmacs("secret", self.metadata.state.delegation_tokens)
+        return TokenRules(hmacs=hmacs, max_lifetime_ms=50, expiry_time_ms=20)
 
     # -- the broker's life -------------------------------------------------------------------------
 
