@@ -17,6 +17,8 @@ from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
 from odradek.coordinator.metadata.producer_ids import BLOCK_SIZE
 from odradek.coordinator.metadata.quorum import QuorumMember, voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
+from odradek.coordinator.metadata.token_changes import NewToken, TokenRules
+from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.record_codec import MetadataRecordCodec
@@ -39,6 +41,8 @@ pytestmark = pytest.mark.java
 CLUSTER_ID = "Y45AvnC3Rhqkz8Ak_NyCPA"
 FILES = Files()
 START_SECONDS = 60
+SECRET_KEY = "secret"
+DAY_MS = 86_400_000
 
 
 def member() -> QuorumMember:
@@ -80,6 +84,24 @@ def leave_only_the_end(controller: Controller) -> None:
     assert controller.log.segments[0].base_offset > 0
 
 
+def make_tokens(controller: Controller) -> None:
+    """One that stays valid, and one that is removed."""
+    hmacs = TokenHmacs(SECRET_KEY, controller.metadata.delegation_tokens)
+    rules = TokenRules(hmacs=hmacs, max_lifetime_ms=DAY_MS, expiry_time_ms=DAY_MS)
+    now_ms = time.time_ns() // 1_000_000
+    for token_id in ("stays", "goes"):
+        wanted = NewToken(
+            token_id=token_id,
+            owner="User:alice",
+            requester="User:carol",
+            renewers=["User:bob"],
+            max_lifetime_ms=-1,
+        )
+        controller.create_token(wanted, rules, now_ms)
+    controller.renew_token(hmacs.of("stays"), 60_000, "User:bob", rules, now_ms)
+    controller.expire_token(hmacs.of("goes"), -1, "User:bob", rules, now_ms)
+
+
 def live(data: Path, me: QuorumMember, *, dynamic: bool, cleaned: bool = False) -> None:
     """A life of ours on an empty directory that ends cleanly, after an unclean restart."""
     data.mkdir()
@@ -102,6 +124,7 @@ def live(data: Path, me: QuorumMember, *, dynamic: bool, cleaned: bool = False) 
             controller.create_partitions([MorePartitions(name="orders", count=3)], 5)
             controller.delete_topics([TopicRef("gone")], 6)
             controller.producer_ids.take(7)
+            make_tokens(controller)
             if cleaned:
                 leave_only_the_end(controller)
     controller.fence_broker(8)
@@ -140,6 +163,8 @@ def test_kafkas_dump_tool_decodes_every_record_that_we_write(
         "PARTITION_CHANGE_RECORD",
         "REMOVE_TOPIC_RECORD",
         "PRODUCER_IDS_RECORD",
+        "DELEGATION_TOKEN_RECORD",
+        "REMOVE_DELEGATION_TOKEN_RECORD",
         "BROKER_REGISTRATION_CHANGE_RECORD",
     ):
         assert kind in dump, kind
@@ -160,6 +185,9 @@ def test_kafka_starts_on_our_directory_and_we_start_on_what_it_leaves(
     """Also where a snapshot stands for the beginning of the log (`cleaned`)."""
     data, me = tmp_path / "data", member()
     live(data, me, dynamic=form == "dynamic", cleaned=cleaned)
+    before = open_controller(data, me)
+    tokens = before.metadata.delegation_tokens.by_id
+    before.log.close(10)
     port, controller_port = free_ports(2)
     quorum = {
         "dynamic": f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}",
@@ -175,6 +203,7 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={data}
+delegation.token.secret.key={SECRET_KEY}
 """
     )
     server = f"127.0.0.1:{port}"
@@ -194,6 +223,8 @@ log.dirs={data}
 
     controller = open_controller(data, me)
     assert list(controller.metadata.topics) == ["orders", "made.by.kafka"]
+    assert controller.metadata.delegation_tokens.by_id == tokens
+    assert list(tokens) == ["stays"]
     assert controller.take_over(clean_shutdown=True, directory_of={}, now_ms=0) == []
     assert controller.metadata.topics["orders"].partitions[2].isr == (1,)
     shutil.rmtree(data)
