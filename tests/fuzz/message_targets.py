@@ -150,7 +150,9 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     served: list[Any] = []
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
     syncs = SimpleNamespace(due={}, coordinators=())
-    broker: Any = SimpleNamespace(now_ms=lambda: 0, log_syncs=syncs)
+    broker: Any = SimpleNamespace(
+        now_ms=lambda: 0, log_syncs=syncs, quotas=SimpleNamespace(is_active=False)
+    )
     return Dispatcher(broker, handlers), served
 
 
