@@ -22,6 +22,9 @@ _SAME = {
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.key.password": "ssl.key.password",
     "ssl.keystore.password": "ssl.keystore.password",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
 }
 # Settings of Java clients that have no meaning for these commands.
 _IGNORED = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
@@ -70,6 +73,10 @@ def _credentials(jaas: str, file: Path | None) -> dict[str, str]:
         raise CommandError(
             f"{file}: sasl.jaas.config has no username and password in double quotes;"
             " write sasl.username and sasl.password instead"
+        )
+    if options.get("tokenauth") == "true":
+        raise CommandError(
+            f"{file}: these commands cannot log in by a delegation token (tokenauth)"
         )
     unescaped = {name: re.sub(r"\\(.)", r"\1", value) for name, value in options.items()}
     return {"sasl.username": unescaped["username"], "sasl.password": unescaped["password"]}

@@ -1,7 +1,7 @@
 """A small client of odradek's own protocol, for APIs that librdkafka does not have.
 
 One request at a time, each to the broker that must answer it. Versions are the newest that both
-sides have. TLS and SASL PLAIN are served, as in librdkafka's settings.
+sides have. The settings are librdkafka's: TLS with PEM files, SASL PLAIN and SCRAM.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
 from .failure import CommandError
+from .scram import MECHANISMS, ScramClient, ScramError
+from .tls import client_context
 
 R = TypeVar("R", bound=Message)
 
@@ -54,21 +56,25 @@ class WireConnection:
         self.versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
         protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+        context = client_context(settings) if protocol.endswith("SSL") else None
         try:
-            plain = socket.create_connection((host, port), TIMEOUT_S)
-            self._socket = _tls(plain, host, settings) if protocol.endswith("SSL") else plain
+            self._socket = socket.create_connection((host, port), TIMEOUT_S)
+            if context is not None:
+                self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            raise CommandError(
+                f"the certificate of {self.address} is not trusted: {error.verify_message};"
+                " check ssl.ca.location in the file of --config"
+            ) from None
         except OSError as error:
             raise CommandError(f"cannot connect to {self.address}: {error}") from None
-        answer = self.ask(
-            ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="1"),
-            ApiVersionsResponse,
-            API_VERSIONS_VERSION,
-        )
-        self.versions = {
-            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
-        }
-        if protocol.startswith("SASL"):
-            self._authenticate(settings)
+        try:
+            self._greet()
+            if protocol.startswith("SASL"):
+                self._authenticate(settings)
+        except CommandError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._socket.close()
@@ -100,13 +106,25 @@ class WireConnection:
         except DecodeError as error:
             raise CommandError(f"{self.address} does not speak Kafka's protocol: {error}") from None
 
+    def _greet(self) -> None:
+        """Ask for the versions that the broker serves."""
+        answer = self.ask(
+            ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="1"),
+            ApiVersionsResponse,
+            API_VERSIONS_VERSION,
+        )
+        self.versions = {
+            each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+        }
+
     def _version(self, request: Message) -> int:
         """The newest version of the request that both sides have."""
         key, ours = _key_of(request), type(request).SPEC.versions
         lowest, highest = self.versions.get(key, (1, 0))
         version = min(highest, ours.highest)
         if version < max(lowest, ours.lowest):
-            raise CommandError(f"{self.address} does not serve {key.name} ({ours} is needed)")
+            name = "".join(word.capitalize() for word in key.name.split("_"))
+            raise CommandError(f"{self.address} does not serve {name} ({ours} is needed)")
         return version
 
     def _read(self, size: int) -> memoryview:
@@ -121,14 +139,36 @@ class WireConnection:
 
     def _authenticate(self, settings: Mapping[str, str]) -> None:
         mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "GSSAPI"))
-        if mechanism != "PLAIN":
-            raise CommandError(f"this command can authenticate by PLAIN only, not by {mechanism}")
-        self.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
-        user, password = settings.get("sasl.username", ""), settings.get("sasl.password", "")
-        data = f"\0{user}\0{password}".encode()
-        answer = self.ask(SaslAuthenticateRequest(auth_bytes=data), SaslAuthenticateResponse)
+        if mechanism != "PLAIN" and mechanism not in MECHANISMS:
+            known = ", ".join(("PLAIN", *MECHANISMS))
+            raise CommandError(
+                f"this command cannot log in by {mechanism}; set sasl.mechanism to one of {known}"
+                " in the file of --config"
+            )
+        answer = self.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
         if answer.error_code:
-            raise CommandError(f"{self.address} refuses user {user}: {answer.error_message}")
+            enabled = ", ".join(answer.mechanisms)
+            raise CommandError(f"{self.address} has no {mechanism}, only {enabled}")
+        user, password = settings.get("sasl.username", ""), settings.get("sasl.password", "")
+        if mechanism == "PLAIN":
+            self._send_token(f"\0{user}\0{password}".encode(), user)
+            return
+        client = ScramClient(mechanism, user, password)
+        try:
+            final = client.final(self._send_token(client.first(), user))
+            client.check(self._send_token(final, user))
+        except ScramError as error:
+            raise CommandError(f"{self.address} refuses user {user}: {error}") from None
+
+    def _send_token(self, token: bytes, user: str) -> bytes:
+        """One step of the login; returns the server's bytes."""
+        answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+        if answer.error_code:
+            raise CommandError(
+                f"{self.address} refuses user {user}: {answer.error_message or 'wrong password'};"
+                " check the credentials in the file of --config"
+            )
+        return bytes(answer.auth_bytes)
 
 
 class WireCluster:
@@ -138,10 +178,19 @@ class WireCluster:
         """Connect to the first bootstrap server that answers. Raises CommandError."""
         self._settings = settings
         self._connections: dict[int, WireConnection] = {}
-        host, _, port = settings["bootstrap.servers"].split(",")[0].strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise CommandError(f"{settings['bootstrap.servers']} is not HOST:PORT")
-        self.bootstrap = WireConnection(host.strip("[]"), int(port), settings)
+        self.bootstrap = self._first_that_answers(settings["bootstrap.servers"])
+
+    def _first_that_answers(self, servers: str) -> WireConnection:
+        failure = CommandError("bootstrap.servers is empty")
+        for server in filter(None, (each.strip() for each in servers.split(","))):
+            host, _, port = server.rpartition(":")
+            if not host or not port.isdigit():
+                raise CommandError(f"{server} is not HOST:PORT")
+            try:
+                return WireConnection(host.strip("[]"), int(port), self._settings)
+            except CommandError as error:
+                failure = error
+        raise failure
 
     def close(self) -> None:
         """Close all connections."""
@@ -196,16 +245,3 @@ def _key_of(request: Message) -> ApiKey:
     key = type(request).SPEC.key
     assert key is not None, "a request has an API key"
     return key
-
-
-def _tls(plain: socket.socket, host: str, settings: Mapping[str, str]) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"))
-    if settings.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
-        context.check_hostname = False
-    if "ssl.certificate.location" in settings:
-        context.load_cert_chain(
-            settings["ssl.certificate.location"],
-            settings.get("ssl.key.location"),
-            settings.get("ssl.key.password"),
-        )
-    return context.wrap_socket(plain, server_hostname=host)
