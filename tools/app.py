@@ -9,11 +9,15 @@ from typing import Annotated
 import typer
 
 from .bench.options import bench
+from .client.acl_options import app as acls
 from .client.config_options import app as configs
 from .client.group_options import app as groups
+from .client.quota_options import app as quotas
 from .client.record_options import consume, produce
+from .client.token_options import app as tokens
 from .client.topic_options import app as topics
 from .client.transaction_options import app as transactions
+from .client.user_options import app as users
 from .doctor.options import doctor
 from .dump.options import dump_log
 from .pipeline.group import app as pipeline
@@ -67,4 +71,8 @@ app.add_typer(topics, name="topics")
 app.add_typer(groups, name="groups")
 app.add_typer(configs, name="configs")
 app.add_typer(transactions, name="transactions")
+app.add_typer(users, name="users")
+app.add_typer(acls, name="acls")
+app.add_typer(quotas, name="quotas")
+app.add_typer(tokens, name="tokens")
 app.add_typer(pipeline, name="pipeline")

@@ -13,10 +13,10 @@ from tests.docs.markdown import code, table
 INTRODUCTION = """\
 # Command line
 
-`odradek serve` and the commands that read data directories need nothing but odradek. The commands
-that talk to a broker (`doctor`, `produce`, `consume`, `topics`, `groups`, `configs`,
-`transactions`) need `pip install 'odradek[cli]'`, and work with any Kafka. `odradek pipeline`
-needs `odradek[spark]` and Java 17.
+`odradek serve` and the commands that read data directories need nothing but odradek. The others
+talk to a broker, and work with any Kafka: `doctor`, `produce`, `consume`, `topics`, `groups` and
+`configs` need `pip install 'odradek[cli]'`; `transactions`, `users`, `acls`, `quotas` and `tokens`
+do not. `odradek pipeline` needs `odradek[spark]` and Java 17.
 
 `--bootstrap` (or `ODRADEK_BOOTSTRAP`) names the broker. `--config FILE` has the settings of the
 client, as librdkafka or as Java writes them. `--help` of a command prints what is here. `odradek

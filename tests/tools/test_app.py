@@ -38,7 +38,7 @@ def test_the_help_names_all_commands(tmp_path: Path) -> None:
         [sys.executable, "-c", PROGRAM, "--help"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0
-    for command in ("serve", "dump-log", "verify", "why-not-deleted", "pipeline"):
+    for command in ("serve", "dump-log", "verify", "why-not-deleted", "users", "acls", "pipeline"):
         assert f" {command} " in done.stdout
 
 

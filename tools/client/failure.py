@@ -23,6 +23,17 @@ ADVICE = {
     "TOPIC_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
     "GROUP_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
     "CLUSTER_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
+    "SECURITY_DISABLED": "set authorizer.class.name in the broker's server.properties",
+    "DELEGATION_TOKEN_AUTH_DISABLED": (
+        "set delegation.token.secret.key in the broker's server.properties"
+    ),
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": (
+        "give --config FILE with SASL credentials, or with a client certificate"
+    ),
+    "DELEGATION_TOKEN_OWNER_MISMATCH": "only its owner and its renewers may",
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": (
+        "`odradek acls add USER --user OWNER --operation create-tokens` allows it"
+    ),
     "_AUTHENTICATION": "check the credentials in the file of --config",
     "_SSL": "check ssl.ca.location in the file of --config",
     "_TIMED_OUT": "`odradek doctor` says what a client can reach",

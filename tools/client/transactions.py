@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Self
 
 import typer
 
@@ -39,9 +37,8 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 from odradek.tools.tables import print_json, show_table
 
-from .client_config import client_settings
+from .cluster_commands import ClusterCommands
 from .failure import CommandError
-from .wire import WireCluster
 
 NO_TRANSACTION = -1
 # A fenced producer must not time out before it is fenced; Kafka's admin client asks for 1 ms.
@@ -61,17 +58,8 @@ class OpenTransaction:
     state: str
 
 
-class TransactionCommands:
-    """The commands, on connections to a cluster. Each raises CommandError."""
-
-    def __init__(self, bootstrap: str | None, file: Path | None) -> None:
-        self._cluster = WireCluster(client_settings(bootstrap, file))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._cluster.close()
+class TransactionCommands(ClusterCommands):
+    """The commands. Each raises CommandError."""
 
     def show_all(self, states: Sequence[str], *, as_json: bool) -> None:
         """Print the transactional ids with their states."""
