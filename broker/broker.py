@@ -78,7 +78,7 @@ from .requests.fetch_waiters import FetchWaiters
 from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
-from .security.token_credentials import TokenCredentials
+from .security.sasl.token_credentials import TokenCredentials
 
 logger = logging.getLogger("odradek")
 
@@ -147,7 +147,7 @@ class Broker:
             self.logins = LoginListeners(
                 self.config,
                 lambda mechanism, name, is_token: credential_of(
-                    self.metadata, mechanism, name, is_token
+                    self.metadata, self.token_credentials, mechanism, name, is_token
                 ),
                 self.clock,
             )
@@ -255,7 +255,7 @@ class Broker:
             max_lifetime_ms=self.config.delegation_token_max_lifetime_ms,
             expiry_time_ms=self.config.delegation_token_expiry_time_ms,
         )
-        self.token_credentials = TokenCredentials(tokens, hmacs)
+        self.token_credentials = TokenCredentials(tokens, hmacs, self.now_ms)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),

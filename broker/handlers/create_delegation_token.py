@@ -40,6 +40,7 @@ async def handle(
     )
     try:
         token = broker.controller.create_token(wanted, broker.token_rules, context.now_ms)
+        await broker.disk.run(broker.token_credentials.prepare, token.token_id)
         await broker.metadata_sync.sync()
     except ApiError as error:
         return refused(context, owner, error.code, 0)

@@ -17,7 +17,7 @@ class Session:
 
     `peer_host` and `peer_port` are the client's address. `local_host` is the address by which the
     client reached the broker. `principal` is None until the client is authenticated; listeners
-    without authentication begin with ANONYMOUS. `is_token_authenticated` says that the client has
+    without authentication begin with ANONYMOUS. `token_authenticated` says that the client has
     logged in by a delegation token; it may not use the APIs of tokens. `guard` is the client's
     login, while that must check requests. `max_request_bytes` limits the next request. `ends` says
     that the connection is closed after the current response. `software` is the name and version of
@@ -27,7 +27,6 @@ class Session:
     __slots__ = (
         "ends",
         "guard",
-        "is_token_authenticated",
         "listener",
         "local_host",
         "max_request_bytes",
@@ -35,6 +34,7 @@ class Session:
         "peer_port",
         "principal",
         "software",
+        "token_authenticated",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Session:
         self.local_host = local_host
         self.max_request_bytes = max_request_bytes
         self.principal: Principal | None = ANONYMOUS
-        self.is_token_authenticated = False
+        self.token_authenticated = False
         self.guard: Authenticator | None = None
         self.ends = False
         self.software: tuple[str, str] | None = None

@@ -18,7 +18,7 @@ def check_token_requests(context: RequestContext) -> None:
     protocol = context.session.listener.security_protocol
     is_anonymous = protocol is SecurityProtocol.SSL and context.principal == ANONYMOUS
     is_plaintext = protocol is SecurityProtocol.PLAINTEXT
-    if context.session.is_token_authenticated or is_plaintext or is_anonymous:
+    if context.session.token_authenticated or is_plaintext or is_anonymous:
         raise ApiError(
             ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
             "Delegation Token requests are not allowed on PLAINTEXT/1-way SSL channels and on"

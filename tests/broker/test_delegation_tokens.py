@@ -79,7 +79,7 @@ class Rig:
         context = request_context(self.broker, version, self.now_ms)
         context.session.listener = Listener("CLIENT", "localhost", 9093, protocol)
         context.session.principal = principal
-        context.session.is_token_authenticated = by_token
+        context.session.token_authenticated = by_token
         request = build(request_class(HANDLERS[api]), version, **values)
         answer = HANDLERS[api](context, request)
         if inspect.isawaitable(answer):

@@ -4,11 +4,14 @@ import base64
 import hashlib
 import hmac
 
+import msgspec
 import pytest
 
-from odradek.broker.security.principal import Principal
-from odradek.broker.security.token_credentials import TokenCredential, TokenCredentials
+from odradek.broker.security.sasl.exchange import Login
+from odradek.broker.security.sasl.scram import ScramCredential
+from odradek.broker.security.sasl.token_credentials import TokenCredentials
 from odradek.coordinator.metadata.delegation_tokens import DelegationTokens
+from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.protocol.records.cluster_metadata import (
     DelegationTokenRecord,
@@ -27,14 +30,15 @@ TOKEN = DelegationTokenRecord(
 
 
 class Rig:
-    def __init__(self) -> None:
+    def __init__(self, now_ms: int = 2_000) -> None:
+        self.now_ms = now_ms
         self.tokens = DelegationTokens()
         self.tokens.replay(TOKEN)
         self.hmacs = TokenHmacs("secret", self.tokens)
-        self.credentials = TokenCredentials(self.tokens, self.hmacs)
+        self.credentials = TokenCredentials(self.tokens, self.hmacs, lambda: self.now_ms)
 
 
-def accepts(credential: TokenCredential, hash_name: str, password: bytes) -> bool:
+def accepts(credential: ScramCredential, hash_name: str, password: bytes) -> bool:
     """What the two sides of SCRAM find out, written after RFC 5802 without the code under test."""
 
     def hashed(key: bytes, text: bytes) -> bytes:
@@ -51,46 +55,40 @@ def accepts(credential: TokenCredential, hash_name: str, password: bytes) -> boo
     return server_is_known and hashlib.new(hash_name, recovered).digest() == credential.stored_key
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "hash_name"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")]
-)
-def test_the_password_is_the_hmac_in_base64(mechanism: str, hash_name: str) -> None:
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_the_password_is_the_hmac_in_base64(mechanism: ScramMechanism, prepared: bool) -> None:
     rig = Rig()
-    credential = rig.credentials.credential(mechanism, "token", 2_000)
+    if prepared:
+        rig.credentials.prepare("token")
+    credential = rig.credentials.credential_of(mechanism, "token")
     assert credential is not None
-    assert accepts(credential, hash_name, base64.b64encode(rig.hmacs.of("token")))
-    assert not accepts(credential, hash_name, rig.hmacs.of("token"))
-    assert (credential.owner, credential.expires_at_ms) == (Principal("User", "alice"), 2_000)
+    assert accepts(credential, mechanism.hash_name, base64.b64encode(rig.hmacs.of("token")))
+    assert not accepts(credential, mechanism.hash_name, rig.hmacs.of("token"))
+    assert credential.login == Login("alice", expires_at_ms=2_000, by_token=True)
 
 
 def test_a_renewed_token_keeps_its_credential_and_expires_later() -> None:
     rig = Rig()
-    before = rig.credentials.credential("SCRAM-SHA-256", "token", 2_000)
-    renewed = DelegationTokenRecord(
-        owner="User:alice",
-        requester="User:carol",
-        renewers=[],
-        issue_timestamp=1_000,
-        max_timestamp=9_000,
-        expiration_timestamp=3_000,
-        token_id="token",
-    )
-    rig.tokens.replay(renewed)
+    before = rig.credentials.credential_of(ScramMechanism.SHA_256, "token")
+    rig.tokens.replay(msgspec.structs.replace(TOKEN, expiration_timestamp=3_000))
+    after = rig.credentials.credential_of(ScramMechanism.SHA_256, "token")
     assert before is not None
-    after = rig.credentials.credential("SCRAM-SHA-256", "token", 2_000)
-    assert after == before._replace(expires_at_ms=3_000)
+    assert after == before._replace(login=before.login._replace(expires_at_ms=3_000))
 
 
 def test_nobody_logs_in_with_a_token_that_is_expired_or_removed_or_unknown() -> None:
     rig = Rig()
-    assert rig.credentials.credential("SCRAM-SHA-256", "token", 2_000)
-    assert rig.credentials.credential("SCRAM-SHA-256", "token", 2_001) is None
-    assert rig.credentials.credential("SCRAM-SHA-256", "other", 1_500) is None
+    mechanism = ScramMechanism.SHA_256
+    assert rig.credentials.credential_of(mechanism, "token")
+    assert rig.credentials.credential_of(mechanism, "other") is None
+    rig.now_ms = 2_001
+    assert rig.credentials.credential_of(mechanism, "token") is None
+    rig.now_ms = 1_500
     rig.tokens.replay_removal(RemoveDelegationTokenRecord(token_id="token"))
-    assert rig.credentials.credential("SCRAM-SHA-256", "token", 1_500) is None
+    assert rig.credentials.credential_of(mechanism, "token") is None
 
 
-def test_tokens_log_in_by_scram_only_and_not_without_a_secret_key() -> None:
-    rig = Rig()
-    assert rig.credentials.credential("PLAIN", "token", 1_500) is None
-    assert TokenCredentials(rig.tokens, None).credential("SCRAM-SHA-256", "token", 1_500) is None
+def test_nobody_logs_in_with_a_token_without_the_secret_key() -> None:
+    credentials = TokenCredentials(Rig().tokens, None, lambda: 1_500)
+    assert credentials.credential_of(ScramMechanism.SHA_256, "token") is None

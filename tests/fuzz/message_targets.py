@@ -160,7 +160,7 @@ def read_request(data: bytes) -> None:
     """A frame, through the broker's own dispatch, to a handler that only notes what it got."""
     dispatcher, served = _dispatcher()
     served.clear()
-    session: Any = SimpleNamespace(principal=ANONYMOUS)
+    session: Any = SimpleNamespace(principal=ANONYMOUS, guard=None)
     try:
         assert dispatcher.dispatch(session, memoryview(data)) is None
     except (DecodeError, RefusedRequestError):

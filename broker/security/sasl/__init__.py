@@ -2,5 +2,5 @@
 
 To be read in this order: exchange (what a mechanism is), plain, scram, oauthbearer with
 unsecured_tokens, signed_tokens and issuer_keys, authenticator (the state machine of a connection),
-login_listeners (the mechanisms of all listeners).
+token_credentials, scram_credentials, login_listeners (the mechanisms of all listeners).
 """

@@ -40,7 +40,7 @@ class Session(Protocol):
     """What a login sets of a connection's session (requests/session.py)."""
 
     principal: Principal | None
-    is_token_authenticated: bool
+    token_authenticated: bool
     max_request_bytes: int
     guard: Authenticator | None
 
@@ -264,7 +264,7 @@ class Authenticator:
         self._exchange = self._previous = None
         self._become(State.COMPLETE)
         session.principal = principal
-        session.is_token_authenticated = login.by_token
+        session.token_authenticated = login.by_token
         session.max_request_bytes = self._listener.max_request_bytes
         lifetime_ms = self._lifetime_ms(login)
         if lifetime_ms is None:

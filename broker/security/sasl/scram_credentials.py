@@ -8,14 +8,19 @@ from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
 
 from .exchange import Login
 from .scram import ScramCredential
+from .token_credentials import TokenCredentials
 
 
 def credential_of(
-    metadata: ClusterMetadata, mechanism: ScramMechanism, name: str, is_token: bool
+    metadata: ClusterMetadata,
+    tokens: TokenCredentials,
+    mechanism: ScramMechanism,
+    name: str,
+    is_token: bool,
 ) -> ScramCredential | None:
     """Return the credential of a user, or of a token if the client says that `name` is one's id."""
     if is_token:
-        return None  # delegation tokens are not served yet
+        return tokens.credential_of(mechanism, name)
     record = metadata.scram_credentials.by_user.get((mechanism, name))
     if record is None:
         return None
