@@ -58,6 +58,7 @@ from .lifecycle.startup import (
     lead_log,
     load_logs,
     open_metadata,
+    open_tls,
     register_broker,
     settle_moves,
 )
@@ -112,7 +113,7 @@ class Broker:
         """Open the data directories; nothing listens yet. `ports` has a port per listener name.
 
         `now_ms` is the wall clock. `timer_ms` is the clock of the coordinators' deadlines.
-        Raises DirectoryError, RefusedToStartError.
+        Raises DirectoryError, RefusedToStartError, ConfigError.
         """
         self.config = config
         self.loop = loop
@@ -130,6 +131,7 @@ class Broker:
         reading = self._open_directories()
         self._open_metadata(reading)
         self._apply_stored_settings()
+        self.tls = open_tls(self.effective_config, self.disk, now_ms)
         self._open_logs()
         self._register()
         self._create_request_services()
@@ -473,4 +475,4 @@ class Broker:
 
     def _endpoint(self, listener: Listener) -> Endpoint:
         host, port = self.advertised(listener, "localhost")
-        return Endpoint(name=listener.name, host=host, port=port)
+        return Endpoint(listener.name, host, port, listener.security_protocol.number)

@@ -34,7 +34,9 @@ class ListenerSettings:
     def value(self, name: str) -> Value:
         """The value of a key of TLS or SASL, or its default. Raises ConfigError."""
         key, text = listener_keys()[name], self.text(name)
-        return key.default if text is None else key._replace(name=self._written(name)).parse(text)
+        return (
+            key.default if text is None else key._replace(name=self.written_name(name)).parse(text)
+        )
 
     def mechanism_value(self, mechanism: str, name: str) -> Value:
         """The value of a key for one SASL mechanism, or else the listener's. Raises ConfigError."""
@@ -51,5 +53,6 @@ class ListenerSettings:
         """The value of a key of one SASL mechanism as written, or None if it is not set."""
         return self._texts.get(self.mechanism_key(mechanism, name))
 
-    def _written(self, name: str) -> str:
+    def written_name(self, name: str) -> str:
+        """The form of a key that is set, or would be used if it were: for messages."""
         return self.prefix + name if self.prefix + name in self._texts else name

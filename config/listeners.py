@@ -22,7 +22,7 @@ _LIMITS = "max.connections.per.ip.overrides"
 
 
 class SecurityProtocol(StrEnum):
-    """How a connection is encrypted and authenticated."""
+    """How a connection is encrypted and authenticated. Kafka numbers them in this order."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -33,6 +33,16 @@ class SecurityProtocol(StrEnum):
     def uses_sasl(self) -> bool:
         """Whether clients log in by SASL."""
         return self.name.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def number(self) -> int:
+        """Kafka's number of the protocol, as it is in the metadata log: the order above."""
+        return list(SecurityProtocol).index(self)
 
 
 class Listener(NamedTuple):

@@ -7,6 +7,8 @@ broken Kafka client, and most often from a client of another protocol: "GET " re
 Kafka: org.apache.kafka.common.network.NetworkReceive.
 """
 
+from .api_keys import ApiKey
+
 LENGTH_BYTES = 4
 
 _HTTP_METHODS = (
@@ -25,7 +27,7 @@ _SIGNATURES = (
     (b"AMQP", "AMQP"),
     (b"\x00\x00\x00\x08\x04\xd2\x16\x2f", "a PostgreSQL client"),
 )
-_TLS_HANDSHAKE = 0x16
+TLS_HANDSHAKE = 0x16
 _TLS_ALERT = 0x15
 _SSL2_CLIENT_HELLO = 0x01
 
@@ -44,6 +46,14 @@ def check_frame_size(size_bytes: int, max_bytes: int) -> None:
         )
 
 
+def describe_not_tls(first: bytes) -> str:
+    """Return what came in place of a TLS hello; for a log line. Sixteen bytes are enough."""
+    guess = _foreign_protocol(first)
+    if guess is None and _is_request(first):
+        guess = "a Kafka request: is the client's security.protocol right?"
+    return f"no TLS: that was {guess}" if guess else "no TLS: its first bytes are no TLS hello"
+
+
 def describe_foreign_bytes(first: bytes) -> str | None:
     """Return the protocol of a connection that begins with these bytes; None if it is unknown.
 
@@ -51,6 +61,12 @@ def describe_foreign_bytes(first: bytes) -> str | None:
     """
     kind = _foreign_protocol(first)
     return f"that was {kind}" if kind else None
+
+
+def _is_request(first: bytes) -> bool:
+    """Whether a small request with a known API key begins like this."""
+    size, key = int.from_bytes(first[:4]), int.from_bytes(first[4:6])
+    return len(first) >= 6 and 8 <= size < 1 << 20 and key in ApiKey.__members__.values()
 
 
 def _foreign_protocol(first: bytes) -> str | None:
@@ -69,7 +85,7 @@ def _tls(first: bytes) -> str | None:
     """Recognize a TLS record by its type and version 3.x, or an SSL 2 hello (still in use)."""
     if len(first) < LENGTH_BYTES:
         return None
-    if first[0] == _TLS_HANDSHAKE and first[1] == 3:
+    if first[0] == TLS_HANDSHAKE and first[1] == 3:
         return "a TLS hello: this listener is not TLS, is the client's security.protocol right?"
     if first[0] == _TLS_ALERT and first[1] == 3:
         return "a TLS alert"

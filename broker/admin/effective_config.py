@@ -46,6 +46,8 @@ class EffectiveConfig:
         self.current = written
         self.layers: Layers = ()
         self.on_change: list[Callable[[BrokerConfig], object]] = []
+        # Called with the configuration that a request asks for; may raise ConfigError.
+        self.checks: list[Callable[[BrokerConfig], object]] = []
         self._configs = configs
         self._names = (str(node_id), ALL_BROKERS)
         self.refresh()
@@ -79,6 +81,8 @@ class EffectiveConfig:
         layers = dict(self.layers) | {_source_of(name): settings}
         new = [(source, layers.get(source, {})) for source in map(_source_of, self._names)]
         check_change(self.written, merged(self.layers), merged(new))
+        for check_config in self.checks:
+            check_config(effective_config(self.written, merged(new)))
 
     def _layer_of(self, name: str) -> tuple[ConfigSource, Mapping[str, str]]:
         stored = self._configs.of(ConfigResourceType.BROKER, name)

@@ -12,6 +12,7 @@ import uvloop
 
 from odradek.broker.network.listeners import ListenError
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.storage.directories.data_directory import DirectoryError
 
 from .parent_process import ParentWatch, print_address
@@ -57,7 +58,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
     try:
         running = await start_broker(config)
-    except RefusedToStartError as error:
+    except (RefusedToStartError, ConfigError) as error:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:
         raise StartError(str(error), exit_code=1) from error

@@ -33,7 +33,7 @@ logger = logging.getLogger("odradek")
 
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
-    """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError."""
+    """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
     http = config.http_listener
     bound = bind_listeners([*config.open_listeners, *([http] if http else [])])
     return open_broker(config, bound, http=bound.pop() if http else None, files=files)
@@ -52,7 +52,7 @@ def open_broker(
     """Start a broker on bound ports, which it closes when it stops or cannot start.
 
     `http` is bound if odradek.http.listener is set.
-    Raises DirectoryError, RefusedToStartError.
+    Raises DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
     try:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from odradek.broker.admin.effective_config import EffectiveConfig
+from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig, with_overrides
 from odradek.coordinator.metadata.broker_registration import Endpoint
@@ -37,7 +40,26 @@ from odradek.storage.topic_names import is_internal
 
 from .preflight import REASONS_TO_REFUSE, RefusedToStartError
 
+if TYPE_CHECKING:
+    from odradek.broker.security.tls.tls_listeners import TlsListeners  # imported only if used
+
 logger = logging.getLogger("odradek.startup")
+
+
+def open_tls(
+    effective_config: EffectiveConfig, disk: DiskExecutor, now_ms: Callable[[], int]
+) -> TlsListeners | None:
+    """The certificates of the TLS listeners, if there are any. Raises ConfigError."""
+    config = effective_config.current
+    if not any(listener.security_protocol.uses_tls for listener in config.open_listeners):
+        return None
+    # Imported here, because `cryptography` takes tens of milliseconds.
+    from odradek.broker.security.tls.tls_listeners import TlsListeners
+
+    tls = TlsListeners(config, disk, now_ms)
+    effective_config.checks.append(tls.check_settings)
+    effective_config.on_change.append(tls.update_config)
+    return tls
 
 
 def open_metadata(

@@ -24,6 +24,8 @@ CHECK_SPACE_EVERY_MS = 1_000
 RELEASE_FILES_EVERY_MS = 30_000
 CHECK_SNAPSHOT_EVERY_MS = 1_000
 CLEAN_METADATA_EVERY_MS = 60_000
+CHECK_CERTIFICATES_EVERY_MS = 5_000
+WARN_OF_EXPIRY_EVERY_MS = 24 * 3_600_000
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # An interval of a year or more means "never": Kafka's way to turn a periodic task off.
 NEVER_MS = 365 * 24 * 3_600_000
@@ -111,6 +113,13 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
     ]  # fmt: skip
+    if broker.tls is not None:
+        tasks += [
+            ("checking certificates for changes", CHECK_CERTIFICATES_EVERY_MS, 0,
+             broker.tls.check_files),
+            ("checking certificates for expiry", WARN_OF_EXPIRY_EVERY_MS, 0,
+             broker.tls.warn_of_expiry),
+        ]  # fmt: skip
     return [
         PeriodicTask(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
         for name, every_ms, first_ms, run in tasks

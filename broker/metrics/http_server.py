@@ -54,8 +54,8 @@ class HttpServer:
         self.pages = pages
         self.timeout_s = timeout_s
         self.connections: set[_Connection] = set()
-        make = cast(Callable[[], asyncio.BufferedProtocol], partial(_Connection, self))
-        self._acceptors = [Acceptor(loop, sock, make, BACKLOG) for sock in bound.sockets]
+        connect = partial(loop.connect_accepted_socket, partial(_Connection, self))
+        self._acceptors = [Acceptor(loop, sock, connect, BACKLOG) for sock in bound.sockets]
 
     def close(self) -> None:
         """Stop listening, and cut all connections."""

@@ -15,7 +15,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 
@@ -28,19 +28,19 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Acceptor:
-    """A listening socket; each connection that it accepts gets its own protocol object."""
+    """A listening socket, and the connections that it accepts."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
-        make_protocol: Callable[[], asyncio.BufferedProtocol],
+        connect: Callable[[socket.socket], Awaitable[object]],
         backlog: int,
     ) -> None:
-        """Start to listen. Raises OSError."""
+        """Start to listen. `connect` sets an accepted connection up. Raises OSError."""
         self._loop = loop
         self._socket = sock
-        self._make_protocol = make_protocol
+        self._set_up = connect
         self._connecting = BackgroundTasks(loop)
         self._retry: asyncio.TimerHandle | None = None
         sock.setblocking(False)
@@ -80,7 +80,7 @@ class Acceptor:
 
     async def _connect(self, client: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._make_protocol, client)
+            await self._set_up(client)
         except OSError as error:
             logger.warning("a connection could not be set up: %s", error)
             client.close()

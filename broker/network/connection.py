@@ -14,12 +14,11 @@ any connection, overwrites them. An own buffer doubles as bytes arrive, whatever
 announces; a large one is kept until large frames stop coming. frame_memory.py limits what all
 buffers hold together.
 
-Answers are written to the socket directly, through a duplicate of the transport's descriptor:
-uvloop forbids writing to its own, and its transport would copy the bytes that sendfile does not. An
-answer is a list of pieces: bytes and slices of log files. A slice is sent by sendfile as the socket
-takes it, so a stalled consumer costs no memory. Pages that are not in the page cache are read by a
-disk thread first, because the loop must not wait for a disk. The first byte of an answer promises
-its length: if a slice can no longer be read, the connection has to be cut.
+Answers are written to the socket directly (output.py), because the transport would copy bytes. An
+answer is a list of pieces: bytes and slices of log files. A slice is sent as the socket takes it,
+so a stalled consumer costs no memory. Pages that are not in the page cache are read by a disk
+thread first, because the loop must not wait for a disk. The first byte of an answer promises its
+length: if a slice can no longer be read, the connection has to be cut.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import logging
-import os
 import socket
 import struct
 import sys
@@ -51,6 +49,7 @@ from odradek.storage.log import RecordsSlice
 
 from .frame_memory import FrameMemory
 from .group_turns import GROUP_APIS, GroupTurns
+from .output import Output, PlainOutput
 
 logger = logging.getLogger("odradek.connection")
 
@@ -103,15 +102,24 @@ class ConnectionSupport:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The protocol object of one accepted socket."""
+    """The protocol object of one accepted socket.
 
-    def __init__(self, support: ConnectionSupport, listener: Listener) -> None:
+    `open_output` gets the transport when the connection is made.
+    """
+
+    def __init__(
+        self,
+        support: ConnectionSupport,
+        listener: Listener,
+        open_output: Callable[[asyncio.BaseTransport], Output] = PlainOutput,
+    ) -> None:
         self.session = Session(listener, UNKNOWN_ADDRESS)
         self.last_active_ms = support.now_ms()
         self._support = support
         self._loop = support.loop
         self._transport: asyncio.Transport | None = None
-        self._socket: socket.socket | None = None
+        self._open_output = open_output
+        self._socket: Output | None = None
         self._shared = support.receive_view
         self._view = self._shared
         self._start = 0  # index of the first byte that is not served yet
@@ -132,9 +140,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        descriptor = transport.get_extra_info("socket").fileno()
         try:
-            self._socket = socket.socket(fileno=os.dup(descriptor))
+            self._socket = self._open_output(transport)
         except OSError as error:  # accepting it took the last descriptor
             logger.error("closed a new connection: %s", error.strerror)
             self._transport.abort()
@@ -484,7 +491,7 @@ class Connection(asyncio.BufferedProtocol):
                 )
                 reading.add_done_callback(self._pages_read)
                 return False
-            sent = os.sendfile(self._socket.fileno(), unsent.file.fd, unsent.position, chunk)
+            sent = self._socket.send_file(unsent.file, unsent.position, chunk)
             if sent == 0:
                 raise OSError(f"{unsent.file.path} ends before byte {unsent.position}")
             unsent.position += sent

@@ -19,6 +19,8 @@ from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
 from .frame_memory import FrameMemory
 from .listeners import BoundListener
+from .tls_handshakes import Handshakes
+from .tls_transport import output_of
 
 STALLED_FRAME_MS = 30_000
 # While connections wait for memory, one whose frame makes no progress for this long is closed.
@@ -65,6 +67,7 @@ class Server:
             opened=self._opened,
             closed=self._closed,
         )
+        self._handshakes = Handshakes(self._loop)
         self._per_host: Counter[str] = Counter()
         self._all_closed = asyncio.Event()
         self._acceptors = [
@@ -75,7 +78,17 @@ class Server:
     def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor:
         self._set_buffer_sizes(sock)
         backlog = self._broker.config.socket_listen_backlog_size
-        return Acceptor(self._loop, sock, partial(Connection, self._support, listener), backlog)
+        if listener.security_protocol.uses_tls:
+            return Acceptor(self._loop, sock, partial(self._connect_tls, listener), backlog)
+        connect = partial(
+            self._loop.connect_accepted_socket, partial(Connection, self._support, listener)
+        )
+        return Acceptor(self._loop, sock, connect, backlog)
+
+    async def _connect_tls(self, listener: Listener, client: socket.socket) -> None:
+        assert self._broker.tls is not None
+        connection = Connection(self._support, listener, output_of)
+        self._handshakes.begin(client, connection, self._broker.tls.of(listener.name))
 
     def _set_buffer_sizes(self, sock: socket.socket) -> None:
         """Set the buffer sizes of accepted sockets, where they are configured.
@@ -175,3 +188,4 @@ class Server:
                 await asyncio.wait_for(self._all_closed.wait(), DRAIN_S)
         for connection in list(self.connections):
             connection.close("the broker stops before the answer was sent")
+        self._handshakes.close()

@@ -16,6 +16,9 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
+USER = "User"
+
+
 def parse_principal(text: str) -> Principal:
     """Parse a principal, "User:alice". Raises ValueError."""
     kind, colon, name = text.partition(":")
@@ -24,6 +27,9 @@ def parse_principal(text: str) -> Principal:
     return Principal(kind, name)
 
 
-USER = "User"
+class RefusedClientError(Exception):
+    """A client has proved who it is, and may not connect all the same."""
+
+
 # The principal of every client of a listener that does not authenticate its clients.
 ANONYMOUS = Principal(USER, "ANONYMOUS")

@@ -5,6 +5,7 @@ import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -41,8 +42,12 @@ class Rig:
         self.socket = Listening()
         self.socket.bind(("127.0.0.1", 0))
         self.address = self.socket.getsockname()
+        loop = asyncio.get_running_loop()
         self.acceptor = Acceptor(
-            asyncio.get_running_loop(), self.socket, lambda: AcceptedConnection(self), backlog=256
+            loop,
+            self.socket,
+            partial(loop.connect_accepted_socket, lambda: AcceptedConnection(self)),
+            backlog=256,
         )
 
     def connect(self, count: int = 1) -> None:

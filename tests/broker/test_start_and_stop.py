@@ -38,10 +38,9 @@ def serve(
         ("num.partitions=0", ["num.partitions", "0"]),
         ("listeners=PLAINTEXT:9092", ["listeners", "PLAINTEXT:9092"]),
         ("no-equals-sign", ["no-equals-sign", "key=value"]),
-        ("listeners=SSL://localhost:9093", ["listeners", "SSL"]),
+        ("listeners=SSL://localhost:9093", ["ssl.keystore"]),
         ("authorizer.class.name=org.apache.X", ["authorizer.class.name"]),
         ("listeners=SASL_PLAINTEXT://localhost:9093", ["sasl.enabled.mechanisms", "GSSAPI"]),
-        ("ssl.client.auth=required", ["ssl.client.auth"]),
     ],
 )
 def test_a_configuration_that_cannot_be_served_is_one_line_and_exit_code_2(

@@ -90,7 +90,7 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
         ({}, {"log.retention.ms": "0"}),
         ({}, {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"}),
         ({}, {"listeners": "PLAINTEXT://:9092,OTHER://:9093"}),
-        ({}, {"listener.name.plaintext.ssl.client.auth": "required"}),
+        ({}, {"principal.builder.class": "org.example.Principals"}),
     ],
 )
 def test_a_change_that_is_refused(now: dict[str, str], then: dict[str, str]) -> None:

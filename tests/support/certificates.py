@@ -1,60 +1,143 @@
-"""A certificate authority of the tests, and the certificates that it signs, as PEM."""
+"""Certificates for tests: an authority, and what it signs; as PEM, PKCS 12 and settings."""
 
 import datetime
 import ipaddress
+from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-DAY = datetime.timedelta(days=1)
+PASSWORD = "change it"
+VALID_DAYS = 90
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+class Signed(NamedTuple):
+    """A private key, and its certificate."""
+
+    key: Key
+    certificate: x509.Certificate
+
+    def key_pem(self, password: str | None = None) -> str:
+        """The key as PKCS 8."""
+        protection = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection).decode()
+
+    @property
+    def pem(self) -> str:
+        """The certificate."""
+        return self.certificate.public_bytes(Encoding.PEM).decode()
 
 
 class Authority:
-    """Signs certificates for 127.0.0.1 and localhost; `certificate` is its own."""
+    """A certificate authority, whose certificates are valid for 90 days from now."""
 
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("the authority of a test")
-        constraints = x509.BasicConstraints(ca=True, path_length=0)
-        builder = _builder(self._name, self._name, self._key).add_extension(constraints, True)
-        self._certificate = builder.sign(self._key, hashes.SHA256())
-        self.certificate = _pem(self._certificate)
+    def __init__(self, name: str = "test authority", key: Key | None = None) -> None:
+        self._now = datetime.datetime.now(datetime.UTC)
+        key = key or new_key()
+        subject = named(name)
+        builder = self._builder(subject, key, VALID_DAYS).issuer_name(subject)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        self.root = Signed(key, builder.sign(key, hashes.SHA256()))
 
-    def signed(self, name: str) -> str:
-        """A private key and its certificate, for a server or a client of this name."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        addresses = x509.SubjectAlternativeName(
-            [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    @property
+    def pem(self) -> str:
+        """The authority's own certificate."""
+        return self.root.pem
+
+    def sign(
+        self,
+        subject: str | x509.Name,
+        *,
+        names: tuple[str, ...] = ("localhost",),
+        days: int = VALID_DAYS,
+        key: Key | None = None,
+    ) -> Signed:
+        """A certificate for servers and clients; `days` until it ends, negative: it has expired."""
+        key = key or new_key()
+        subject = named(subject) if isinstance(subject, str) else subject
+        builder = self._builder(subject, key, days).issuer_name(self.root.certificate.subject)
+        alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+        alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = (
+            builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+            .add_extension(x509.SubjectAlternativeName(alternatives), False)
+            .add_extension(x509.ExtendedKeyUsage(usages), False)
         )
-        builder = _builder(_name(name), self._name, key).add_extension(addresses, False)
-        private = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+        return Signed(key, builder.sign(self.root.key, hashes.SHA256()))
+
+    def _builder(self, subject: x509.Name, key: Key, days: int) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._now - datetime.timedelta(days=2 * VALID_DAYS))
+            .not_valid_after(self._now + datetime.timedelta(days=days, minutes=1))
         )
-        return private.decode() + _pem(builder.sign(self._key, hashes.SHA256()))
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """A key that is made quickly."""
+    return ec.generate_private_key(ec.SECP256R1())
 
 
-def _builder(
-    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+def named(common_name: str) -> x509.Name:
+    """A name with nothing but a common name."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+class TlsFiles:
+    """The files of one authority, a broker and a client, in a directory."""
+
+    def __init__(self, directory: Path, authority: Authority | None = None) -> None:
+        self.directory = directory
+        self.authority = authority or Authority()
+        self.server = self.authority.sign("localhost")
+        self.client = self.authority.sign("client")
+        directory.mkdir(parents=True, exist_ok=True)
+        self.ca = self._write("ca.pem", self.authority.pem)
+        self.server_pem = self._write("server.pem", self.server.key_pem() + self.server.pem)
+        self.client_pem = self._write("client.pem", self.client.key_pem() + self.client.pem)
+
+    def broker_settings(self, client_auth: str = "none") -> dict[str, str]:
+        """Settings of a broker that serves TLS by PEM files."""
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.server_pem),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+            "ssl.client.auth": client_auth,
+        }
+
+    def write_pem(self, name: str, signed: Signed) -> Path:
+        """A file with a key and its certificate."""
+        return self._write(name, signed.key_pem() + signed.pem)
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+
+def pkcs12_of(signed: Signed, authority: Authority, password: str = PASSWORD) -> bytes:
+    """A key store with the key, its certificate and the authority's."""
+    return pkcs12.serialize_key_and_certificates(
+        b"server",
+        signed.key,
+        signed.certificate,
+        [authority.root.certificate],
+        BestAvailableEncryption(password.encode()),
     )
-
-
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()

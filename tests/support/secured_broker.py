@@ -27,9 +27,10 @@ class SecuredBroker:
         directory.mkdir(parents=True)
         authority = Authority()
         self.authority_file = directory / "authority.pem"
-        self.authority_file.write_text(authority.certificate)
+        self.authority_file.write_text(authority.pem)
         store = directory / "broker.pem"
-        store.write_text(authority.signed("localhost"))
+        signed = authority.sign("localhost")
+        store.write_text(signed.key_pem() + signed.pem)
         kind = {"kafka": ApacheKafkaProcess, "odradek": BrokerProcess}[name]
         sasl_port, tls_port = free_ports(2)
         self.sasl_servers = f"127.0.0.1:{sasl_port}"

@@ -1,0 +1,195 @@
+"""TLS handshakes: they run in threads, and what is unfinished is limited in number and in time.
+
+A handshake costs 0.2 to 1 ms of CPU, nearly all of it outside of the GIL. So each step of it, from
+the client's bytes to the answer, runs in a thread, and the event loop waits for the bytes.
+
+A connection takes part in all limits of the server as soon as it is accepted. Until its first
+bytes have arrived it has no memory in OpenSSL. When too many handshakes are unfinished, the one
+that has waited longest for its client ends, so clients that answer are served in a flood of
+clients that do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from odradek.broker.security.principal import Principal, RefusedClientError
+from odradek.config.listeners import SecurityProtocol
+from odradek.protocol.framing import TLS_HANDSHAKE, describe_not_tls
+
+from .connection import Connection
+from .tls_transport import CHUNK_BYTES, TlsTransport
+
+THREADS = 2
+# A handshake may take this long in all.
+HANDSHAKE_S = 10.0
+CHECK_EVERY_S = 1.0
+MAX_UNFINISHED = 1_000
+# Unfinished handshakes may use this part of the file descriptors at most.
+DESCRIPTORS_SHARE = 4
+PEEKED_BYTES = 16
+
+
+class Tls(Protocol):
+    """The certificates and rules of a listener, as they are now."""
+
+    @property
+    def context(self) -> ssl.SSLContext: ...
+
+    def check(self, sock: ssl.SSLSocket) -> Principal:
+        """Who the client is. Called in a thread. Raises RefusedClientError, ssl.SSLError."""
+
+
+class Handshakes:
+    """The unfinished handshakes of all listeners, and the threads that they run in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.chunk = memoryview(bytearray(CHUNK_BYTES))
+        self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tls-handshake")
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.limit = min(MAX_UNFINISHED, max(descriptors // DESCRIPTORS_SHARE, 1))
+        # In the order in which they were accepted, each with its deadline on the loop's clock.
+        self._unfinished: dict[Handshake, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Stop the threads; the connections are closed by the server."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.pool.shutdown(wait=True)
+
+    def begin(self, sock: socket.socket, connection: Connection, tls: Tls) -> None:
+        """Set up an accepted connection. Raises OSError if the client has already gone."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport = TlsTransport(self.loop, sock, connection, self.chunk)
+        connection.connection_made(transport)
+        if transport.is_closing():
+            return  # there are too many connections
+        handshake = Handshake(self, transport, connection, tls)
+        self._unfinished[handshake] = self.loop.time() + HANDSHAKE_S
+        if len(self._unfinished) > self.limit:
+            self._end_oldest()
+        if self._timer is None:
+            self._timer = self.loop.call_later(CHECK_EVERY_S, self._end_late)
+
+    def forget(self, handshake: Handshake) -> None:
+        """Forget a handshake that is complete or has failed."""
+        self._unfinished.pop(handshake, None)
+
+    def _end_oldest(self) -> None:
+        for handshake in self._unfinished:
+            if handshake.waits_for_client:
+                handshake.fail(f"there are {self.limit} unfinished TLS handshakes")
+                return
+
+    def _end_late(self) -> None:
+        now = self.loop.time()
+        late = [each for each, deadline in self._unfinished.items() if deadline <= now]
+        for handshake in late:
+            handshake.fail(f"its TLS handshake was not complete after {HANDSHAKE_S:g} s")
+        self._timer = None
+        if self._unfinished:
+            self._timer = self.loop.call_later(CHECK_EVERY_S, self._end_late)
+
+
+class Handshake:
+    """One connection's handshake: waits for its client's bytes, and steps in a thread."""
+
+    def __init__(
+        self, owner: Handshakes, transport: TlsTransport, connection: Connection, tls: Tls
+    ) -> None:
+        self.waits_for_client = True
+        self._owner = owner
+        self._transport = transport
+        self._connection = connection
+        self._tls = tls
+        self._socket: ssl.SSLSocket | None = None
+        transport.wait_readable(self._hello_arrives)
+
+    def _hello_arrives(self) -> None:
+        """Look at the client's first bytes before OpenSSL does: other protocols are named."""
+        try:
+            first = self._transport.output.socket.recv(PEEKED_BYTES, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            first = b""
+        if not first:
+            self.fail(None)
+        elif first[0] != TLS_HANDSHAKE:
+            self.fail(describe_not_tls(first))
+        else:
+            self._start_step()
+
+    def _start_step(self) -> None:
+        self.waits_for_client = False
+        sock = self._transport.lend()
+        future = self._owner.loop.run_in_executor(self._owner.pool, self._step, sock)
+        future.add_done_callback(self._stepped)
+
+    def _step(self, sock: socket.socket) -> Principal:
+        """Work on what has arrived, in a thread. Returns the client's identity at the end."""
+        if self._socket is None:
+            self._socket = self._tls.context.wrap_socket(
+                sock, server_side=True, do_handshake_on_connect=False
+            )
+        self._socket.do_handshake()
+        return self._tls.check(self._socket)
+
+    def _stepped(self, step: asyncio.Future[Principal]) -> None:
+        if not self._transport.take_back(self._socket):
+            step.exception()  # else asyncio logs it
+            self._owner.forget(self)
+            return
+        try:
+            principal = step.result()
+        except ssl.SSLWantReadError:
+            self.waits_for_client = True
+            self._transport.wait_readable(self._start_step)
+        except ssl.SSLWantWriteError:
+            self.waits_for_client = True
+            self._transport.wait_writable(self._start_step)
+        except (OSError, RefusedClientError) as error:
+            self.fail(describe_failure(error))
+        else:
+            self._owner.forget(self)
+            if self._connection.session.listener.security_protocol is SecurityProtocol.SSL:
+                self._connection.session.principal = principal
+            assert self._socket is not None
+            self._transport.begin_reading(self._socket)
+
+    def fail(self, reason: str | None) -> None:
+        """End the connection; a reason is logged."""
+        self._owner.forget(self)
+        self._connection.close(reason)
+
+
+def describe_failure(error: Exception) -> str | None:
+    """Why a handshake failed, for the log; None if the client has just closed the connection."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"TLS handshake failed: the client's certificate: {error.verify_message}"
+        case ssl.SSLEOFError() | ConnectionError():
+            return None
+        case ssl.SSLError():
+            return f"TLS handshake failed: {_REASONS.get(error.reason, error.reason)}"
+    return f"TLS handshake failed: {error}"
+
+
+# OpenSSL's reasons that have a cause which its own name hides.
+_REASONS = {
+    "UNSUPPORTED_PROTOCOL": "the client has no TLS version of ssl.enabled.protocols",
+    "NO_SHARED_CIPHER": "the client has none of the cipher suites (ssl.cipher.suites)",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client sent no certificate (ssl.client.auth)",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not accept the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds that the broker's certificate has expired",
+}

@@ -1,0 +1,62 @@
+"""Translates Java's names of cipher suites, which server.properties has, to OpenSSL's.
+
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256  ->  ECDHE-RSA-AES128-GCM-SHA256
+
+The names of TLS 1.3 are the same on both sides, but Python's ssl module cannot choose among them:
+all three are offered, the strongest first, and a connection that settled on one that is not
+allowed is closed after its handshake.
+"""
+
+import re
+from typing import NamedTuple
+
+from odradek.config.errors import ConfigError
+
+KEY = "ssl.cipher.suites"
+TLS_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+_OLD = re.compile(
+    r"(?:TLS|SSL)_(?P<exchange>ECDHE_ECDSA|ECDHE_RSA|DHE_RSA|RSA)_WITH_"
+    r"(?:AES_(?P<bits>128|256)_(?P<mode>CBC|GCM)|CHACHA20_POLY1305)_(?P<digest>SHA\d*)"
+)
+_NAME = re.compile(r"(TLS|SSL)_[A-Z0-9_]+")
+
+
+class CipherSuites(NamedTuple):
+    """The suites that a listener allows; empty: OpenSSL's own choice.
+
+    `tls_1_2` has OpenSSL's names. `unknown` are suites that OpenSSL does not have.
+    """
+
+    tls_1_3: frozenset[str]
+    tls_1_2: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def parse_cipher_suites(names: tuple[str, ...]) -> CipherSuites:
+    """Translate Java's names. Raises ConfigError if none of them can be served."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{KEY}: {name} is not the name of a cipher suite")
+    new = frozenset(names).intersection(TLS_1_3)
+    old = {name: _openssl_name(name) for name in names if name not in TLS_1_3}
+    unknown = tuple(name for name, translated in old.items() if translated is None)
+    known = tuple(translated for translated in old.values() if translated is not None)
+    if names and not new and not known:
+        raise ConfigError(f"{KEY}: none of {', '.join(names)} can be served")
+    if new and TLS_1_3[0] not in new:
+        raise ConfigError(
+            f"{KEY}: of TLS 1.3's suites, {TLS_1_3[0]} cannot be left out, unless all are"
+        )
+    return CipherSuites(new, known, unknown)
+
+
+def _openssl_name(name: str) -> str | None:
+    match = _OLD.fullmatch(name)
+    if match is None:
+        return None
+    exchange = match["exchange"].replace("_", "-")
+    prefix = "" if exchange == "RSA" else f"{exchange}-"
+    if match["bits"] is None:
+        return f"{prefix}CHACHA20-POLY1305"
+    mode = "GCM-" if match["mode"] == "GCM" else ""
+    return f"{prefix}AES{match['bits']}-{mode}{match['digest']}"

@@ -1,0 +1,107 @@
+"""The TLS of all listeners, and its reload: when a setting changes, and when a file does.
+
+A change is taken over only if the new stores can be read and their certificates have the same
+names. Otherwise the listener goes on with what it has: a request to change a setting is refused,
+and a changed file is reported in the log.
+
+Kafka takes a changed file only when a setting is altered. Here the files are looked at as well,
+every few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
+from odradek.config.listener_settings import ListenerSettings
+from odradek.config.listeners import Listener
+
+from .listener_tls import ListenerTls, Source, source_of, utc_of
+
+logger = logging.getLogger("odradek.tls")
+
+
+class TlsListeners:
+    """The listeners that speak TLS. `of` returns what a new connection is to use."""
+
+    def __init__(self, config: BrokerConfig, disk: DiskExecutor, now_ms: Callable[[], int]) -> None:
+        """Read all stores. Raises ConfigError."""
+        self._config = config
+        self._disk = disk
+        self._now_ms = now_ms
+        self._listeners = [
+            each for each in config.open_listeners if each.security_protocol.uses_tls
+        ]
+        self._tls: dict[str, ListenerTls] = {}
+        self._refused: dict[str, Source] = {}  # changes that were reported
+        for listener in self._listeners:
+            try:
+                self._tls[listener.name] = ListenerTls(listener, self._settings(listener))
+            except ConfigError as error:
+                raise ConfigError(f"listener {listener.name}: {error}") from None
+        self.warn_of_expiry()
+
+    def of(self, listener_name: str) -> ListenerTls:
+        """The certificates and rules of a listener, as they are now."""
+        return self._tls[listener_name]
+
+    # -- settings ---------------------------------------------------------------------------------
+
+    def check_settings(self, config: BrokerConfig) -> None:
+        """Raise ConfigError unless all listeners may change to this configuration."""
+        for listener in self._listeners:
+            settings = config.of_listener(listener.name)
+            if source_of(settings) != self._tls[listener.name].source:
+                self._successor(listener, settings)
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Take over changed settings, and files that have changed."""
+        self._config = config
+        for listener in self._listeners:
+            if self._has_changed(listener):
+                self._replace(listener, self._settings(listener))
+
+    # -- files ------------------------------------------------------------------------------------
+
+    async def check_files(self) -> None:
+        """Take over files that have changed. The disk threads read them."""
+        for listener in self._listeners:
+            if await self._disk.run(self._has_changed, listener):
+                await self._disk.run(self._replace, listener, self._settings(listener))
+
+    def warn_of_expiry(self) -> None:
+        """Log the certificates that expire soon."""
+        for name, tls in self._tls.items():
+            for line in tls.expiry_warnings(utc_of(self._now_ms())):
+                logger.warning("listener %s: %s", name, line)
+
+    def _settings(self, listener: Listener) -> ListenerSettings:
+        return self._config.of_listener(listener.name)
+
+    def _has_changed(self, listener: Listener) -> bool:
+        """Whether the listener is to be read again; not if that has just failed."""
+        source = source_of(self._settings(listener))
+        return source not in (self._tls[listener.name].source, self._refused.get(listener.name))
+
+    def _successor(self, listener: Listener, settings: ListenerSettings) -> ListenerTls:
+        new = ListenerTls(listener, settings)
+        self._tls[listener.name].check_successor(new, settings)
+        return new
+
+    def _replace(self, listener: Listener, settings: ListenerSettings) -> None:
+        name = listener.name
+        source = source_of(settings)
+        try:
+            new = self._successor(listener, settings)
+        except ConfigError as error:
+            self._refused[name] = source
+            logger.error("listener %s keeps its certificates: %s", name, error)
+            return
+        self._refused.pop(name, None)
+        self._tls[name] = new
+        logger.info("listener %s: certificates were loaded again: %s", name, new.describe())
+        for line in new.expiry_warnings(utc_of(self._now_ms())):
+            logger.warning("listener %s: %s", name, line)
