@@ -128,9 +128,6 @@ def log_unenforced_metadata(config: BrokerConfig, metadata: ClusterMetadata) -> 
             "%d ACLs are kept and not enforced, because the configuration names no authorizer",
             len(acls),
         )
-    for kind, entries in (("SCRAM users", metadata.scram_credentials.by_user),):
-        if entries:
-            logger.info("%d %s are kept and not used", len(entries), kind)
     tokens = metadata.delegation_tokens.by_id
     if tokens and not config.delegation_token_secret_key:
         logger.warning(

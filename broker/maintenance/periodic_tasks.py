@@ -26,6 +26,7 @@ CHECK_SNAPSHOT_EVERY_MS = 1_000
 CLEAN_METADATA_EVERY_MS = 60_000
 CHECK_CERTIFICATES_EVERY_MS = 5_000
 WARN_OF_EXPIRY_EVERY_MS = 24 * 3_600_000
+REFRESH_KEYS_EVERY_MS = 1_000
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # An interval of a year or more means "never": Kafka's way to turn a periodic task off.
 NEVER_MS = 365 * 24 * 3_600_000
@@ -110,6 +111,8 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
         ("removing expired delegation tokens", config.delegation_token_expiry_check_interval_ms, 0,
          broker.remove_expired_tokens),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
+        ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
+         broker.logins.refresh_keys),
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
     ]  # fmt: skip

@@ -38,7 +38,6 @@ def serve(
         ("num.partitions=0", ["num.partitions", "0"]),
         ("listeners=PLAINTEXT:9092", ["listeners", "PLAINTEXT:9092"]),
         ("no-equals-sign", ["no-equals-sign", "key=value"]),
-        ("listeners=SSL://localhost:9093", ["ssl.keystore"]),
         ("authorizer.class.name=org.apache.X", ["authorizer.class.name"]),
         ("listeners=SASL_PLAINTEXT://localhost:9093", ["sasl.enabled.mechanisms", "GSSAPI"]),
     ],

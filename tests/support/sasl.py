@@ -24,6 +24,7 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 SECURITY = "org.apache.kafka.common.security"
 PLAIN_MODULE = f"{SECURITY}.plain.PlainLoginModule"
 SCRAM_MODULE = f"{SECURITY}.scram.ScramLoginModule"
+SIGNED_TOKENS = f"{SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
 OAUTH_MODULE = f"{SECURITY}.oauthbearer.OAuthBearerLoginModule"
 
 

@@ -65,7 +65,7 @@ class UnsecuredTokens:
         user = claims.get(self._user_claim)
         if not isinstance(user, str) or not user.strip():
             raise InvalidTokenError(f"the claim {self._user_claim} names nobody")
-        issued_s, expires_s = _number(claims, "iat"), _number(claims, "exp")
+        issued_s, expires_s = number_of(claims, "iat"), number_of(claims, "exp")
         now_ms = self._now_ms()
         if expires_s is None:
             raise InvalidTokenError("it has no exp")
@@ -110,8 +110,8 @@ def _json_object(part: str) -> dict[str, Any]:
     return found
 
 
-def _number(claims: Mapping[str, Any], name: str) -> float | None:
-    """The value of a claim with seconds since 1970."""
+def number_of(claims: Mapping[str, Any], name: str) -> float | None:
+    """The value of a claim with seconds since 1970. Raises InvalidTokenError."""
     value = claims.get(name)
     if value is None:
         return None

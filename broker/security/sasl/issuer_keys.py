@@ -1,0 +1,163 @@
+"""The keys of a token issuer: a JSON Web Key Set (RFC 7517) in a file or at a URL.
+
+A file is read again when it has changed. A URL is fetched at the start, then by a thread: every
+`refresh_ms`, and at once when a token names a key that is not in the set, but at most once a minute
+for each name. A fetch that fails is repeated with growing delays; the keys stay as they are.
+
+There is no counterpart to Kafka's system property org.apache.kafka.sasl.oauthbearer.allowed.urls:
+who can write the configuration can name any URL.
+
+Kafka: JwksFileVerificationKeyResolver, RefreshingHttpsJwks, VerificationKeyResolverFactory.
+"""
+
+import json
+import logging
+import ssl
+import threading
+import time
+import urllib.request
+from collections import OrderedDict
+from collections.abc import Callable
+from http.client import HTTPException
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from odradek.config.errors import ConfigError, invalid_value
+
+from .token_settings import IssuerKeys, Keys, KeySource
+
+logger = logging.getLogger("odradek.login")
+
+URL_KEY = "sasl.oauthbearer.jwks.endpoint.url"
+TIMEOUT_S = 10.0
+MAX_BYTES = 1 << 20
+MISSING_NAMES = 16
+MISSING_NAME_LENGTH = 1000
+MISSING_EVERY_MS = 60_000
+
+_FETCH_ERRORS = (OSError, ValueError, HTTPException)
+
+
+def open_keys(source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> IssuerKeys:
+    """The keys of a source. With `wait`, a URL is fetched now. Raises ConfigError."""
+    parts = urlsplit(source.url)
+    match parts.scheme.lower():
+        case "file":
+            return KeysInFile(Path(unquote(parts.path)))
+        case "http" | "https":
+            return KeysAtUrl(source, timer_ms, wait=wait)
+    raise invalid_value(URL_KEY, source.url, "must begin with file:, http: or https:")
+
+
+class KeysInFile:
+    """Keys that are in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._modified_ns = -1
+        self._keys: Keys = ()
+        try:
+            self._read()
+        except (OSError, ValueError) as error:
+            raise invalid_value(URL_KEY, str(path), f"no JWKS: {error}") from None
+
+    @property
+    def keys(self) -> Keys:
+        """The keys; those read before if the file has become unreadable."""
+        try:
+            if self._path.stat().st_mtime_ns != self._modified_ns:
+                self._read()
+        except (OSError, ValueError) as error:
+            logger.error("the keys in %s stay as they are: %s", self._path, error)
+        return self._keys
+
+    def note_missing(self, key_id: str) -> None:
+        """Do nothing: the file is looked at for each token."""
+
+    def refresh_if_due(self) -> None:
+        """Do nothing: the file is looked at for each token."""
+
+    def _read(self) -> None:
+        modified_ns = self._path.stat().st_mtime_ns
+        self._keys = parse_keys(self._path.read_bytes())
+        self._modified_ns = modified_ns
+
+
+class KeysAtUrl:
+    """Keys that are fetched."""
+
+    def __init__(self, source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> None:
+        self.keys: Keys = ()
+        self._source = source
+        self._timer_ms = timer_ms
+        self._context = None
+        if source.url.lower().startswith("https:"):
+            try:
+                self._context = ssl.create_default_context(cafile=source.ca_file)
+            except OSError as error:
+                raise ConfigError(f"{source.ca_file}: {error}") from None
+        self._missing: OrderedDict[str, int] = OrderedDict()
+        self._thread: threading.Thread | None = None
+        self._due_ms = timer_ms() + source.refresh_ms
+        if wait:
+            try:
+                self.keys = self._fetch()
+            except _FETCH_ERRORS as error:
+                raise ConfigError(f"{URL_KEY}: no keys from {source.url}: {error}") from None
+        else:
+            self._refresh()
+
+    def note_missing(self, key_id: str) -> None:
+        """Fetch the keys, unless that was done for this name within the last minute."""
+        now_ms = self._timer_ms()
+        if len(key_id) > MISSING_NAME_LENGTH or self._missing.get(key_id, now_ms) > now_ms:
+            return
+        self._missing[key_id] = now_ms + MISSING_EVERY_MS
+        self._missing.move_to_end(key_id)
+        if len(self._missing) > MISSING_NAMES:
+            self._missing.popitem(last=False)
+        self._refresh()
+
+    def refresh_if_due(self) -> None:
+        """Fetch the keys, if they were not fetched for `refresh_ms`."""
+        if self._timer_ms() >= self._due_ms:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._due_ms = self._timer_ms() + self._source.refresh_ms
+        # The thread may wait for a server that does not answer; the broker's end must not.
+        self._thread = threading.Thread(target=self._fetch_patiently, name="jwks", daemon=True)
+        self._thread.start()
+
+    def _fetch_patiently(self) -> None:
+        delay_ms, waited_ms = self._source.retry_ms, 0
+        while True:
+            try:
+                self.keys = self._fetch()
+                return
+            except _FETCH_ERRORS as error:
+                if waited_ms >= self._source.retry_max_ms:
+                    logger.warning("no keys from %s: %s", self._source.url, error)
+                    return
+            time.sleep(delay_ms / 1000)
+            waited_ms += delay_ms
+            delay_ms = min(2 * delay_ms, self._source.retry_max_ms)
+
+    def _fetch(self) -> Keys:
+        url = self._source.url
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=self._context) as answer:
+            return parse_keys(answer.read(MAX_BYTES))
+
+
+def parse_keys(data: bytes) -> Keys:
+    """The keys of a JWKS document. Raises ValueError."""
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise ValueError("too deep") from None
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        raise ValueError("it is no JSON object with a list of keys")
+    return tuple(keys)
