@@ -20,6 +20,7 @@ from .client.transaction_options import app as transactions
 from .client.user_options import app as users
 from .doctor.options import doctor
 from .dump.options import dump_log
+from .format.options import format_directories
 from .pipeline.group import app as pipeline
 from .retention.options import why_not_deleted
 from .verify.options import verify
@@ -61,6 +62,7 @@ def serve(context: typer.Context) -> None:
 
 
 app.command("doctor")(doctor)
+app.command("format")(format_directories)
 app.command("bench")(bench)
 app.command("produce")(produce)
 app.command("consume")(consume)

@@ -7,9 +7,11 @@ wrote it for a quorum of static voters that has not started yet. The log manager
 meta.properties. Kafka: Formatter, DynamicVoters.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.storage.filenames import (
     BOOTSTRAP_CHECKPOINT,
@@ -54,15 +56,24 @@ def is_formatted(files: Files, data_directory: Path) -> bool:
     return any(name != PARTITION_METADATA for name in files.list_directory(directory))
 
 
-def format_metadata(files: Files, data_directory: Path, me: QuorumMember, now_ms: int) -> None:
-    """Format a data directory that has no metadata log yet. Safe to repeat after a crash."""
+def format_metadata(
+    files: Files,
+    data_directory: Path,
+    me: QuorumMember,
+    now_ms: int,
+    users: Sequence[JournalRecord] = (),
+) -> None:
+    """Format a data directory that has no metadata log yet. Safe to repeat after a crash.
+
+    `users` are the records of the first SCRAM users.
+    """
     codec = MetadataRecordCodec.of_cluster()
     log_directory = metadata_log_directory(data_directory)
     files.make_directory(log_directory)
     bootstrap = data_directory / BOOTSTRAP_CHECKPOINT
     if not files.exists(bootstrap):
-        levels = bootstrap_records()
-        content = snapshot_bytes([], levels, codec, last_contained_ms=0, now_ms=now_ms)
+        records = (*bootstrap_records(), *users)
+        content = snapshot_bytes([], records, codec, last_contained_ms=0, now_ms=now_ms)
         files.atomic_write(bootstrap, content)
     voters = snapshot_bytes(
         sole_voter_records(me), [], codec, last_contained_ms=now_ms, now_ms=now_ms

@@ -1,0 +1,98 @@
+"""`odradek format`: the first users exist before the first start."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from odradek.tools.app import app
+from odradek.tools.format.scram_credential import CredentialError, parse_credential
+from tests.support.broker_in_thread import broker_in_thread
+from tests.support.sasl import SCRAM_MODULE, LoginRefusedError, log_in_by_scram
+from tests.support.wire import WireClient
+
+SETTINGS = {
+    "listeners": "IN://127.0.0.1:0",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.in.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+    "listener.name.in.scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+}
+
+
+def format_directory(directory: Path, *options: str, stdin: str = "") -> Result:
+    settings = {**SETTINGS, "log.dirs": str(directory)}
+    overrides = [f"--override={name}={text}" for name, text in settings.items()]
+    return CliRunner().invoke(app, ["format", *overrides, *options], input=stdin)
+
+
+def test_the_first_user_logs_in_at_the_first_start_and_after_the_next(tmp_path: Path) -> None:
+    done = format_directory(
+        tmp_path / "data",
+        "--cluster-id=AAAAAAAAAAAAAAAAAAAAAA",
+        "--add-scram=SCRAM-SHA-256=[name=alice,password=pencil]",
+        "--add-scram-file=-",
+        stdin='\nSCRAM-SHA-512=[name=bob,iterations=8192,password="pen"]\n',
+    )
+    assert done.exit_code == 0, done.output
+    for _ in range(2):
+        with broker_in_thread(tmp_path / "data", SETTINGS) as broker:
+            assert broker.broker.cluster_id == "AAAAAAAAAAAAAAAAAAAAAA"
+            with WireClient(broker.ports["IN"]) as client:
+                log_in_by_scram(client, "SCRAM-SHA-256", "alice", "pencil")
+            with WireClient(broker.ports["IN"]) as client:
+                log_in_by_scram(client, "SCRAM-SHA-512", "bob", "pen")
+            with WireClient(broker.ports["IN"]) as client, pytest.raises(LoginRefusedError):
+                log_in_by_scram(client, "SCRAM-SHA-256", "bob", "pen")
+
+
+def test_a_formatted_directory_stays_as_it_is(tmp_path: Path) -> None:
+    assert format_directory(tmp_path / "data").exit_code == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    again = format_directory(tmp_path / "data")
+    assert (again.exit_code, again.stderr) == (
+        1,
+        f"odradek: {tmp_path / 'data'} is already formatted\n",
+    )
+    assert format_directory(tmp_path / "data", "--ignore-formatted").exit_code == 0
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_a_credential_may_have_its_salted_password() -> None:
+    record = parse_credential(
+        'SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]'
+    )
+    assert (record.name, record.mechanism, record.iterations) == ("alice", 2, 8192)
+    assert record.salt == b"7q"
+    assert len(record.stored_key) == len(record.server_key) == 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hunter2",
+        "SCRAM-SHA-1=[name=a,password=hunter2]",
+        "SCRAM-SHA-256=name=a,password=hunter2",
+        "SCRAM-SHA-256=[password=hunter2]",
+        "SCRAM-SHA-256=[name=a]",
+        "SCRAM-SHA-256=[name=a,hunter2]",
+        "SCRAM-SHA-256=[name=a,pass=hunter2]",
+        "SCRAM-SHA-256=[name=a,saltedpassword=hunter2]",
+        "SCRAM-SHA-256=[name=a,salt=hunter2,password=x]",
+        "SCRAM-SHA-256=[name=a,password=hunter2,iterations=4095]",
+        "SCRAM-SHA-256=[name=a,password=hunter2,iterations=16385]",
+        "SCRAM-SHA-256=[name=a,password=hunter2,iterations=-1]",
+        "SCRAM-SHA-256=[name=a,password=hunter2,iterations=9999999999]",
+        "SCRAM-SHA-256=[name=a,password=hunter2,iterations=many]",
+    ],
+)
+def test_a_malformed_credential_is_refused_without_its_text(text: str, tmp_path: Path) -> None:
+    with pytest.raises(CredentialError) as caught:
+        parse_credential(text)
+    assert "hunter2" not in str(caught.value)
+    done = format_directory(tmp_path / "data", f"--add-scram={text}")
+    assert done.exit_code == 1
+    assert "hunter2" not in done.output
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,71 @@
+"""Formats empty data directories, as `kafka-storage format` does."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from odradek.config.errors import ConfigError
+from odradek.config.loading import load_config
+from odradek.coordinator.metadata.metadata_format import controller_endpoint, format_metadata
+from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.outcome import JournalRecord
+from odradek.storage.checkpoints import MetaProperties
+from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+
+from .scram_credential import CredentialError, parse_credential
+
+
+class AlreadyFormattedError(Exception):
+    """A directory is formatted already."""
+
+
+def run(
+    file: Path | None,
+    overrides: Sequence[str],
+    *,
+    cluster_id: str | None,
+    credentials: Sequence[str],
+    ignore_formatted: bool,
+) -> int:
+    """Format the directories that the configuration names. Returns the exit code."""
+    if cluster_id is not None:
+        overrides = [*overrides, f"odradek.cluster.id={cluster_id}"]
+    try:
+        users = [JournalRecord(parse_credential(text)) for text in credentials]
+        _format(file, overrides, users)
+    except AlreadyFormattedError as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        return 0 if ignore_formatted else 1
+    except (ConfigError, CredentialError, DirectoryError) as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        return 1
+    return 0
+
+
+def _format(file: Path | None, overrides: Sequence[str], users: Sequence[JournalRecord]) -> None:
+    config = load_config(file, overrides).config
+    files = Files()
+    manager = LogManager.open(config, files=files, inspect=_refuse_formatted)
+    try:
+        path = config.metadata_directory.absolute()
+        (metadata_directory,) = (one for one in manager.directories if one.path == path)
+        member = QuorumMember(
+            node_id=config.node_id,
+            directory_id=metadata_directory.directory_id,
+            endpoint=controller_endpoint(config),
+        )
+        format_metadata(files, path, member, time.time_ns() // 1_000_000, users)
+    finally:
+        for directory in manager.directories:
+            directory.unlock()
+    for directory in manager.directories:
+        sys.stdout.write(f"Formatted {directory.path} for the cluster {manager.cluster_id}\n")
+
+
+def _refuse_formatted(directories: Mapping[Path, MetaProperties | None]) -> None:
+    for path, properties in directories.items():
+        if properties is not None:
+            raise AlreadyFormattedError(f"{path} is already formatted")

@@ -1,0 +1,62 @@
+"""The options of `odradek format`. The code that does the work is imported on demand."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def format_directories(
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="The server.properties file of the broker."),
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--override", metavar="KEY=VALUE", help="A property that overrides the file."),
+    ] = None,
+    cluster_id: Annotated[
+        str | None,
+        typer.Option("--cluster-id", "-t", metavar="ID", help="The cluster id; default: random."),
+    ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="CREDENTIAL",
+            help="A SCRAM user, as in 'SCRAM-SHA-256=[name=alice,password=alice-secret]'."
+            " Other users of the machine can see it while the command runs.",
+        ),
+    ] = None,
+    add_scram_file: Annotated[
+        typer.FileText | None,
+        typer.Option(
+            "--add-scram-file",
+            metavar="FILE",
+            help="A file with one such credential per line; - is the standard input.",
+        ),
+    ] = None,
+    ignore_formatted: Annotated[
+        bool,
+        typer.Option("--ignore-formatted", "-g", help="Do nothing if they are formatted already."),
+    ] = False,
+) -> None:
+    """Format the empty data directories of a broker, with its first SCRAM users.
+
+    A broker formats empty directories at its start by itself. This command is for a user that must
+    exist before that, because every listener needs a login.
+    """
+    from .command import run
+
+    lines = [line.strip() for line in add_scram_file or ()]
+    raise typer.Exit(
+        run(
+            file,
+            override or [],
+            cluster_id=cluster_id,
+            credentials=[*(add_scram or []), *filter(None, lines)],
+            ignore_formatted=ignore_formatted,
+        )
+    )
