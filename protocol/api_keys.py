@@ -100,3 +100,8 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
+
+    @property
+    def display_name(self) -> str:
+        """The name in logs and metrics, as Kafka writes it: FetchSnapshot."""
+        return "".join(word.capitalize() for word in self.name.split("_"))

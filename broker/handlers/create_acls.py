@@ -49,5 +49,5 @@ def entry_of(new: CreateAclsCreation) -> AccessControlEntryRecord:
 
 def answer(error: ApiError | None) -> CreateAclsResult:
     if error is None:
-        return CreateAclsResult()
+        return CreateAclsResult(error_message="")
     return CreateAclsResult(error_code=error.code, error_message=error.message)

@@ -43,6 +43,7 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
         )
         by_pattern.setdefault(pattern_of(entry), []).append(described)
     return DescribeAclsResponse(
+        error_message="",
         resources=[
             DescribeAclsResource(
                 resource_type=pattern.resource_type,
@@ -51,5 +52,5 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
                 acls=acls,
             )
             for pattern, acls in by_pattern.items()
-        ]
+        ],
     )

@@ -6,7 +6,8 @@ v1 adds the times of the last fetch · v2 adds directory ids, error messages, an
 the voters as they are recorded in the quorum. No controller listens at these endpoints."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumListener,
@@ -26,7 +27,8 @@ UNKNOWN_TEXT = "This server does not host this topic-partition."
 
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     if not context.authorize_cluster(AclOperation.DESCRIBE):
-        return DescribeQuorumResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        error = refusal(ResourceType.CLUSTER)
+        return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
     requested = [
         (topic.topic_name, [partition.partition_index for partition in topic.partitions])
         for topic in request.topics

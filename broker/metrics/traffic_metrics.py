@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from odradek.protocol.api_keys import ApiKey
-
 from .durations import Durations
 from .metric import Kind, Metric, Sample, counter
 from .observed import Observed
 
 
-def _request_name(key: ApiKey) -> str:
-    """The name of an API in Kafka's metrics, such as OffsetCommit."""
-    return "".join(word.capitalize() for word in key.name.split("_"))
-
-
 def _requests(observed: Observed) -> Iterator[Sample]:
     for key, by_version in list(observed.traffic.requests.items()):
         for version, counts in sorted(by_version.items()):
-            yield (_request_name(key), str(version)), counts.answered.count + counts.unanswered
+            yield (key.display_name, str(version)), counts.answered.count + counts.unanswered
 
 
 def _times(observed: Observed) -> Iterator[Sample]:
@@ -29,7 +22,7 @@ def _times(observed: Observed) -> Iterator[Sample]:
             durations = Durations()
             for counts in by_version.values():
                 durations.merge(counts.answered)
-            yield (_request_name(key),), durations
+            yield (key.display_name,), durations
 
 
 def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:

@@ -3,7 +3,8 @@
 Kafka: ControllerApis.authorizeAlterResource, ConfigHelper.handleDescribeConfigsRequest.
 """
 
-from odradek.broker.security.operations import AclOperation
+from odradek.broker.security.authorizer import CLUSTER_NAME
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.configs import ConfigResourceType
 
 from .context import RequestContext
@@ -22,4 +23,4 @@ def check_config_access(
         case ConfigResourceType.GROUP:
             context.check_group(operation, name)
         case _:
-            context.check_cluster(operation)
+            context.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)

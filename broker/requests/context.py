@@ -18,6 +18,7 @@ from odradek.broker.security.operations import (
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
 
 from .session import Session
@@ -134,8 +135,13 @@ class RequestContext:
         self.check(operation, ResourceType.GROUP, group_id)
 
     def check_cluster(self, operation: AclOperation) -> None:
-        """Raise CLUSTER_AUTHORIZATION_FAILED if the client may not perform `operation`."""
-        self.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        """Raise CLUSTER_AUTHORIZATION_FAILED if the client may not perform `operation`.
+
+        The message says what is needed. Kafka: AuthHelper.authorizeClusterOperation.
+        """
+        if not self.authorize_cluster(operation):
+            text = f"Request {self.api_key.display_name} needs {operation.name} permission."
+            raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text)
 
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
         """The operations that the client may perform on a resource, as a bit field (KIP-430)."""

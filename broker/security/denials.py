@@ -11,7 +11,6 @@ from collections.abc import Callable
 from odradek.protocol.api_keys import ApiKey
 
 from .decision import Question, Rule, java_host
-from .operations import ResourceType
 
 logger = logging.getLogger("odradek.authorizer")
 
@@ -43,9 +42,9 @@ class DenialLog:
             _on_one_line(str(question.principal)),
             question.operation.name,
             java_host(question.client_host),
-            _in_pascal_case(question.resource_type),
+            question.resource_type.display_name,
             _on_one_line(question.name),
-            _in_pascal_case(api_key),
+            api_key.display_name,
             _on_one_line(str(self._rule_for(question))),
         )
 
@@ -61,7 +60,3 @@ def _on_one_line(text: str) -> str:
     """A text of a client, cut, and with escapes for characters that would break the line."""
     text = text[:MAX_TEXT]
     return text if text.isprintable() else text.encode("unicode_escape").decode()
-
-
-def _in_pascal_case(member: ApiKey | ResourceType) -> str:
-    return "".join(word.capitalize() for word in member.name.split("_"))

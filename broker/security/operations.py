@@ -17,6 +17,11 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
+    @property
+    def display_name(self) -> str:
+        """The name in logs, as Kafka writes it: TransactionalId."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
 
 class AclOperation(IntEnum):
     """Operations on resources. On the wire, as bit numbers, and in ACL records: never renumber.

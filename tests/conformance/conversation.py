@@ -60,9 +60,18 @@ class Conversation:
     `versions` are the reference's, so that both brokers are asked the same.
     """
 
-    def __init__(self, port: int, versions: Versions, *, client_id: str = "talk") -> None:
+    def __init__(
+        self,
+        port: int,
+        versions: Versions,
+        *,
+        client_id: str = "talk",
+        own_host: str | None = None,
+    ) -> None:
+        """`own_host` is the address by which the broker knows this client."""
         self.transcript = Transcript(port)
         self.client_id = client_id
+        self._own_host = own_host
         self._port = port
         self._versions = versions
         self._client: WireClient | None = None
@@ -77,7 +86,7 @@ class Conversation:
     def client(self) -> WireClient:
         """The connection, a new one if the broker closed the last."""
         if self._client is None:
-            self._client = WireClient(self._port, client_id=self.client_id)
+            self._client = WireClient(self._port, client_id=self.client_id, own_host=self._own_host)
         return self._client
 
     def versions_of(self, request: type[Message]) -> range:

@@ -20,10 +20,15 @@ def api_page() -> str:
     """The served APIs with their versions, and the names of the others."""
     served = served_versions(HANDLERS)
     rows = [
-        (str(key.value), _name(key), _range(served.advertised[key]), _range(served.spoken[key]))
+        (
+            str(key.value),
+            key.display_name,
+            _range(served.advertised[key]),
+            _range(served.spoken[key]),
+        )
         for key in sorted(HANDLERS)
     ]
-    others = ", ".join(f"{_name(key)} ({key.value})" for key in ApiKey if key not in HANDLERS)
+    others = ", ".join(f"{key.display_name} ({key.value})" for key in ApiKey if key not in HANDLERS)
     return "\n".join(
         [
             INTRODUCTION,
@@ -35,10 +40,6 @@ def api_page() -> str:
             f"{others}.\n",
         ]
     )
-
-
-def _name(key: ApiKey) -> str:
-    return "".join(word.capitalize() for word in key.name.split("_"))
 
 
 def _range(versions: VersionRange) -> str:

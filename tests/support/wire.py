@@ -23,8 +23,17 @@ class ConnectionEndedError(ConnectionError):
 class WireClient:
     """One connection to a broker."""
 
-    def __init__(self, port: int, *, client_id: str = "wire", timeout_s: float = TIMEOUT_SECONDS):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+    def __init__(
+        self,
+        port: int,
+        *,
+        client_id: str = "wire",
+        timeout_s: float = TIMEOUT_SECONDS,
+        own_host: str | None = None,
+    ) -> None:
+        """`own_host` is the address by which the broker knows this client."""
+        own_address = None if own_host is None else (own_host, 0)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s, own_address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._correlation_id = 0

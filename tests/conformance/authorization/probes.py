@@ -1,0 +1,469 @@
+"""The requests whose answers are compared: at least one of each API."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.requests.dispatch import request_class
+from odradek.broker.security.operations import ResourceType
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.schema import Message
+from tests.support.requests import build
+
+# Names with the prefix are granted one by one in literal rows; the others exist and are not.
+DATA, DOOMED, NEW, AUTO, ABSENT = "m-data", "m-doomed", "m-new", "m-auto", "m-absent"
+OTHER = "other"
+GROUP, CONSUMERS, BEATING, JOINED, NO_GROUP = "m-group", "m-consumers", "m-beat", "m-join", "m-none"
+OTHER_GROUP = "other-group"
+TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION = "m-txn", "m-no-txn", "other-txn"
+NAMES = {
+    ResourceType.TOPIC: [DATA, DOOMED, NEW, AUTO, ABSENT],
+    ResourceType.GROUP: [GROUP, CONSUMERS, BEATING, JOINED, NO_GROUP],
+    ResourceType.TRANSACTIONAL_ID: [TRANSACTION, NO_TRANSACTION],
+}
+BEATING_MEMBER = "member-of-the-matrix"
+# APIs that ask for no authorization.
+WITHOUT_CHECKS = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+
+BATCH = bytes(build_batch([Record(None, b"x", 1_700_000_000_000)]))
+TRANSACTIONAL_BATCH = bytes(
+    build_batch(
+        [Record(None, b"x", 1_700_000_000_000)],
+        producer_id=987_654,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+)
+Change = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A request. `change` takes from its answer what is no matter of authorization.
+
+    `topic` is created, deleted or left by the request, and restored after it.
+    """
+
+    title: str
+    key: ApiKey
+    version: int
+    values: dict[str, Any]
+    change: Change | None = None
+    topic: str | None = None
+    has_answer: bool = True
+
+    def request(self) -> Message:
+        message: Message = build(request_class(HANDLERS[self.key]), self.version, **self.values)
+        return message
+
+
+def probe(
+    key: ApiKey,
+    version: int,
+    variant: str = "",
+    change: Change | None = None,
+    /,
+    *,
+    topic: str | None = None,
+    has_answer: bool = True,
+    **values: Any,
+) -> Probe:
+    title = f"{key.name} v{version} {variant}".rstrip()
+    return Probe(title, key, version, values, change, topic, has_answer)
+
+
+def _without(*fields: str) -> Change:
+    """Takes these fields away, wherever they are in an answer."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(one) for one in value]
+        if not isinstance(value, msgspec.Struct):
+            return value
+        changes = {
+            name: None if name in fields else change(getattr(value, name))
+            for name in value.__struct_fields__
+        }
+        return msgspec.structs.replace(value, **changes)  # type: ignore[type-var] # schema.py hides the base
+
+    return change
+
+
+def _created(answer: Any) -> Any:
+    """Whether topics are created automatically: Kafka answers before they exist, and says so."""
+    waits = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return [
+        {"name": topic.name, "error_code": 0 if topic.error_code in waits else topic.error_code}
+        for topic in answer.topics
+    ]
+
+
+def _topics(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": name, **fields} for name in names]
+
+
+def _written(records: bytes) -> list[dict[str, Any]]:
+    return _topics(DATA, ABSENT, OTHER, partition_data=[{"index": 0, "records": records}])
+
+
+_OFFSETS = _topics(DATA, ABSENT, OTHER, partitions=[{"partition_index": 0}])
+_TO_FETCH = _topics(DATA, ABSENT, OTHER, partition_indexes=[0])
+_IN_TRANSACTION = _topics(DATA, OTHER, partitions=[0])
+_CONFIGS = [
+    {"resource_type": ConfigResourceType.TOPIC, "resource_name": DATA},
+    {"resource_type": ConfigResourceType.TOPIC, "resource_name": OTHER},
+    {"resource_type": ConfigResourceType.BROKER, "resource_name": "0"},
+    {"resource_type": ConfigResourceType.CLIENT_METRICS, "resource_name": "metrics"},
+    {"resource_type": ConfigResourceType.GROUP, "resource_name": GROUP},
+    {"resource_type": ConfigResourceType.GROUP, "resource_name": OTHER_GROUP},
+]
+_LOGGER = {"resource_type": ConfigResourceType.BROKER_LOGGER, "resource_name": "0"}
+_ENTRY = {
+    "resource_type": ResourceType.TOPIC,
+    "resource_name": DATA,
+    "resource_pattern_type": 3,
+    "principal": "User:nobody",
+    "host": "10.0.0.1",
+    "operation": 3,
+    "permission_type": 3,
+}
+_ENTRIES = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1}
+_OF_NOBODY = {
+    **_ENTRIES,
+    "resource_name_filter": None,
+    "principal_filter": "User:nobody",
+    "host_filter": None,
+    "permission_type": 1,
+}
+
+
+def _records() -> Iterable[Probe]:
+    yield probe(ApiKey.PRODUCE, 9, acks=-1, timeout_ms=5000, topic_data=_written(BATCH))
+    yield probe(
+        ApiKey.PRODUCE, 9, "without acks", has_answer=False, acks=0, topic_data=_written(BATCH)
+    )
+    yield probe(
+        ApiKey.PRODUCE,
+        9,
+        "without acks, to one topic",
+        has_answer=False,
+        acks=0,
+        topic_data=_written(BATCH)[:1],
+    )
+    for transactional_id in (TRANSACTION, OTHER_TRANSACTION, None):
+        yield probe(
+            ApiKey.PRODUCE,
+            11,
+            f"in a transaction of {transactional_id}",
+            acks=-1,
+            timeout_ms=5000,
+            transactional_id=transactional_id,
+            topic_data=_written(TRANSACTIONAL_BATCH),
+        )
+    topics = [
+        {"topic": name, "partitions": [{"partition": 0, "partition_max_bytes": 1}]}
+        for name in (DATA, ABSENT, OTHER)
+    ]
+    positions = _without("records", "high_watermark", "last_stable_offset", "log_start_offset")
+
+    def for_no_follower(answer: Any) -> Any:
+        """Kafka tells an unknown follower so; odradek has none, and answers as to a consumer."""
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    topic.partitions[:] = [
+                        msgspec.structs.replace(partition, error_code=0)  # type: ignore[type-var]
+                    ]
+        return positions(answer)
+
+    yield probe(ApiKey.FETCH, 12, "", positions, topics=topics, session_epoch=-1)
+    yield probe(
+        ApiKey.FETCH,
+        12,
+        "of a follower",
+        for_no_follower,
+        topics=topics,
+        session_epoch=-1,
+        replica_id=2,
+    )
+    yield probe(ApiKey.LIST_OFFSETS, 7, "", _without("offset"), topics=_OFFSETS)
+    epochs = [
+        {"topic": name, "partitions": [{"partition": 0, "current_leader_epoch": -1}]}
+        for name in (DATA, OTHER)
+    ]
+    ends = _without("end_offset", "leader_epoch")
+    yield probe(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, "", ends, replica_id=-2, topics=epochs)
+    yield probe(
+        ApiKey.DELETE_RECORDS, 2, "", _without("low_watermark"), topics=_OFFSETS, timeout_ms=9000
+    )
+    producers = _topics(DATA, OTHER, "not legal", partition_indexes=[0])
+    yield probe(ApiKey.DESCRIBE_PRODUCERS, 0, "", _without("active_producers"), topics=producers)
+
+
+def _transactions() -> Iterable[Probe]:
+    new = {"producer_id": -1, "producer_epoch": -1, "transaction_timeout_ms": 60_000}
+    yield probe(ApiKey.INIT_PRODUCER_ID, 4, "idempotent", transactional_id=None, **new)
+    for name in (TRANSACTION, OTHER_TRANSACTION):
+        yield probe(ApiKey.INIT_PRODUCER_ID, 4, name, transactional_id=name, **new)
+        yield probe(
+            ApiKey.INIT_PRODUCER_ID,
+            6,
+            f"two-phase {name}",
+            transactional_id=name,
+            enable2_pc=True,
+            **new,
+        )
+    wrong = {"producer_id": 987_654, "producer_epoch": 0}
+    for name in (TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION):
+        before = {f"v3_and_below_{field}": value for field, value in wrong.items()}
+        yield probe(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            3,
+            name,
+            v3_and_below_transactional_id=name,
+            v3_and_below_topics=_topics(DATA, OTHER, "__consumer_offsets", partitions=[0]),
+            **before,
+        )
+        yield probe(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            3,
+            f"{name}, one topic",
+            v3_and_below_transactional_id=name,
+            v3_and_below_topics=_IN_TRANSACTION[:1],
+            **before,
+        )
+        for group in (GROUP, OTHER_GROUP):
+            names = {"transactional_id": name, "group_id": group}
+            yield probe(ApiKey.ADD_OFFSETS_TO_TXN, 4, f"{name} {group}", **names, **wrong)
+            yield probe(
+                ApiKey.TXN_OFFSET_COMMIT,
+                4,
+                f"{name} {group}",
+                topics=_OFFSETS,
+                **names,
+                **wrong,
+            )
+        yield probe(ApiKey.END_TXN, 4, name, transactional_id=name, committed=True, **wrong)
+    checked = {
+        "transactional_id": TRANSACTION,
+        "verify_only": True,
+        "topics": _IN_TRANSACTION,
+        **wrong,
+    }
+    yield probe(ApiKey.ADD_PARTITIONS_TO_TXN, 5, "of brokers", transactions=[checked])
+    marker = {"producer_id": 1, "topics": _topics(ABSENT, partition_indexes=[0])}
+    yield probe(ApiKey.WRITE_TXN_MARKERS, 1, markers=[marker])
+    ids = [TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION]
+    yield probe(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=ids)
+    yield probe(ApiKey.LIST_TRANSACTIONS, 1, duration_filter=-1)
+
+
+def _topics_of_the_cluster() -> Iterable[Probe]:
+    operations = {"include_topic_authorized_operations": True}
+    names = _topics(DATA, ABSENT, OTHER)
+    for version in (0, 4, 12):
+        asked = operations if version == 12 else {}
+        creating = {"allow_auto_topic_creation": False} if version else {}
+        # v0 cannot forbid that topics are created.
+        there = names if version else _topics(DATA, OTHER)
+        yield probe(ApiKey.METADATA, version, "by name", topics=there, **asked, **creating)
+    yield probe(ApiKey.METADATA, 12, "all", topics=None, **operations)
+    yield probe(ApiKey.METADATA, 0, "all", topics=[])
+    yield probe(
+        ApiKey.METADATA,
+        9,
+        "operations on the cluster",
+        topics=[],
+        include_cluster_authorized_operations=True,
+    )
+    yield probe(
+        ApiKey.METADATA,
+        12,
+        "creates",
+        _created,
+        topic=AUTO,
+        topics=_topics(AUTO),
+        allow_auto_topic_creation=True,
+    )
+    yield probe(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, "by name", topics=names, response_partition_limit=9
+    )
+    yield probe(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, "all", response_partition_limit=99)
+    new = {"num_partitions": 1, "replication_factor": 1}
+    yield probe(
+        ApiKey.CREATE_TOPICS,
+        7,
+        "",
+        _without("configs"),
+        timeout_ms=30_000,
+        topic=NEW,
+        topics=[{"name": NEW, **new}, {"name": DATA, **new}, *_topics("twice", "twice")],
+    )
+    yield probe(
+        ApiKey.DELETE_TOPICS,
+        6,
+        timeout_ms=30_000,
+        topic=DOOMED,
+        topics=_topics(DOOMED, ABSENT, "twice", "twice"),
+    )
+    yield probe(
+        ApiKey.CREATE_PARTITIONS,
+        3,
+        timeout_ms=30_000,
+        topics=[
+            {"name": DATA, "count": 1, "assignments": None},
+            {"name": ABSENT, "count": 3, "assignments": None},
+            {"name": OTHER, "count": 1, "assignments": None},
+            *_topics("twice", "twice"),
+        ],
+    )
+
+
+def _configs() -> Iterable[Probe]:
+    yield probe(ApiKey.DESCRIBE_CONFIGS, 4, "", _without("configs"), resources=[*_CONFIGS, _LOGGER])
+    retention = [{"name": "retention.ms", "value": "1000"}]
+    yield probe(
+        ApiKey.ALTER_CONFIGS,
+        2,
+        validate_only=True,
+        resources=[
+            {**resource, "configs": retention if resource in _CONFIGS[:2] else []}
+            for resource in _CONFIGS
+        ],
+    )
+    yield probe(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        1,
+        validate_only=True,
+        resources=[*_CONFIGS, _LOGGER],
+    )
+    for version in (0, 1):
+        yield probe(ApiKey.LIST_CONFIG_RESOURCES, version)
+
+
+def _groups() -> Iterable[Probe]:
+    keys = {0: [GROUP, NO_GROUP, OTHER_GROUP], 1: [TRANSACTION, OTHER_TRANSACTION], 2: ["share"]}
+    for key_type, names in keys.items():
+        yield probe(
+            ApiKey.FIND_COORDINATOR,
+            6,
+            f"type {key_type}",
+            key_type=key_type,
+            coordinator_keys=names,
+        )
+    yield probe(ApiKey.FIND_COORDINATOR, 3, "group", key_type=0, key=GROUP)
+    yield probe(ApiKey.FIND_COORDINATOR, 3, "transaction", key_type=1, key=TRANSACTION)
+    for group in (GROUP, OTHER_GROUP):
+        member = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+        yield probe(ApiKey.HEARTBEAT, 4, group, **member)
+        protocol = {"protocol_type": "consumer", "protocol_name": "range"}
+        yield probe(ApiKey.SYNC_GROUP, 5, group, **member, **protocol)
+        yield probe(ApiKey.SYNC_GROUP, 5, f"{group}, without a protocol", **member)
+        leaving = [{"member_id": "nobody"}]
+        yield probe(ApiKey.LEAVE_GROUP, 4, group, group_id=group, members=leaving)
+        commit = {"group_id": group, "generation_id_or_member_epoch": -1}
+        yield probe(ApiKey.OFFSET_COMMIT, 9, group, topics=_OFFSETS, **commit)
+        yield probe(ApiKey.OFFSET_DELETE, 0, group, group_id=group, topics=_OFFSETS)
+    yield probe(
+        ApiKey.JOIN_GROUP,
+        9,
+        group_id=JOINED,
+        protocol_type="consumer",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocols=[{"name": "range", "metadata": b""}],
+    )
+    wanted = [GROUP, NO_GROUP, OTHER_GROUP]
+    for version in (5, 6):
+        yield probe(
+            ApiKey.DESCRIBE_GROUPS, version, groups=wanted, include_authorized_operations=True
+        )
+    yield probe(ApiKey.LIST_GROUPS, 5)
+    yield probe(ApiKey.DELETE_GROUPS, 2, groups_names=[NO_GROUP, "other-none"])
+    for version in (1, 7):
+        yield probe(
+            ApiKey.OFFSET_FETCH,
+            version,
+            "one group",
+            group_id=GROUP,
+            topics=_TO_FETCH,
+            **({"require_stable": False} if version > 6 else {}),
+        )
+    groups = [{"group_id": name, "topics": _TO_FETCH, "member_epoch": -1} for name in wanted]
+    every = [{"group_id": name, "topics": None, "member_epoch": -1} for name in wanted]
+    yield probe(ApiKey.OFFSET_FETCH, 9, "by topic", groups=groups)
+    yield probe(ApiKey.OFFSET_FETCH, 9, "all topics", groups=every)
+    beat = {
+        "group_id": BEATING,
+        "member_id": BEATING_MEMBER,
+        "rebalance_timeout_ms": 10_000,
+        "topic_partitions": [],
+    }
+    for names in ([DATA], [DATA, OTHER]):
+        yield probe(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            1,
+            f"to {' and '.join(names)}",
+            _without("heartbeat_interval_ms", "member_epoch"),
+            subscribed_topic_names=names,
+            **beat,
+        )
+    yield probe(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        1,
+        group_ids=[CONSUMERS, NO_GROUP, OTHER_GROUP],
+        include_authorized_operations=True,
+    )
+
+
+def _cluster() -> Iterable[Probe]:
+    yield probe(
+        ApiKey.DESCRIBE_CLUSTER, 1, endpoint_type=1, include_cluster_authorized_operations=True
+    )
+    yield probe(ApiKey.DESCRIBE_CLUSTER, 1, "without operations", endpoint_type=1)
+    yield probe(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        2,
+        dirs=[{"path": "/nowhere", "topics": _topics(DATA, partitions=[0])}],
+    )
+    yield probe(ApiKey.DESCRIBE_LOG_DIRS, 4, "", _without("results"), topics=None)
+    yield probe(ApiKey.ELECT_LEADERS, 2, topic_partitions=[{"topic": DATA, "partitions": [0]}])
+    yield probe(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        0,
+        topics=_topics(ABSENT, partitions=[{"partition_index": 0, "replicas": [0]}]),
+    )
+    yield probe(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None)
+    yield probe(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1)
+    yield probe(ApiKey.ALTER_CLIENT_QUOTAS, 1, validate_only=True)
+    yield probe(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=[{"name": "nobody"}])
+    yield probe(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[{"name": "nobody", "mechanism": 1}]
+    )
+    yield probe(ApiKey.DESCRIBE_QUORUM, 2, "", _without("topics", "nodes"))
+    yield probe(ApiKey.UPDATE_FEATURES, 1, validate_only=True)
+    yield probe(ApiKey.UNREGISTER_BROKER, 0, broker_id=99)
+    yield probe(ApiKey.ADD_RAFT_VOTER, 0, cluster_id="another")
+    yield probe(ApiKey.REMOVE_RAFT_VOTER, 0, cluster_id="another")
+    yield probe(ApiKey.DESCRIBE_ACLS, 3, **_OF_NOBODY)
+    yield probe(ApiKey.CREATE_ACLS, 3, creations=[_ENTRY, _ENTRY, {**_ENTRY, "resource_name": ""}])
+    yield probe(ApiKey.DELETE_ACLS, 3, filters=[_OF_NOBODY, {**_OF_NOBODY, "operation": 99}])
+    owner = {"owner_principal_type": "User", "owner_principal_name": "somebody"}
+    yield probe(ApiKey.CREATE_DELEGATION_TOKEN, 3, **owner)
+    yield probe(ApiKey.RENEW_DELEGATION_TOKEN, 2, hmac=b"x")
+    yield probe(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=b"x")
+    yield probe(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=None)
+
+
+def all_probes() -> list[Probe]:
+    """The probes of the APIs that odradek serves."""
+    parts = (_records, _transactions, _topics_of_the_cluster, _configs, _groups, _cluster)
+    return [one for part in parts for one in part() if one.key in HANDLERS]

@@ -1,0 +1,160 @@
+"""One broker's part: the administrator, who makes what is asked about, and the tested client."""
+
+import time
+from typing import Any
+
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.requests.dispatch import request_class
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import CreateAclsCreation
+from tests.conformance.authorization.grants import (
+    ADMINISTRATOR_HOST,
+    CLIENT_HOST,
+    everything,
+)
+from tests.conformance.authorization.plain import refusals, unordered
+from tests.conformance.authorization.probes import (
+    BEATING,
+    BEATING_MEMBER,
+    CONSUMERS,
+    DATA,
+    DOOMED,
+    GROUP,
+    OTHER,
+    OTHER_GROUP,
+    OTHER_TRANSACTION,
+    TRANSACTION,
+    Probe,
+)
+from tests.conformance.conversation import Conversation, Versions, patiently
+from tests.support.requests import build
+
+# Kafka's controller may learn of entries a little after its broker, which can be asked.
+CONTROLLER_LAG_S = 0.02
+ANY = 1
+
+
+class Side:
+    """One broker, with everything that the probes name."""
+
+    def __init__(self, port: int, versions: Versions) -> None:
+        self.client = Conversation(port, versions, own_host=CLIENT_HOST)
+        self._admin = Conversation(port, versions, own_host=ADMINISTRATOR_HOST)
+        self._ids: dict[str, bytes] = {}
+
+    def close(self) -> None:
+        """End both connections."""
+        self.client.close()
+        self._admin.close()
+
+    # -- what is asked about ----------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Protect all types of resources, and make topics, groups and transactional ids."""
+        self._create_entries(list(everything(ADMINISTRATOR_HOST)))
+        for name in (DATA, OTHER, DOOMED):
+            self._admin.create_topic(name)
+        for name in (GROUP, OTHER_GROUP):
+            self._admin.wait_for_coordinator(name)
+            offsets = [
+                {"name": DATA, "partitions": [{"partition_index": 0, "committed_offset": 7}]}
+            ]
+            commit = {"group_id": name, "generation_id_or_member_epoch": -1, "topics": offsets}
+            self._ask(ApiKey.OFFSET_COMMIT, 9, **commit)
+        for name in (TRANSACTION, OTHER_TRANSACTION):
+            patiently(lambda name=name: self._new_transactional_id(name))
+        self._beat(CONSUMERS, "consumer-of-the-matrix", 0, [DATA])
+        patiently(self._is_assigned)
+
+    def _new_transactional_id(self, name: str) -> bool | None:
+        self._ask(ApiKey.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=[name])
+        new = {"producer_id": -1, "producer_epoch": -1, "transaction_timeout_ms": 60_000}
+        answer = self._ask(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=name, **new)
+        return answer.error_code == ErrorCode.NONE or None
+
+    def _is_assigned(self) -> bool | None:
+        answer = self._ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[CONSUMERS])
+        return (
+            any(member.target_assignment.topic_partitions for member in answer.groups[0].members)
+            or None
+        )
+
+    def _beat(self, group: str, member: str, epoch: int, topics: list[str]) -> Any:
+        return self._ask(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            1,
+            group_id=group,
+            member_id=member,
+            member_epoch=epoch,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=topics,
+            topic_partitions=[],
+        )
+
+    # -- one row ----------------------------------------------------------------------------------
+
+    def grant(self, entries: list[CreateAclsCreation]) -> None:
+        """Replace the client's entries; return when they are in force."""
+        of_client = {
+            "resource_type_filter": ANY,
+            "resource_name_filter": None,
+            "pattern_type_filter": ANY,
+            "principal_filter": None,
+            "host_filter": CLIENT_HOST,
+            "operation": ANY,
+            "permission_type": ANY,
+        }
+        answer = self._ask(ApiKey.DELETE_ACLS, 3, filters=[of_client])
+        assert answer.filter_results[0].error_code == ErrorCode.NONE, answer
+        self._create_entries(entries)
+
+        def in_force() -> bool | None:
+            described = self._ask(ApiKey.DESCRIBE_ACLS, 3, **of_client)
+            return sum(len(one.acls) for one in described.resources) == len(entries) or None
+
+        patiently(in_force)
+        time.sleep(CONTROLLER_LAG_S)
+
+    def _create_entries(self, entries: list[CreateAclsCreation]) -> None:
+        creations = [
+            {name: getattr(one, name) for name in one.__struct_fields__} for one in entries
+        ]
+        answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=creations)
+        assert not any(one.error_code for one in answer.results), answer
+
+    def try_probe(self, probe: Probe) -> tuple[Any, set[str]]:
+        """What the client is answered, as plain values, and the messages of refusals.
+
+        What the request has done is undone.
+        """
+        refused: set[str] = set()
+        if probe.has_answer:
+            answer = self.client.ask(
+                probe.request(), probe.version, probe.change, title=probe.title
+            )
+            refused = refusals(answer)
+        else:
+            self.client.tell(probe.request(), probe.version)
+        _, plain = self.client.transcript.lines[-1]
+        if probe.key is ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            self._beat(BEATING, BEATING_MEMBER, -1, [])
+        if probe.topic is not None:
+            self._restore(probe.topic, plain)
+        return unordered(plain), refused
+
+    def _restore(self, name: str, answer: Any) -> None:
+        """Delete a topic that was created, or create it again, if the answer says success."""
+        topics = answer if isinstance(answer, list) else answer.get("topics") or answer["responses"]
+        if not any(topic["name"] == name and not topic["error_code"] for topic in topics):
+            return
+        if name == DOOMED:
+            self._admin.wait_until_gone(name)
+            self._admin.create_topic(name)
+        else:
+            self._admin.wait_for_topic(name)
+            self._ask(ApiKey.DELETE_TOPICS, 5, topic_names=[name], timeout_ms=30_000)
+            self._admin.wait_until_gone(name)
+
+    def _ask(self, key: ApiKey, version: int, **values: Any) -> Any:
+        return self._admin.silently(build(request_class(HANDLERS[key]), version, **values), version)

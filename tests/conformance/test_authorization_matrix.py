@@ -1,0 +1,80 @@
+"""Apache Kafka and odradek answer every request alike, whatever the client is granted.
+
+The rows are the grants of tests/conformance/authorization/grants.py, the columns the requests of
+probes.py. The whole matrix runs in a long run; otherwise it is a sample of rows.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.broker.handlers import HANDLERS
+from tests.conformance.authorization.brokers import SETTINGS, AuthorizingKafkaProcess
+from tests.conformance.authorization.excuses import excuse
+from tests.conformance.authorization.grants import Grant, all_grants
+from tests.conformance.authorization.probes import NAMES, WITHOUT_CHECKS, all_probes
+from tests.conformance.authorization.side import Side
+from tests.conformance.conversation import advertised_versions
+from tests.conformance.transcript import differences, is_accident
+from tests.support.broker_process import BrokerProcess
+from tests.support.java_tools import why_no_java
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+IS_LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
+ROWS_OF_A_SAMPLE = 12
+PROBES = all_probes()
+
+
+def rows() -> list[Grant | None]:
+    every = list(all_grants())
+    return [None, *(every if IS_LONG else random.Random(5).sample(every, ROWS_OF_A_SAMPLE))]
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """Kafka's and odradek's."""
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    kafka = AuthorizingKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS)
+    ours = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
+    sides: list[Side] = []
+    try:
+        for broker in (kafka.start(), ours.start()):
+            sides.append(Side(broker.port, advertised_versions(kafka.port)))
+            sides[-1].prepare()
+        yield sides[0], sides[1]
+        assert ours.crashes_in_log() == [], ours.log_text()
+    finally:
+        for side in sides:
+            side.close()
+        kafka.stop()
+        ours.stop()
+
+
+@pytest.mark.parametrize("grant", rows(), ids=str)
+def test_every_request_is_answered_as_by_kafka(
+    grant: Grant | None, sides: tuple[Side, Side]
+) -> None:
+    for side in sides:
+        side.grant([] if grant is None else list(grant.entries(NAMES)))
+    lines = []
+    for probe in PROBES:
+        (expected, their_refusals), (found, our_refusals) = (
+            side.try_probe(probe) for side in sides
+        )
+        if is_accident(expected) or excuse(probe.title):
+            continue
+        problems = differences(expected, found)
+        problems += [f"Kafka says {text}" for text in sorted(their_refusals - our_refusals)]
+        if problems:
+            lines += [probe.title, *(f"    {line}" for line in problems)]
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def test_every_api_is_in_the_matrix() -> None:
+    assert {probe.key for probe in PROBES} == set(HANDLERS) - WITHOUT_CHECKS
