@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,12 @@ TRANSACTIONAL_BATCH = bytes(
 Change = Callable[[Any], Any]
 
 
+class IdOf(NamedTuple):
+    """Stands for the id of a topic, which each broker draws."""
+
+    topic: str
+
+
 @dataclass(frozen=True)
 class Probe:
     """A request. `change` takes from its answer what is no matter of authorization.
@@ -60,8 +66,18 @@ class Probe:
     topic: str | None = None
     has_answer: bool = True
 
-    def request(self) -> Message:
-        message: Message = build(request_class(HANDLERS[self.key]), self.version, **self.values)
+    def request(self, topic_id: Callable[[str], bytes]) -> Message:
+        """The message; `topic_id` finds the id that a broker has given to a topic."""
+
+        def with_ids(value: Any) -> Any:
+            if isinstance(value, IdOf):
+                return topic_id(value.topic)
+            if isinstance(value, dict):
+                return {name: with_ids(one) for name, one in value.items()}
+            return [with_ids(one) for one in value] if isinstance(value, list) else value
+
+        request = request_class(HANDLERS[self.key])
+        message: Message = build(request, self.version, **with_ids(self.values))
         return message
 
 
@@ -108,6 +124,11 @@ def _created(answer: Any) -> Any:
 
 def _topics(*names: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"name": name, **fields} for name in names]
+
+
+def _by_id(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    unknown = {"topic_id": b"unknown topic id", **fields}
+    return [*({"topic_id": IdOf(name), **fields} for name in names), unknown]
 
 
 def _written(records: bytes) -> list[dict[str, Any]]:
@@ -158,6 +179,8 @@ def _records() -> Iterable[Probe]:
         acks=0,
         topic_data=_written(BATCH)[:1],
     )
+    by_id = _by_id(DATA, OTHER, partition_data=[{"index": 0, "records": BATCH}])
+    yield probe(ApiKey.PRODUCE, 13, "by id", acks=-1, timeout_ms=5000, topic_data=by_id)
     for transactional_id in (TRANSACTION, OTHER_TRANSACTION, None):
         yield probe(
             ApiKey.PRODUCE,
@@ -194,6 +217,9 @@ def _records() -> Iterable[Probe]:
         session_epoch=-1,
         replica_id=2,
     )
+    partitions = [{"partition": 0, "partition_max_bytes": 1}]
+    by_id = _by_id(DATA, OTHER, partitions=partitions)
+    yield probe(ApiKey.FETCH, 13, "by id", positions, topics=by_id, session_epoch=-1)
     yield probe(ApiKey.LIST_OFFSETS, 7, "", _without("offset"), topics=_OFFSETS)
     epochs = [
         {"topic": name, "partitions": [{"partition": 0, "current_leader_epoch": -1}]}
@@ -243,14 +269,15 @@ def _transactions() -> Iterable[Probe]:
         for group in (GROUP, OTHER_GROUP):
             names = {"transactional_id": name, "group_id": group}
             yield probe(ApiKey.ADD_OFFSETS_TO_TXN, 4, f"{name} {group}", **names, **wrong)
-            yield probe(
-                ApiKey.TXN_OFFSET_COMMIT,
-                4,
-                f"{name} {group}",
-                topics=_OFFSETS,
-                **names,
-                **wrong,
-            )
+            for version in (4, 5):
+                yield probe(
+                    ApiKey.TXN_OFFSET_COMMIT,
+                    version,
+                    f"{name} {group}",
+                    topics=_OFFSETS,
+                    **names,
+                    **wrong,
+                )
         yield probe(ApiKey.END_TXN, 4, name, transactional_id=name, committed=True, **wrong)
     checked = {
         "transactional_id": TRANSACTION,
@@ -264,6 +291,9 @@ def _transactions() -> Iterable[Probe]:
     ids = [TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION]
     yield probe(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=ids)
     yield probe(ApiKey.LIST_TRANSACTIONS, 1, duration_filter=-1)
+    yield probe(
+        ApiKey.LIST_TRANSACTIONS, 2, "by pattern", duration_filter=-1, transactional_id_pattern=".*"
+    )
 
 
 def _topics_of_the_cluster() -> Iterable[Probe]:
@@ -275,6 +305,8 @@ def _topics_of_the_cluster() -> Iterable[Probe]:
         # v0 cannot forbid that topics are created.
         there = names if version else _topics(DATA, OTHER)
         yield probe(ApiKey.METADATA, version, "by name", topics=there, **asked, **creating)
+    by_id = _by_id(DATA, OTHER, name=None)
+    yield probe(ApiKey.METADATA, 12, "by id", topics=by_id, **operations)
     yield probe(ApiKey.METADATA, 12, "all", topics=None, **operations)
     yield probe(ApiKey.METADATA, 0, "all", topics=[])
     yield probe(
@@ -313,6 +345,14 @@ def _topics_of_the_cluster() -> Iterable[Probe]:
         timeout_ms=30_000,
         topic=DOOMED,
         topics=_topics(DOOMED, ABSENT, "twice", "twice"),
+    )
+    yield probe(
+        ApiKey.DELETE_TOPICS,
+        6,
+        "by id",
+        timeout_ms=30_000,
+        topic=DOOMED,
+        topics=_by_id(DOOMED, name=None),
     )
     yield probe(
         ApiKey.CREATE_PARTITIONS,
@@ -371,6 +411,8 @@ def _groups() -> Iterable[Probe]:
         yield probe(ApiKey.LEAVE_GROUP, 4, group, group_id=group, members=leaving)
         commit = {"group_id": group, "generation_id_or_member_epoch": -1}
         yield probe(ApiKey.OFFSET_COMMIT, 9, group, topics=_OFFSETS, **commit)
+        by_id = _by_id(DATA, OTHER, partitions=[{"partition_index": 0}])
+        yield probe(ApiKey.OFFSET_COMMIT, 10, f"{group}, by id", topics=by_id, **commit)
         yield probe(ApiKey.OFFSET_DELETE, 0, group, group_id=group, topics=_OFFSETS)
     yield probe(
         ApiKey.JOIN_GROUP,
@@ -401,6 +443,9 @@ def _groups() -> Iterable[Probe]:
     every = [{"group_id": name, "topics": None, "member_epoch": -1} for name in wanted]
     yield probe(ApiKey.OFFSET_FETCH, 9, "by topic", groups=groups)
     yield probe(ApiKey.OFFSET_FETCH, 9, "all topics", groups=every)
+    yield probe(ApiKey.OFFSET_FETCH, 10, "all topics", groups=every)
+    by_id = [{**group, "topics": _by_id(DATA, OTHER, partition_indexes=[0])} for group in groups]
+    yield probe(ApiKey.OFFSET_FETCH, 10, "by id", groups=by_id)
     beat = {
         "group_id": BEATING,
         "member_id": BEATING_MEMBER,

@@ -41,7 +41,6 @@ class Side:
     def __init__(self, port: int, versions: Versions) -> None:
         self.client = Conversation(port, versions, own_host=CLIENT_HOST)
         self._admin = Conversation(port, versions, own_host=ADMINISTRATOR_HOST)
-        self._ids: dict[str, bytes] = {}
 
     def close(self) -> None:
         """End both connections."""
@@ -131,11 +130,11 @@ class Side:
         refused: set[str] = set()
         if probe.has_answer:
             answer = self.client.ask(
-                probe.request(), probe.version, probe.change, title=probe.title
+                probe.request(self._topic_id), probe.version, probe.change, title=probe.title
             )
             refused = refusals(answer)
         else:
-            self.client.tell(probe.request(), probe.version)
+            self.client.tell(probe.request(self._topic_id), probe.version)
         _, plain = self.client.transcript.lines[-1]
         if probe.key is ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._beat(BEATING, BEATING_MEMBER, -1, [])
@@ -155,6 +154,10 @@ class Side:
             self._admin.wait_for_topic(name)
             self._ask(ApiKey.DELETE_TOPICS, 5, topic_names=[name], timeout_ms=30_000)
             self._admin.wait_until_gone(name)
+
+    def _topic_id(self, name: str) -> bytes:
+        topic_id: bytes = self._admin.wait_for_topic(name).topic_id
+        return topic_id
 
     def _ask(self, key: ApiKey, version: int, **values: Any) -> Any:
         return self._admin.silently(build(request_class(HANDLERS[key]), version, **values), version)
