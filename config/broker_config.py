@@ -42,6 +42,9 @@ from .listeners import (
 )
 from .topic_config import TopicConfig
 
+# With a listener's prefix, these are limits of the listener in addition to those of the broker.
+LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
+
 
 class BrokerConfig(
     NodeKeys,
@@ -140,6 +143,13 @@ class BrokerConfig(
     def of_listener(self, listener_name: str) -> ListenerSettings:
         """The settings of a listener, those that were made while the broker ran included."""
         return ListenerSettings({**self.texts, **self.dynamic}, listener_name)
+
+    def limit_of_listener(self, listener_name: str, name: str) -> int:
+        """The value of one of LIMITS_OF_LISTENERS for a listener."""
+        key, text = SERVED_KEYS[name], self.of_listener(listener_name).text(name)
+        value = key.default if text is None else key.parse(text)
+        assert isinstance(value, int)
+        return value
 
     @cached_property
     def data_directories(self) -> tuple[Path, ...]:

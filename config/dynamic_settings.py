@@ -17,7 +17,7 @@ LogCleaner.validateReconfiguration.
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from .broker_config import SERVED_KEYS, BrokerConfig
+from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from .broker_keys import broker_keys, without_listener
 from .dynamic_keys import (
     CLUSTER_WIDE,
@@ -223,7 +223,8 @@ def _thread_jumps(before: Texts, after: Texts) -> Iterator[ConfigError]:
 
 
 def _too_small(before: Texts, after: Texts) -> Iterator[ConfigError]:
-    for name in _AT_LEAST_ONE:
+    of_listeners = [name for name in after if without_listener(name) in LIMITS_OF_LISTENERS]
+    for name in (*_AT_LEAST_ONE, *of_listeners):
         if _number(name, after) != _number(name, before) and _number(name, after) < 1:
             yield invalid_value(name, _number(name, after), "must be at least 1")
 
@@ -262,7 +263,7 @@ def _unknown_directories(new: BrokerConfig, after: Texts) -> Iterator[ConfigErro
 
 
 def _value(name: str, texts: Texts) -> Value:
-    key = broker_keys()[name]
+    key = broker_keys()[without_listener(name)]
     return key.parse(texts[name]) if name in texts else key.default
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import broker_keys, unused_group_bounds
-from .broker_config import SERVED_KEYS, BrokerConfig
+from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
 from .listener_settings import listener_keys
 from .properties import parse_properties
@@ -120,7 +120,8 @@ def _unused_key_warnings(unused: Sequence[str]) -> Iterator[str]:
     for name in unused:
         base = broker_keys.without_listener(name)
         note = broker_keys.removal(name)
-        if name.startswith("controller.") or name in _REPLICA_COUNTS or base in listener_keys():
+        is_used = base in listener_keys() or base in LIMITS_OF_LISTENERS
+        if name.startswith("controller.") or name in _REPLICA_COUNTS or is_used:
             continue
         if note is not None:
             yield f"{name} is ignored: {note}"

@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from odradek.config.broker_config import SERVED_KEYS, BrokerConfig
+from odradek.config.broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
+from odradek.config.broker_keys import without_listener
 from odradek.config.describe import ConfigSource, Layers, merged
 from odradek.config.dynamic_settings import (
     OPENED_AT_START,
@@ -102,7 +103,8 @@ class EffectiveConfig:
             elif name not in after:
                 logger.info("%s is reset to the value of the file", name)
             elif before.get(name) != after[name] and not _is_same(name, self.current, current):
-                is_used = name in SERVED_KEYS or name == MOVE_RATE
+                is_limit = without_listener(name) in LIMITS_OF_LISTENERS
+                is_used = name in SERVED_KEYS or name == MOVE_RATE or is_limit
                 use = "" if is_used else "; it is stored and has no effect"
                 logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
 

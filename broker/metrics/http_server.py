@@ -54,7 +54,7 @@ class HttpServer:
         self.pages = pages
         self.timeout_s = timeout_s
         self.connections: set[_Connection] = set()
-        connect = partial(loop.connect_accepted_socket, partial(_Connection, self))
+        connect = partial(_Connection, self)
         self._acceptors = [Acceptor(loop, sock, connect, BACKLOG) for sock in bound.sockets]
 
     def close(self) -> None:

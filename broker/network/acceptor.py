@@ -6,7 +6,8 @@ dozens of generations after the first. So the loop only reports that the socket 
 Acceptor accepts.
 
 When the process has no file descriptor left, nothing is accepted for a second. Existing connections
-go on, and new ones wait in the kernel's queue.
+go on, and new ones wait in the kernel's queue. They also wait there while a limit of the broker or
+the listener holds back the connection before them (connection_limits.py).
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
 
 from odradek.broker.lifecycle.background_tasks import BackgroundTasks
+
+from .connection_limits import ListenerLimits
 
 logger = logging.getLogger("odradek.server")
 
@@ -27,22 +32,40 @@ RETRY_S = 1.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Acceptor:
-    """A listening socket, and the connections that it accepts."""
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+class Acceptor(Generic[P]):
+    """A listening socket; each connection that it accepts gets its own protocol object.
+
+    The object is counted in `limits` as soon as the connection is accepted. Its owner forgets it
+    there when the connection ends.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
-        connect: Callable[[socket.socket], Awaitable[object]],
+        make_protocol: Callable[[], P],
         backlog: int,
+        limits: ListenerLimits | None = None,
+        set_up: Callable[[P, socket.socket], Awaitable[object]] | None = None,
     ) -> None:
-        """Start to listen. `connect` sets an accepted connection up. Raises OSError."""
+        """Start to listen. Raises OSError.
+
+        `set_up` connects a protocol object with its socket; by default, the loop does.
+        """
         self._loop = loop
         self._socket = sock
-        self._set_up = connect
+        self._make_protocol = make_protocol
+        self._set_up = set_up or self._connect_plain
+        self._limits = limits
         self._connecting = BackgroundTasks(loop)
         self._retry: asyncio.TimerHandle | None = None
+        # Accepted, and waits for the limits: the socket and the address.
+        self._held: tuple[socket.socket, str] | None = None
+        self._being_set_up: set[socket.socket] = set()
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}  # to be closed later
         sock.setblocking(False)
         sock.listen(backlog)
         self._watch()
@@ -52,38 +75,90 @@ class Acceptor:
         self._loop.remove_reader(self._socket)
         if self._retry is not None:
             self._retry.cancel()
-        for task in self._connecting.running:
-            task.cancel()
+        for client in self._being_set_up:
+            # The transport closes it as soon as it is made. To cancel its making would leave the
+            # protocol without `connection_lost`, and its descriptors open.
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+        for client, timer in self._refused.items():
+            timer.cancel()
+            client.close()
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
         self._socket.close()
 
     def _watch(self) -> None:
         self._retry = None
         self._loop.add_reader(self._socket, self._accept)
 
+    def _pause(self, seconds: float, then: Callable[[], None]) -> None:
+        self._loop.remove_reader(self._socket)
+        self._retry = self._loop.call_later(seconds, then)
+
     def _accept(self) -> None:
         for _ in range(ACCEPTED_PER_TURN):
             try:
-                client, _ = self._socket.accept()
+                client, name = self._socket.accept()
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno in _EXHAUSTED:
-                    self._pause(error)
+                    logger.error("cannot accept connections for %g s: %s", RETRY_S, error.strerror)
+                    self._pause(RETRY_S, self._watch)
                     return
                 continue  # the client has closed the connection
-            self._connecting.start(self._connect(client))
+            address = str(name[0]).removeprefix("::ffff:")
+            delay_ms = 0 if self._limits is None else self._limits.delay_ms()
+            if delay_ms or not self._has_room():
+                self._held = client, address
+                self._pause(delay_ms / 1000, self._release)
+                return
+            self._admit(client, address)
 
-    def _pause(self, error: OSError) -> None:
-        logger.error("cannot accept connections for %g s: %s", RETRY_S, error.strerror)
-        self._loop.remove_reader(self._socket)
-        self._retry = self._loop.call_later(RETRY_S, self._watch)
+    def _has_room(self) -> bool:
+        return self._limits is None or self._limits.has_room()
 
-    async def _connect(self, client: socket.socket) -> None:
+    def _release(self) -> None:
+        """Admit the connection that waits as soon as there is room for it, and go on accepting."""
+        if self._held is None:  # closed
+            return
+        if self._limits is not None and not self._limits.has_room():
+            self._limits.when_room(self._release)
+            return
+        (client, address), self._held = self._held, None
+        self._admit(client, address)
+        self._watch()
+
+    def _admit(self, client: socket.socket, address: str) -> None:
+        protocol = self._make_protocol()
+        refusal = None if self._limits is None else self._limits.open(protocol, address)
+        if refusal is None:
+            self._being_set_up.add(client)
+            self._connecting.start(self._connect(protocol, client))
+            return
+        logger.info("closed a connection of %s: %s", address, refusal.reason)
+        if refusal.after_ms:
+            self._refused[client] = self._loop.call_later(
+                refusal.after_ms / 1000, self._close_refused, client
+            )
+        else:
+            client.close()
+
+    def _close_refused(self, client: socket.socket) -> None:
+        del self._refused[client]
+        client.close()
+
+    async def _connect_plain(self, protocol: P, client: socket.socket) -> None:
+        await self._loop.connect_accepted_socket(lambda: protocol, client)
+
+    async def _connect(self, protocol: P, client: socket.socket) -> None:
         try:
-            await self._set_up(client)
+            await self._set_up(protocol, client)
         except OSError as error:
             logger.warning("a connection could not be set up: %s", error)
+            if self._limits is not None:
+                self._limits.closed(protocol)
             client.close()
-        except asyncio.CancelledError:
-            client.close()
-            raise
+        finally:
+            self._being_set_up.discard(client)

@@ -169,8 +169,9 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
-        if self._socket is None:
-            return  # it was never open
+        if self._socket is None:  # it was never open
+            self._support.closed(self)
+            return
         partial = self.partial_frame
         if partial is not None and not self._closed_by_us:
             logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 
 from odradek.broker.broker import Broker
 from odradek.broker.requests.dispatch import Counted, Dispatcher, Handler
 from odradek.broker.requests.session import Session
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.protocol.api_keys import ApiKey
 
 from .acceptor import Acceptor
 from .connection import START_BYTES, Connection, ConnectionSupport
+from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
 from .listeners import BoundListener
 from .tls_handshakes import Handshakes
@@ -31,7 +33,7 @@ DRAIN_S = 10.0
 
 
 class Server:
-    """Accepts connections; closes those that stall, are idle too long, or are too many.
+    """Accepts connections; closes those that stall, are idle too long, or exceed a limit.
 
     `opened_count`: how many connections there were, the open ones included.
     """
@@ -51,6 +53,7 @@ class Server:
         # Called for each connection that closes before the broker stops.
         self.on_disconnect: Callable[[Session], object] | None = None
         self.opened_count = 0
+        self._is_finishing = False
         self._broker = broker
         self._loop = broker.loop
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
@@ -68,26 +71,29 @@ class Server:
             closed=self._closed,
         )
         self._handshakes = Handshakes(self._loop)
-        self._per_host: Counter[str] = Counter()
+        self._limits = ConnectionLimits(broker.config, broker.quotas, broker.host_addresses)
+        broker.effective_config.on_change.append(self._update_limits)
         self._all_closed = asyncio.Event()
         self._acceptors = [
             self._accept(item.listener, sock) for item in bound for sock in item.sockets
         ]
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
 
-    def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor:
+    def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor[Connection]:
         self._set_buffer_sizes(sock)
         backlog = self._broker.config.socket_listen_backlog_size
-        if listener.security_protocol.uses_tls:
-            return Acceptor(self._loop, sock, partial(self._connect_tls, listener), backlog)
-        connect = partial(
-            self._loop.connect_accepted_socket, partial(Connection, self._support, listener)
-        )
-        return Acceptor(self._loop, sock, connect, backlog)
+        limits = self._limits.of_listener(listener.name)
+        if not listener.security_protocol.uses_tls:
+            make_connection = partial(Connection, self._support, listener)
+            return Acceptor(self._loop, sock, make_connection, backlog, limits)
+        make_connection = partial(Connection, self._support, listener, output_of)
+        set_up = partial(self._connect_tls, listener)
+        return Acceptor(self._loop, sock, make_connection, backlog, limits, set_up)
 
-    async def _connect_tls(self, listener: Listener, client: socket.socket) -> None:
+    async def _connect_tls(
+        self, listener: Listener, connection: Connection, client: socket.socket
+    ) -> None:
         assert self._broker.tls is not None
-        connection = Connection(self._support, listener, output_of)
         self._handshakes.begin(client, connection, self._broker.tls.of(listener.name))
 
     def _set_buffer_sizes(self, sock: socket.socket) -> None:
@@ -106,32 +112,42 @@ class Server:
     # -- connections ------------------------------------------------------------------------------
 
     def _opened(self, connection: Connection) -> None:
-        """Count a new connection, and close it if it is one too many."""
+        """Count a new connection. If there are too many, close those least recently used."""
         self._all_closed.clear()
         self.connections.add(connection)
         self.opened_count += 1
         self._broker.logins.begin(connection.session)
-        self._per_host[connection.session.peer_host] += 1
-        config = self._broker.config
-        if len(self.connections) > config.max_connections:
-            connection.close(f"there are {config.max_connections} connections (max.connections)")
-            return
-        host = connection.session.peer_host
-        limit = config.connection_limits.get(host, config.max_connections_per_ip)
-        if self._per_host[host] > limit:
-            connection.close(f"{host} has {limit} connections (max.connections.per.ip)")
+        if self._is_finishing:  # it was being set up
+            connection.finish()
+        self._close_excess()
 
     def _closed(self, connection: Connection) -> None:
-        """Forget a connection."""
+        """Forget a connection, which may have failed before it was opened."""
+        self._limits.closed(connection)
+        if connection not in self.connections:
+            return
         self.connections.discard(connection)
         self._frame_memory.forget(connection)
         if not self.connections:
             self._all_closed.set()
-        self._per_host[connection.session.peer_host] -= 1
-        if not self._per_host[connection.session.peer_host]:
-            del self._per_host[connection.session.peer_host]
         if self.on_disconnect is not None:
             self.on_disconnect(connection.session)
+
+    def _update_limits(self, config: BrokerConfig) -> None:
+        self._limits.update(config)
+        self._close_excess()
+
+    def _close_excess(self) -> None:
+        excess = self._limits.excess()
+        if not excess:
+            return
+        unprotected = (
+            each
+            for each in self.connections
+            if not self._limits.is_protected(each.session.listener.name)
+        )
+        for connection in sorted(unprotected, key=attrgetter("last_active_ms"))[:excess]:
+            connection.close("there are too many connections (max.connections)")
 
     def _sweep(self) -> None:
         """Close the connections that have stalled or have been idle too long."""
@@ -175,6 +191,7 @@ class Server:
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
         self.on_disconnect = None
+        self._is_finishing = True
         for acceptor in self._acceptors:
             acceptor.close()
         self._sweeper.cancel()

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .precedence import QuotaTable
-from .rates import SampledRate, TokenBucket, Window
+from .precedence import QuotaTable, ShareKey
+from .rates import LONGEST_MS, SampledRate, TokenBucket, Window
 from .used_rates import UsedRates
 
 
@@ -23,11 +23,11 @@ class Client(NamedTuple):
 class RateQuota:
     """A quota on a rate. A client that exceeds it is throttled, for `longest_ms` at most."""
 
-    def __init__(self, window: Window, longest_ms: int = 2**31 - 1) -> None:
+    def __init__(self, window: Window, longest_ms: int = LONGEST_MS) -> None:
         self.table = QuotaTable({})
         self._window = window
         self._longest_ms = longest_ms
-        self._rates: UsedRates[SampledRate] = UsedRates()
+        self._rates: UsedRates[ShareKey, SampledRate] = UsedRates()
 
     def charge(self, client: Client, amount: float, now_ms: int) -> int:
         """Record that the client has used an amount. Returns how long to throttle it, in ms."""
@@ -50,7 +50,7 @@ class MutationQuota:
     def __init__(self, window: Window) -> None:
         self.table = QuotaTable({})
         self._window = window
-        self._buckets: UsedRates[TokenBucket] = UsedRates()
+        self._buckets: UsedRates[ShareKey, TokenBucket] = UsedRates()
 
     def take(self, client: Client, count: int, now_ms: int, *, strict: bool) -> int:
         """Take permits. Returns how long to throttle the client, in ms.

@@ -10,6 +10,8 @@ Kafka: Rate, SampledStat, WindowedSum, TokenBucket, QuotaUtils.throttleTime.
 import math
 from dataclasses import dataclass
 
+LONGEST_MS = 2**31 - 1  # the wire has 32 bits for a throttle time
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -70,6 +72,8 @@ class SampledRate:
         rate = self.measure(now_ms)
         if not rate > limit:
             return 0
+        if limit == 0:
+            return LONGEST_MS
         return _rounded((rate - limit) / limit * self._window_ms(now_ms))
 
     def _next_sample(self, now_ms: int) -> _Sample:
@@ -126,5 +130,5 @@ class TokenBucket:
 
 
 def _rounded(value_ms: float) -> int:
-    """Round as Java's Math.round. The wire has 32 bits for a throttle time."""
-    return math.floor(min(value_ms, 2**31 - 1) + 0.5) if value_ms < 2**31 - 1 else 2**31 - 1
+    """Round as Java's Math.round."""
+    return LONGEST_MS if value_ms > LONGEST_MS else math.floor(value_ms + 0.5)

@@ -1,13 +1,12 @@
-"""What the clients with a quota have used, by what shares a limit.
+"""What clients have used of the limits that they have.
 
 What an inactive client has used is forgotten, because clients choose their own client ids.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from .precedence import ShareKey
-
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 FORGOTTEN_AFTER_MS = 3_600_000  # Kafka: INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS
@@ -22,17 +21,17 @@ class _Used(Generic[R]):
         self.last_ms = 0
 
 
-class UsedRates(Generic[R]):
-    """The rates of all clients with a quota."""
+class UsedRates(Generic[K, R]):
+    """The rates by what is limited: clients that share a quota, an address, a listener."""
 
     def __init__(self) -> None:
-        self._by_key: dict[ShareKey, _Used[R]] = {}
+        self._by_key: dict[K, _Used[R]] = {}
         self._purged_ms = 0
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def of(self, key: ShareKey, create: Callable[[], R], now_ms: int) -> R:
+    def of(self, key: K, create: Callable[[], R], now_ms: int) -> R:
         """The rate of a key, which is used now."""
         used = self._by_key.get(key)
         if used is None:

@@ -5,7 +5,6 @@ import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -46,7 +45,7 @@ class Rig:
         self.acceptor = Acceptor(
             loop,
             self.socket,
-            partial(loop.connect_accepted_socket, lambda: AcceptedConnection(self)),
+            lambda: AcceptedConnection(self),
             backlog=256,
         )
 

@@ -36,7 +36,7 @@ class BrokerInLoop:
         self.broker = running.broker
         self.port = port
         self._running = running
-        self._clients: list[WireClient] = []
+        self.clients: list[WireClient] = []
         self._threads = ThreadPoolExecutor(CLIENTS)
 
     async def ask(self, request: Message, response: type[Response], version: int) -> Response:
@@ -57,7 +57,7 @@ class BrokerInLoop:
 
     async def _connect(self) -> WireClient:
         client = await asyncio.wrap_future(self._in_thread(WireClient, self.port))
-        self._clients.append(client)
+        self.clients.append(client)
         return client
 
     def _in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
@@ -72,7 +72,7 @@ class BrokerInLoop:
         return list(answer.responses[0].partition_responses)
 
     async def stop(self) -> None:
-        for client in self._clients:
+        for client in self.clients:
             client.close()
         await self._running.stop()
         self._threads.shutdown()
