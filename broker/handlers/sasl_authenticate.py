@@ -31,7 +31,10 @@ def handle(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error)
         )
         return context.broker.logins.delayed(session, response)
-    return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=session_lifetime_ms)
+    # As in Kafka, the message of a step without an error is empty.
+    return SaslAuthenticateResponse(
+        error_message="", auth_bytes=token, session_lifetime_ms=session_lifetime_ms
+    )
 
 
 def out_of_turn() -> SaslAuthenticateResponse:

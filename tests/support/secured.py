@@ -1,0 +1,48 @@
+"""Listeners with SASL for a broker process, odradek's or Apache Kafka's, from the same settings.
+
+PLAINTEXT   open, for the administrator
+IN          PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; alice and bob have passwords of PLAIN
+OAUTH       OAUTHBEARER with unsecured tokens
+SHORT       PLAIN and SCRAM-SHA-256; a login is valid for MAX_REAUTH_MS
+"""
+
+from tests.support.broker_process import BrokerProcess, free_ports
+from tests.support.sasl import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE
+
+MAX_REAUTH_MS = 3_000
+PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
+MECHANISMS = {
+    "IN": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "OAUTH": ("OAUTHBEARER",),
+    "SHORT": ("PLAIN", "SCRAM-SHA-256"),
+}
+_USERS = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
+JAAS = {
+    "PLAIN": f"{PLAIN_MODULE} required {_USERS};",
+    "SCRAM-SHA-256": f"{SCRAM_MODULE} required;",
+    "SCRAM-SHA-512": f"{SCRAM_MODULE} required;",
+    "OAUTHBEARER": f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="admin"'
+    ' unsecuredValidatorRequiredScope="kafka";',
+}
+
+
+def secure(broker: BrokerProcess) -> dict[str, int]:
+    """Add the listeners to a broker that is not started yet. Returns their ports."""
+    ports = dict(zip(MECHANISMS, free_ports(4)[1:], strict=True))
+    added = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
+    for key in ("listeners", "advertised.listeners"):
+        broker.settings[key] = ",".join([broker.settings[key], *added])
+    protocols = ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"]
+    protocols += [f"{name}:SASL_PLAINTEXT" for name in ports]
+    broker.settings |= {
+        "listener.security.protocol.map": ",".join(protocols),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.short.connections.max.reauth.ms": str(MAX_REAUTH_MS),
+        "sasl.server.max.receive.size": "50000",
+    }
+    for name, mechanisms in MECHANISMS.items():
+        prefix = f"listener.name.{name.lower()}"
+        broker.settings[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(mechanisms)
+        for mechanism in mechanisms:
+            broker.settings[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = JAAS[mechanism]
+    return ports | {"PLAINTEXT": broker.port}
