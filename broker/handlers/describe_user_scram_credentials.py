@@ -37,7 +37,8 @@ def handle(
         by_user = context.broker.metadata.scram_credentials.by_user
         times.update({name: 1 for _, name in by_user})
     results = [describe(context, name, count) for name, count in times.items()]
-    return DescribeUserScramCredentialsResponse(results=results)
+    # As in Kafka, the message without an error is empty.
+    return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
 def describe(context: RequestContext, user: str, times: int) -> DescribeUserScramCredentialsResult:
@@ -53,7 +54,7 @@ def describe(context: RequestContext, user: str, times: int) -> DescribeUserScra
     ]
     if not found:
         return refused(user, ErrorCode.RESOURCE_NOT_FOUND, f"{MISSING}{user}")
-    return DescribeUserScramCredentialsResult(user=user, credential_infos=found)
+    return DescribeUserScramCredentialsResult(user=user, error_message="", credential_infos=found)
 
 
 def refused(user: str, code: ErrorCode, text: str) -> DescribeUserScramCredentialsResult:

@@ -38,6 +38,7 @@ NO_ID = (-1, 0, "", None, ZERO_UUID)
 
 # By the fields of an element: (struct, field) of the list.
 UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("AlterUserScramCredentialsResponse", "results"): lambda result: result["user"],
     ("AlterReplicaLogDirsResponse", "results"): lambda topic: topic["topic_name"],
     ("AlterReplicaLogDirTopicResult", "partitions"): lambda one: one["partition_index"],
     ("ConsumerGroupHeartbeatAssignment", "topic_partitions"): lambda topic: repr(topic),
@@ -50,6 +51,8 @@ UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("AlterClientQuotasResponse", "entries"): lambda entry: repr(entry["entity"]),
     ("DescribeClientQuotasResponse", "entries"): lambda entry: repr(entry["entity"]),
     ("DescribeClientQuotasEntryData", "values"): lambda value: value["key"],
+    ("DescribeUserScramCredentialsResponse", "results"): lambda result: result["user"],
+    ("DescribeUserScramCredentialsResult", "credential_infos"): lambda one: one["mechanism"],
     ("DescribeGroupsResponse", "groups"): lambda group: group["group_id"],
     ("DescribeConfigsResult", "configs"): lambda config: config["name"],
     ("DescribeLogDirsResult", "topics"): lambda topic: topic["name"],

@@ -14,6 +14,7 @@ from tests.conformance.conversations import (
     migrations,
     quotas,
     records,
+    scram_users,
     topics,
     transactions,
 )
@@ -38,6 +39,7 @@ def all_conversations() -> dict[str, Talk]:
             consumer_group_offsets,
             migrations,
             transactions,
+            scram_users,
         )
         for name, function in vars(module).items()
         if callable(function)

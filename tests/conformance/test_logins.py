@@ -1,0 +1,380 @@
+"""The clients of users log in: kafka-python, aiokafka, confluent-kafka, and Kafka's Java tools."""
+
+import asyncio
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
+from aiokafka.errors import KafkaError as AiokafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError as PythonError
+from kafka.net.sasl.oauth import AbstractTokenProvider as PythonTokens
+
+from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
+from tests.support.java_tools import JavaTools, ToolFailedError
+from tests.support.sasl import (
+    OAUTH_MODULE,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    add_scram_user,
+    unsecured_token,
+)
+from tests.support.secured import MAX_REAUTH_MS, PASSWORDS, secure
+from tests.support.topics import create_topic
+from tests.support.wire import WireClient
+
+pytestmark = pytest.mark.slow
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+JAVA_MODULES = {"PLAIN": PLAIN_MODULE, "OAUTHBEARER": OAUTH_MODULE}
+USER = "alice"
+PASSWORD = PASSWORDS[USER]
+WAIT_S = 20.0
+
+
+class Secured:
+    """A broker with listeners that need a login, and `alice` in each mechanism."""
+
+    def __init__(self, broker: BrokerProcess, ports: dict[str, int]) -> None:
+        self.broker = broker
+        self.ports = ports
+
+    def bootstrap(self, mechanism: str, listener: str = "") -> str:
+        """Where a client logs in."""
+        listener = listener or ("OAUTH" if mechanism == "OAUTHBEARER" else "IN")
+        return f"127.0.0.1:{self.ports[listener]}"
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    reason = why_no_broker()
+    if reason:
+        pytest.skip(reason)
+    broker = make_broker(tmp_path_factory.mktemp("secured"))
+    ports = secure(broker)
+    try:
+        broker.start()
+        with WireClient(broker.port) as admin:
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                add_scram_user(admin, USER, PASSWORD, mechanism)
+        yield Secured(broker, ports)
+        assert broker.crashes_in_log() == [], broker.log_text()
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def new_topic(secured: Secured, topic: str) -> str:
+    create_topic(secured.broker.bootstrap, topic)
+    return topic
+
+
+def token_of(password: str) -> str:
+    """A token that is good if the password is."""
+    scope = "kafka" if password == PASSWORD else "other"
+    return unsecured_token({"sub": USER, "exp": int(time.time()) + 3600, "scope": scope})
+
+
+class PythonToken(PythonTokens):
+    def __init__(self, password: str) -> None:
+        super().__init__()
+        self._token = token_of(password)
+
+    def token(self) -> str:
+        return self._token
+
+
+class AiokafkaToken(AiokafkaTokens):
+    def __init__(self, password: str) -> None:
+        self._token = token_of(password)
+
+    async def token(self) -> str:
+        return self._token
+
+
+Work = Callable[[str, str, str, str], bytes]
+
+
+def with_kafka_python(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
+    """Write and read one record."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "bootstrap_timeout_ms": 2000,
+    }
+    if mechanism == "OAUTHBEARER":
+        settings["sasl_oauth_token_provider"] = PythonToken(password)
+    else:
+        settings |= {"sasl_plain_username": USER, "sasl_plain_password": password}
+    producer = KafkaProducer(**settings, max_block_ms=5000)
+    try:
+        producer.send(topic, b"kafka-python").get(WAIT_S)
+    finally:
+        producer.close(timeout=5)
+    consumer = KafkaConsumer(
+        topic, **settings, auto_offset_reset="earliest", consumer_timeout_ms=WAIT_S * 1000
+    )
+    try:
+        value: bytes = next(iter(consumer)).value
+    finally:
+        consumer.close()
+    return value
+
+
+def with_aiokafka(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+    }
+
+    async def talk() -> bytes:
+        if mechanism == "OAUTHBEARER":
+            settings["sasl_oauth_token_provider"] = AiokafkaToken(password)
+        else:
+            settings.update(sasl_plain_username=USER, sasl_plain_password=password)
+        async with asyncio.timeout(WAIT_S), AIOKafkaProducer(**settings) as producer:
+            await producer.send_and_wait(topic, b"aiokafka")
+        consumer = AIOKafkaConsumer(topic, **settings, auto_offset_reset="earliest")
+        async with asyncio.timeout(WAIT_S), consumer:
+            value: bytes = (await consumer.getone()).value
+            return value
+
+    return asyncio.run(talk())
+
+
+def confluent_settings(bootstrap: str, mechanism: str, password: str) -> dict[str, Any]:
+    """The settings, and what the client says of its connections."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+    }
+    if mechanism == "OAUTHBEARER":
+        ends_s = time.time() + 3600
+        settings["oauth_cb"] = lambda _: (token_of(password), ends_s, USER, {})
+    else:
+        settings |= {"sasl.username": USER, "sasl.password": password}
+    return settings
+
+
+def with_confluent(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
+    settings = confluent_settings(bootstrap, mechanism, password)
+    refusals: list[KafkaError] = []
+
+    def on_error(error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTHENTICATION:
+            refusals.append(error)
+
+    producer = Producer({**settings, "error_cb": on_error, "message.timeout.ms": 20_000})
+    delivered: list[object] = []
+    producer.produce(topic, b"confluent", on_delivery=lambda error, _: delivered.append(error))
+    deadline = time.monotonic() + WAIT_S
+    while not delivered and not refusals and time.monotonic() < deadline:
+        producer.poll(0.1)
+    if refusals:
+        producer.purge()
+        producer.flush(5)
+        raise KafkaException(refusals[0])
+    assert delivered == [None]
+    consumer = Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        message = consumer.poll(WAIT_S)
+        assert message is not None
+        assert message.error() is None
+        value = message.value()
+    finally:
+        consumer.close()
+    assert value is not None
+    return value
+
+
+CLIENTS: dict[str, tuple[Work, type[Exception]]] = {
+    "kafka-python": (with_kafka_python, PythonError),
+    "aiokafka": (with_aiokafka, AiokafkaError),
+    "confluent": (with_confluent, KafkaException),
+}
+
+
+def refuse(name: str, bootstrap: str, topic: str, mechanism: str, password: str) -> None:
+    """Expect that a client is refused; in a process, because such clients leave sockets behind."""
+    program = (
+        "import sys; from tests.conformance.test_logins import CLIENTS\n"
+        "name, *arguments = sys.argv[1:]\n"
+        "work, error = CLIENTS[name]\n"
+        "try: work(*arguments)\n"
+        "except error as refusal: print('refused:', refusal)\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            program,
+            name,
+            bootstrap,
+            topic,
+            mechanism,
+            password,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("refused:"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_python_client_logs_in_writes_and_reads(
+    secured: Secured, new_topic: str, name: str, mechanism: str
+) -> None:
+    work, _ = CLIENTS[name]
+    assert work(secured.bootstrap(mechanism), new_topic, mechanism, PASSWORD) == name.encode()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_python_client_with_a_wrong_password_is_refused(
+    secured: Secured, topic: str, name: str, mechanism: str
+) -> None:
+    refuse(name, secured.bootstrap(mechanism), topic, mechanism, "wrong")
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_python_client_with_a_disabled_mechanism_is_refused(
+    secured: Secured, topic: str, name: str
+) -> None:
+    refuse(name, secured.bootstrap("PLAIN", "OAUTH"), topic, "PLAIN", PASSWORD)
+
+
+def test_confluent_logs_in_again_when_its_login_ends(secured: Secured) -> None:
+    admin = AdminClient(confluent_settings(secured.bootstrap("PLAIN", "SHORT"), "PLAIN", PASSWORD))
+    ends = time.monotonic() + MAX_REAUTH_MS / 1000 * 1.5
+    while time.monotonic() < ends:
+        assert admin.list_topics(timeout=WAIT_S)
+        time.sleep(0.2)
+
+
+# -- Java ------------------------------------------------------------------------------------------
+
+
+def java_settings(
+    directory: Path, mechanism: str, password: str = PASSWORD, **more: str
+) -> tuple[str, str]:
+    """The options that make a tool log in."""
+    module = JAVA_MODULES.get(mechanism, SCRAM_MODULE)
+    options = f'username="{USER}" password="{password}"'
+    if mechanism == "OAUTHBEARER":
+        scope = "kafka" if password == PASSWORD else "other"
+        options = (
+            f'unsecuredLoginStringClaim_sub="{USER}" unsecuredLoginStringClaim_scope="{scope}"'
+        )
+    lines = [
+        "security.protocol=SASL_PLAINTEXT",
+        f"sasl.mechanism={mechanism}",
+        f"sasl.jaas.config={module} required {options};",
+        *(f"{name.replace('_', '.')}={value}" for name, value in more.items()),
+    ]
+    file = directory / "client.properties"
+    file.write_text("\n".join(lines) + "\n")
+    return "--command-config", str(file)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_javas_client_logs_in_writes_and_reads(
+    secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
+) -> None:
+    server = ("--bootstrap-server", secured.bootstrap(mechanism), "--topic", new_topic)
+    settings = java_settings(tmp_path, mechanism)
+    java.run("ConsoleProducer", *server, *settings, stdin="hello\n")
+    read = java.run(
+        "consumer.ConsoleConsumer",
+        *(*server, *settings, "--from-beginning", "--max-messages", "1"),
+        *("--timeout-ms", "20000"),
+    )
+    assert "hello" in read.splitlines()
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_javas_client_with_a_wrong_password_is_refused(
+    secured: Secured, java: JavaTools, tmp_path: Path, mechanism: str
+) -> None:
+    settings = java_settings(tmp_path, mechanism, "wrong")
+    server = ("--bootstrap-server", secured.bootstrap(mechanism))
+    with pytest.raises(ToolFailedError, match="SaslAuthenticationException"):
+        java.run("TopicCommand", *server, *settings, "--list")
+
+
+@pytest.mark.java
+def test_javas_client_with_a_disabled_mechanism_is_refused(
+    secured: Secured, java: JavaTools, tmp_path: Path
+) -> None:
+    settings = java_settings(tmp_path, "OAUTHBEARER")
+    server = ("--bootstrap-server", secured.bootstrap("PLAIN"))
+    with pytest.raises(ToolFailedError, match="UnsupportedSaslMechanism"):
+        java.run("TopicCommand", *server, *settings, "--list")
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_javas_producer_logs_in_again_on_its_connection(
+    secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
+) -> None:
+    _, file = java_settings(tmp_path, mechanism)
+    seconds = MAX_REAUTH_MS / 1000 * 2.5
+    before = len(secured.broker.log_text())
+    sent = java.run(
+        "VerifiableProducer",
+        *("--bootstrap-server", secured.bootstrap(mechanism, "SHORT"), "--topic", new_topic),
+        *("--command-config", file, "--throughput", "20", "--max-messages", f"{20 * seconds:.0f}"),
+    )
+    assert sent.count("producer_send_success") == 20 * seconds
+    assert "producer_send_error" not in sent
+    log = secured.broker.log_text()[before:]
+    assert "login has expired" not in log
+    assert "failed" not in log
+
+
+@pytest.mark.java
+def test_kafka_configs_sets_describes_and_deletes_users(
+    secured: Secured, java: JavaTools, tmp_path: Path
+) -> None:
+    server = ("--bootstrap-server", secured.broker.bootstrap, "--entity-type", "users")
+    carol = (*server, "--entity-name", "carol")
+    credentials = (
+        "SCRAM-SHA-256=[iterations=8192,password=pencil]",
+        "SCRAM-SHA-512=[password=pencil]",
+    )
+    tool = "kafka.admin.ConfigCommand"
+    for credential in credentials:
+        done = java.run(tool, *carol, "--alter", "--add-config", credential)
+        assert "Completed updating config for user carol." in done
+    described = java.run(tool, *server, "--describe")
+    assert re.search(r"user-principal 'carol' are .*SCRAM-SHA-256=iterations=8192", described)
+    assert "SCRAM-SHA-512=iterations=4096" in described
+    settings = java_settings(tmp_path, "SCRAM-SHA-512")
+    text = (tmp_path / "client.properties").read_text()
+    text = text.replace(PASSWORD, "pencil").replace(f'"{USER}"', '"carol"')
+    (tmp_path / "client.properties").write_text(text)
+    listing = ("TopicCommand", "--bootstrap-server", secured.bootstrap("PLAIN"), *settings)
+    java.run(*listing, "--list")
+    java.run(tool, *carol, "--alter", "--delete-config", "SCRAM-SHA-512")
+    assert "SCRAM-SHA-512" not in java.run(tool, *carol, "--describe")
+    with pytest.raises(ToolFailedError, match="SaslAuthenticationException"):
+        java.run(*listing, "--list")
