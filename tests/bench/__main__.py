@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.bench import (
     assigning,
+    authorizing,
     compaction,
     fixture,
     groups,
@@ -51,6 +52,7 @@ def main() -> None:
             **fixture.WORKLOADS,
             **groups.WORKLOADS,
             **transactions.WORKLOADS,
+            **authorizing.WORKLOADS,
             **spark_reading.WORKLOADS,
             **spark_archiving.WORKLOADS,
             **spark_writing.WORKLOADS,

@@ -92,6 +92,19 @@ async def test_entries_are_in_force_and_on_disk_with_the_answer(start: Start) ->
     assert await listed(broker) == []
 
 
+async def test_entries_without_an_authorizer_are_kept_with_a_warning(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = start(AS_ROOT)
+    await ask(broker, ApiKey.CREATE_ACLS, creations=[ENTRY])
+    for authorizer, is_warned in ((STANDARD_AUTHORIZER, False), ("", True)):
+        await broker.close()
+        caplog.clear()
+        broker = start(AS_ROOT, authorizer)
+        assert len(broker.metadata.acls.by_id) == 1
+        assert ("1 ACLs are kept and not enforced" in caplog.text) == is_warned
+
+
 @pytest.mark.parametrize(
     ("settings", "authorizer", "error"),
     [

@@ -26,6 +26,8 @@ TYPES = (
 )
 OPERATIONS = {
     **SUPPORTED_OPERATIONS,
+    # Not among those that are shown to clients, but DeleteTopics asks for it.
+    ResourceType.CLUSTER: (*SUPPORTED_OPERATIONS[ResourceType.CLUSTER], AclOperation.DELETE),
     ResourceType.TRANSACTIONAL_ID: (
         AclOperation.DESCRIBE,
         AclOperation.WRITE,
