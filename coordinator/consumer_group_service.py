@@ -22,7 +22,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.join_group import JoinGroupResponse
 
 from .assignors import configured_assignors
-from .caller import Caller
+from .caller import Caller, MayDescribe
 from .classic_groups.join import JoinCall
 from .classic_groups.rebalance import ClassicRebalance
 from .consumer_groups.classic_joins import ClassicJoins
@@ -204,13 +204,14 @@ class ConsumerGroupService:
 
     # -- regular expressions -----------------------------------------------------------------------
 
-    def _resolve(self, group_id: str, regexes: frozenset[str]) -> None:
+    def _resolve(self, group_id: str, regexes: frozenset[str], may_describe: MayDescribe) -> None:
         """Start to resolve a group's expressions against the current topics."""
         steps = resolve_patterns(
             regexes,
             self._topics.sorted_names(),
             version=self._topics.version,
             now_ms=self._clock().wall_ms,
+            may_describe=may_describe,
         )
         self._loop.call_soon(self._resolve_step, group_id, steps)
 

@@ -29,5 +29,7 @@ def handle(
     for name in dict.fromkeys(request.subscribed_topic_names or ()):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    caller = Caller(
+        context.client_id or "", context.client_host, context.api_version, context.topic_filter()
+    )
     return context.broker.groups.members.consumer_group_heartbeat(request, caller)

@@ -29,7 +29,7 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
     check_codes(wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
     try:
         context.check_cluster(AclOperation.DESCRIBE)
-        if context.broker.config.authorizer is None:
+        if not context.broker.authorizer.has_rules:
             raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER} on the broker")
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)

@@ -34,7 +34,9 @@ def join(
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    caller = Caller(
+        context.client_id or "", context.client_host, context.api_version, context.topic_filter()
+    )
     return context.broker.groups.members.join_group(request, caller)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.broker import Broker
@@ -16,6 +17,7 @@ from odradek.broker.security.operations import (
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -114,6 +116,12 @@ class RequestContext:
     def authorize_cluster(self, operation: AclOperation, *, is_logged: bool = True) -> bool:
         """Whether the client may perform `operation` on the cluster."""
         return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_logged=is_logged)
+
+    def topic_filter(self) -> MayDescribe:
+        """Whether the client may describe the topic of a name; None if it may describe all."""
+        if not self.broker.authorizer.has_rules:
+            return None
+        return partial(self.authorize, AclOperation.DESCRIBE, ResourceType.TOPIC, is_logged=False)
 
     def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may perform `operation` on at least one resource of the type."""

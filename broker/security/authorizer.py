@@ -67,6 +67,8 @@ class Authorizer:
     Kafka: Authorizer.authorize, Authorizer.authorizeByResourceType.
     """
 
+    has_rules = False
+
     def allows(
         self,
         principal: Principal,  # noqa: ARG002 # there are no rules
@@ -94,6 +96,8 @@ class Authorizer:
 
 class AclAuthorizer(Authorizer):
     """Decides by the entries of the metadata log. Kafka: StandardAuthorizerData."""
+
+    has_rules = True
 
     def __init__(self, acls: Acls, settings: AuthorizerSettings) -> None:
         self._acls = acls

@@ -85,7 +85,7 @@ class ClassicJoins:
         rebalance = self._services.rebalance
         subscription = _subscription(call)
         updated = _updated_member(member, call, subscription)
-        changed = self._services.update_subscription(draft, member, updated)
+        changed = self._services.update_subscription(draft, member, updated, call.caller)
         reconcile = partial(
             rebalance.reconcile,
             draft,

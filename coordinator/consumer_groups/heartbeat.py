@@ -69,14 +69,18 @@ class GroupServices(NamedTuple):
     departures: Departures
 
     def update_subscription(
-        self, draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
+        self,
+        draft: ConsumerDraft,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        caller: Caller,
     ) -> bool:
         """Write a changed subscription, and raise the group epoch if the targets must change.
 
         Returns whether the subscription has changed. Raises ApiError INVALID_REGULAR_EXPRESSION.
         """
         names_changed = write_subscription(draft, member, updated)
-        regex = self.regexes.update(draft, member, updated)
+        regex = self.regexes.update(draft, member, updated, caller.may_describe)
         # An expression that is not resolved yet matches no topic, so the targets stay as they are.
         topics_changed = names_changed or regex is RegexChange.RESOLVED
         self.rebalance.bump_epoch(draft, member, updated, changed=topics_changed)
@@ -158,7 +162,7 @@ class ConsumerHeartbeats:
     ) -> Answer:
         services, rebalance = self._services, self._services.rebalance
         updated = _updated_member(member, request, caller)
-        changed = services.update_subscription(draft, member, updated)
+        changed = services.update_subscription(draft, member, updated, caller)
         reconciled = rebalance.reconcile(
             draft,
             updated,

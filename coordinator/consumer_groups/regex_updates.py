@@ -7,6 +7,9 @@ the group epoch if they have changed. All expressions of a group are resolved to
 cause one rebalance. They are resolved again after topics were created or the refresh interval has
 passed, but at most once in 10 s, and one resolution at a time.
 
+An expression matches only topics that the client may describe whose heartbeat has started the
+resolution. A change of its rights has an effect when the expression is resolved again.
+
 Kafka: GroupMetadataManager.maybeUpdateRegularExpressions, handleRegularExpressionsResult.
 """
 
@@ -14,6 +17,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
+from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import Outcome
@@ -29,7 +33,7 @@ from .subscriptions import ResolvedRegex
 MIN_REFRESH_INTERVAL_MS = 10_000
 
 # Starts to resolve the expressions of a group; the result goes to `RegexUpdates.apply_resolution`.
-Resolve = Callable[[str, frozenset[str]], None]
+Resolve = Callable[[str, frozenset[str], MayDescribe], None]
 
 
 class RegexChange(Enum):
@@ -52,9 +56,15 @@ class RegexUpdates:
     # -- in a heartbeat ----------------------------------------------------------------------------
 
     def update(
-        self, draft: ConsumerDraft, member: ConsumerMember, updated: ConsumerMember
+        self,
+        draft: ConsumerDraft,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        may_describe: MayDescribe,
     ) -> RegexChange:
         """Handle a change from `member` to `updated`; start a resolution if one is due.
+
+        The expressions match only topics that the client may describe.
 
         Raises ApiError INVALID_REGULAR_EXPRESSION.
         """
@@ -63,7 +73,7 @@ class RegexUpdates:
         if (is_new or subscriptions.regex_subscribers) and self._may_start(draft):
             regexes = frozenset(subscriptions.regexes_if(member, updated))
             if regexes and (is_new or self._is_due(draft, len(regexes))):
-                draft.then.append(partial(self._start, draft.group_id, regexes))
+                draft.then.append(partial(self._start, draft.group_id, regexes, may_describe))
         return change
 
     def _may_start(self, draft: ConsumerDraft) -> bool:
@@ -79,9 +89,9 @@ class RegexUpdates:
             or _age_ms(draft) > self._refresh_interval_ms
         )
 
-    def _start(self, group_id: str, regexes: frozenset[str]) -> None:
+    def _start(self, group_id: str, regexes: frozenset[str], may_describe: MayDescribe) -> None:
         self._in_progress.add(group_id)
-        self._resolve(group_id, regexes)
+        self._resolve(group_id, regexes, may_describe)
 
     # -- after a resolution ------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from typing import Any
 
 import re2
 
+from odradek.coordinator.caller import MayDescribe
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .subscriptions import ResolvedRegex
@@ -72,16 +73,17 @@ def resolve_patterns(
     *,
     version: int,
     now_ms: int,
+    may_describe: MayDescribe = None,
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
     """Resolve patterns against the sorted `names`; a generator that yields after each step.
 
-    `names` and `version` belong to the same state of the metadata. A caller that does other work
-    between steps must compare the version afterwards. A pattern that cannot be compiled (another
-    broker has accepted it) matches nothing.
+    Only topics that `may_describe` accepts are found. `names` and `version` belong to the same
+    state of the metadata. A caller that does other work between steps must compare the version
+    afterwards. A pattern that cannot be compiled (another broker has accepted it) matches nothing.
     """
     resolved = {}
     for pattern in patterns:
-        found = yield from _matches(pattern, names)
+        found = yield from _matches(pattern, names, may_describe)
         resolved[pattern] = ResolvedRegex(
             topics=frozenset(found), version=version, timestamp_ms=now_ms
         )
@@ -92,7 +94,9 @@ def resolve_patterns(
 Matcher = Callable[[bytes], object]
 
 
-def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[str]]:
+def _matches(
+    pattern: str, names: Sequence[str], may_describe: MayDescribe
+) -> Generator[None, None, list[str]]:
     try:
         compiled = compile_pattern(pattern)
     except ApiError:
@@ -103,7 +107,8 @@ def _matches(pattern: str, names: Sequence[str]) -> Generator[None, None, list[s
     found: list[str] = []
     for start in range(first, last, step):
         slice_ = names[start : min(start + step, last)]
-        found += [name for name in slice_ if matches(name.encode())]
+        matching = [name for name in slice_ if matches(name.encode())]
+        found += matching if may_describe is None else filter(may_describe, matching)
         yield
     return found
 

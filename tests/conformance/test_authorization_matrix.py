@@ -11,10 +11,18 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.broker.handlers import HANDLERS
+from odradek.broker.security.operations import AclOperation, ResourceType
 from tests.conformance.authorization.brokers import SETTINGS, AuthorizingKafkaProcess
 from tests.conformance.authorization.excuses import excuse
-from tests.conformance.authorization.grants import Grant, all_grants
-from tests.conformance.authorization.probes import NAMES, WITHOUT_CHECKS, all_probes
+from tests.conformance.authorization.grants import Grant, Way, all_grants, entry
+from tests.conformance.authorization.probes import (
+    DATA,
+    DOOMED,
+    NAMES,
+    OTHER,
+    WITHOUT_CHECKS,
+    all_probes,
+)
 from tests.conformance.authorization.side import Side
 from tests.conformance.conversation import advertised_versions
 from tests.conformance.transcript import differences, is_accident
@@ -74,6 +82,25 @@ def test_every_request_is_answered_as_by_kafka(
             lines += [probe.title, *(f"    {line}" for line in problems)]
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("way", "topics"),
+    [
+        (Way.LITERAL, {DATA, DOOMED}),
+        (Way.PREFIXED, {DATA, DOOMED}),
+        (Way.WILDCARD, {DATA, DOOMED, OTHER}),
+        (Way.DENIED, {OTHER}),
+    ],
+)
+def test_an_expression_matches_only_topics_that_may_be_described(
+    way: Way, topics: set[str], sides: tuple[Side, Side]
+) -> None:
+    grant = Grant(AclOperation.DESCRIBE, ResourceType.TOPIC, way)
+    read_groups = entry(ResourceType.GROUP, "*", AclOperation.READ)
+    for side in sides:
+        side.grant([*grant.entries(NAMES), *([] if way is Way.DENIED else [read_groups])])
+        assert side.assigned_by_regex("[mo].*") == topics
 
 
 def test_every_api_is_in_the_matrix() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.caller import Caller, MayDescribe
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.consumer_groups.member import ConsumerMember
@@ -42,6 +42,7 @@ class Heartbeats:
         self.metadata = metadata or Metadata()
         self.overrides = {name: dict(of_group) for name, of_group in (overrides or {}).items()}
         self.settings = replace(ConsumerGroupSettings(assignment_interval_ms=0), **settings)
+        self.may_describe: MayDescribe = None
         self.groups = groups or Groups(
             metadata=self.metadata.state,
             consumer_configs=ConsumerGroupConfigs(
@@ -122,7 +123,7 @@ class Heartbeats:
             ],
             **words,
         )
-        caller = Caller(client_id, "/127.0.0.1", version)
+        caller = Caller(client_id, "/127.0.0.1", version, self.may_describe)
         return self.groups.coordinator.members.consumer_group_heartbeat(request, caller)
 
     def join(self, member_id: str, *topics: str, **words: Any) -> ConsumerGroupHeartbeatResponse:

@@ -7,7 +7,9 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.create_acls import CreateAclsCreation
+from odradek.protocol.primitives import random_uuid
 from tests.conformance.authorization.grants import (
     ADMINISTRATOR_HOST,
     CLIENT_HOST,
@@ -33,6 +35,7 @@ from tests.support.requests import build
 # Kafka's controller may learn of entries a little after its broker, which can be asked.
 CONTROLLER_LAG_S = 0.02
 ANY = 1
+EPOCH_OF_RESOLVED_REGEX = 2
 
 
 class Side:
@@ -154,6 +157,35 @@ class Side:
             self._admin.wait_for_topic(name)
             self._ask(ApiKey.DELETE_TOPICS, 5, topic_names=[name], timeout_ms=30_000)
             self._admin.wait_until_gone(name)
+
+    def assigned_by_regex(self, regex: str) -> set[str]:
+        """The topics that a new member of a new group gets for an expression."""
+        group, member = f"m-{random_uuid().hex()}", random_uuid().hex()
+        beat = {
+            "group_id": group,
+            "member_id": member,
+            "rebalance_timeout_ms": 10_000,
+            "subscribed_topic_regex": regex,
+            "topic_partitions": [],
+        }
+        first = build(ConsumerGroupHeartbeatRequest, 1, member_epoch=0, **beat)
+        assert self.client.silently(first, 1).error_code == ErrorCode.NONE
+
+        def resolved() -> set[str] | None:
+            """The first epoch is that of the join, the second that of the resolved topics."""
+            answer = self._ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[group])
+            [described] = answer.groups
+            if described.assignment_epoch < EPOCH_OF_RESOLVED_REGEX:
+                epoch = described.members[0].member_epoch
+                later = {"group_id": group, "member_id": member, "member_epoch": epoch}
+                quiet = build(ConsumerGroupHeartbeatRequest, 1, rebalance_timeout_ms=-1, **later)
+                self.client.silently(quiet, 1)
+                return None
+            target = described.members[0].target_assignment.topic_partitions
+            return {partitions.topic_name for partitions in target}
+
+        found: set[str] = patiently(resolved)
+        return found
 
     def _topic_id(self, name: str) -> bytes:
         topic_id: bytes = self._admin.wait_for_topic(name).topic_id

@@ -51,6 +51,22 @@ def test_a_member_with_an_expression_gets_partitions_when_it_is_resolved(
     assert (answer.member_epoch, beats.assigned(answer)) == (2, {"t-a": [0], "t-b": [0, 1]})
 
 
+def test_an_expression_matches_topics_that_the_client_may_describe(beats: Heartbeats) -> None:
+    beats.may_describe = {"t-b", "other"}.__contains__
+    join(beats)
+    beats.advance()
+    assert resolved(beats) == {"t-b"}
+    # The next resolution is for the client that starts it.
+    beats.may_describe = {"t-a"}.__contains__
+    beats.beat("a", 1)
+    assert resolved(beats) == {"t-b"}
+    beats.topic("t-c", 1)
+    beats.advance(TEN_SECONDS_MS + 1)
+    beats.beat("a", 2)
+    beats.advance()
+    assert resolved(beats) == {"t-a"}
+
+
 def test_a_second_member_with_the_same_expression_need_not_wait(beats: Heartbeats) -> None:
     join(beats)
     beats.advance()
