@@ -94,19 +94,20 @@ class Side:
             topic_partitions=[],
         )
 
+    def entries(self) -> list[str]:
+        """All entries that there are, as texts."""
+        described = self._ask(ApiKey.DESCRIBE_ACLS, 3, **_entries_of(None))
+        return sorted(
+            f"{one.resource_type} {one.pattern_type} {one.resource_name}: {acl}"
+            for one in described.resources
+            for acl in one.acls
+        )
+
     # -- one row ----------------------------------------------------------------------------------
 
     def grant(self, entries: list[CreateAclsCreation]) -> None:
         """Replace the client's entries; return when they are in force."""
-        of_client = {
-            "resource_type_filter": ANY,
-            "resource_name_filter": None,
-            "pattern_type_filter": ANY,
-            "principal_filter": None,
-            "host_filter": CLIENT_HOST,
-            "operation": ANY,
-            "permission_type": ANY,
-        }
+        of_client = _entries_of(CLIENT_HOST)
         answer = self._ask(ApiKey.DELETE_ACLS, 3, filters=[of_client])
         assert answer.filter_results[0].error_code == ErrorCode.NONE, answer
         self._create_entries(entries)
@@ -193,3 +194,16 @@ class Side:
 
     def _ask(self, key: ApiKey, version: int, **values: Any) -> Any:
         return self._admin.silently(build(request_class(HANDLERS[key]), version, **values), version)
+
+
+def _entries_of(host: str | None) -> dict[str, Any]:
+    """A filter for the entries of a host, or for all."""
+    return {
+        "resource_type_filter": ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": ANY,
+        "principal_filter": None,
+        "host_filter": host,
+        "operation": ANY,
+        "permission_type": ANY,
+    }
