@@ -116,17 +116,19 @@ class Acls:
         As in Kafka's StandardAuthorizer, entries for `*` do not apply to longer names that begin
         with `*`.
         """
-        names = [(PatternType.LITERAL, name)]
-        lengths = self._prefix_lengths.get(resource_type, ())
-        names += [
-            (PatternType.PREFIXED, name[:length]) for length in lengths if length <= len(name)
-        ]
-        if not name.startswith(WILDCARD):
-            names.append((PatternType.LITERAL, WILDCARD))
-        for pattern_type, pattern_name in names:
-            found = self._of_pattern.get(Pattern(resource_type, pattern_type, pattern_name))
-            if found is not None:
-                yield found
+        for pattern in self._patterns_for(resource_type, name):
+            is_wildcard = pattern.name == WILDCARD and pattern.pattern_type == PatternType.LITERAL
+            if pattern in self._of_pattern and not (is_wildcard and name[:1] == WILDCARD != name):
+                yield self._of_pattern[pattern]
+
+    def _patterns_for(self, resource_type: int, name: str) -> Iterator[Pattern]:
+        """The patterns that match a name, and may have entries."""
+        yield Pattern(resource_type, PatternType.LITERAL, name)
+        if name != WILDCARD:
+            yield Pattern(resource_type, PatternType.LITERAL, WILDCARD)
+        for length in self._prefix_lengths.get(resource_type, ()):
+            if length <= len(name):
+                yield Pattern(resource_type, PatternType.PREFIXED, name[:length])
 
     def of_principal(self, resource_type: int, principal: str) -> Iterable[Entry]:
         """All entries of a principal on resources of a type."""
@@ -134,9 +136,12 @@ class Acls:
 
     def select(self, wanted: AclFilter) -> Iterator[Entry]:
         """The entries that match a filter."""
-        for pattern, by_principal in self._of_pattern.items():
-            if wanted.matches_pattern(pattern):
-                for entries in by_principal.values():
+        patterns: Iterable[Pattern] = self._of_pattern
+        if wanted.name is not None and wanted.resource_type != ANY:
+            patterns = self._patterns_for(wanted.resource_type, wanted.name)
+        for pattern in patterns:
+            if wanted.matches_pattern(pattern) and pattern in self._of_pattern:
+                for entries in self._of_pattern[pattern].values():
                     yield from filter(wanted.matches_entry, entries.values())
 
     def records(self) -> Iterable[AccessControlEntryRecord]:
