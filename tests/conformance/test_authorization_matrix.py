@@ -12,6 +12,7 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.security.operations import AclOperation, ResourceType
+from tests.conformance.authorization.acl_requests import acl_requests
 from tests.conformance.authorization.brokers import SETTINGS, AuthorizingKafkaProcess
 from tests.conformance.authorization.excuses import excuse
 from tests.conformance.authorization.grants import Grant, Way, all_grants, entry
@@ -101,6 +102,20 @@ def test_an_expression_matches_only_topics_that_may_be_described(
     for side in sides:
         side.grant([*grant.entries(NAMES), *([] if way is Way.DENIED else [read_groups])])
         assert side.assigned_by_regex("[mo].*") == topics
+
+
+def test_requests_for_entries_are_answered_as_by_kafka(sides: tuple[Side, Side]) -> None:
+    lines = []
+    for request, version in acl_requests():
+        (expected, their_messages), (found, our_messages) = (
+            side.administer(request, version) for side in sides
+        )
+        problems = differences(expected, found)
+        problems += [f"Kafka says {text}" for text in sorted(their_messages - our_messages)]
+        if problems:
+            lines += [repr(request)[:300], *(f"    {line}" for line in problems)]
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
 def test_every_api_is_in_the_matrix() -> None:

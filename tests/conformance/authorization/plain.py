@@ -9,6 +9,7 @@ it is the end, which says what operation was needed.
 """
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -32,14 +33,19 @@ def unordered(value: Any) -> Any:
     return value
 
 
-def refusals(answer: Any) -> set[str]:
-    """The authorization errors anywhere in an answer that have a message."""
+def refusals(answer: Any, codes: Collection[int] = REFUSALS) -> set[str]:
+    """The authorization errors, or those with other codes, anywhere in an answer.
+
+    Only those that have a message.
+    """
     if isinstance(answer, list):
-        return {text for one in answer for text in refusals(one)}
+        return {text for one in answer for text in refusals(one, codes)}
     if not isinstance(answer, msgspec.Struct):
         return set()
-    found = {text for name in answer.__struct_fields__ for text in refusals(getattr(answer, name))}
+    found = {
+        text for name in answer.__struct_fields__ for text in refusals(getattr(answer, name), codes)
+    }
     code, message = getattr(answer, "error_code", 0), getattr(answer, "error_message", None)
-    if code in REFUSALS and message:
+    if code in codes and message:
         found.add(f"{ErrorCode(code).name}: " + WHOLE_REQUEST.sub(r"\1", message))
     return found

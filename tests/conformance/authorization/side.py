@@ -8,8 +8,10 @@ from odradek.broker.requests.dispatch import request_class
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from odradek.protocol.messages.create_acls import CreateAclsCreation
+from odradek.protocol.messages.create_acls import CreateAclsCreation, CreateAclsRequest
+from odradek.protocol.messages.delete_acls import DeleteAclsRequest
 from odradek.protocol.primitives import random_uuid
+from odradek.protocol.schema import Message
 from tests.conformance.authorization.grants import (
     ADMINISTRATOR_HOST,
     CLIENT_HOST,
@@ -34,6 +36,8 @@ from tests.support.requests import build
 
 # Kafka's controller may learn of entries a little after its broker, which can be asked.
 CONTROLLER_LAG_S = 0.02
+# And the broker, of entries that the controller has answered for.
+BROKER_LAG_S = 0.3
 ANY = 1
 EPOCH_OF_RESOLVED_REGEX = 2
 
@@ -102,6 +106,14 @@ class Side:
             for one in described.resources
             for acl in one.acls
         )
+
+    def administer(self, request: Message, version: int) -> tuple[Any, set[str]]:
+        """What the administrator is answered, and the messages of errors."""
+        answer = self._admin.ask(request, version)
+        if isinstance(request, CreateAclsRequest | DeleteAclsRequest):
+            time.sleep(BROKER_LAG_S)
+        _, plain = self._admin.transcript.lines[-1]
+        return unordered(plain), refusals(answer, (ErrorCode.INVALID_REQUEST,))
 
     # -- one row ----------------------------------------------------------------------------------
 
