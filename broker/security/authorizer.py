@@ -30,8 +30,10 @@ from .principal import Principal
 CLUSTER_NAME = "kafka-cluster"
 # The principal of an entry for everyone.
 EVERYONE = "User:*"
-# When so many decisions are cached, all are forgotten: clients choose names freely.
+# When so many decisions are cached, all are forgotten, and decisions on longer names are not cached:
+# clients choose names freely. No topic has a longer name.
 MAX_CACHED_DECISIONS = 10_000
+MAX_CACHED_NAME = 249
 
 # What an entry that allows the second operation also allows.
 _ALSO_ALLOWED = {
@@ -122,7 +124,8 @@ class AclAuthorizer(Authorizer):
         decision = self._decisions.get(key)
         if decision is None:
             decision = self.rule_for(Question(*key)).is_allowed
-            self._keep(key, decision)
+            if len(name) <= MAX_CACHED_NAME:
+                self._keep(key, decision)
         return decision
 
     def allows_on_any(

@@ -137,7 +137,9 @@ def test_names_that_clients_invent_do_not_fill_the_memory(monkeypatch: pytest.Mo
         name = "a" if index % 2 else f"invented-{index}"
         allowed = authorizer.allows(ALICE, "::1", AclOperation.READ, ResourceType.TOPIC, name)
         assert allowed == (name == "a")
+        authorizer.allows(ALICE, "::1", AclOperation.READ, ResourceType.GROUP, name * 250)
     assert len(authorizer._decisions) <= 10
+    assert max(len(key[-1]) for key in authorizer._decisions) < 250
 
 
 @pytest.mark.parametrize(
