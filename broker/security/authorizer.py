@@ -30,8 +30,8 @@ from .principal import Principal
 CLUSTER_NAME = "kafka-cluster"
 # The principal of an entry for everyone.
 EVERYONE = "User:*"
-# When so many decisions are cached, all are forgotten, and decisions on longer names are not cached:
-# clients choose names freely. No topic has a longer name.
+# Clients choose names freely. When so many decisions are cached, all are forgotten. Decisions on
+# longer names, which no topic has, are not cached.
 MAX_CACHED_DECISIONS = 10_000
 MAX_CACHED_NAME = 249
 
