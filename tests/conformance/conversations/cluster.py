@@ -4,6 +4,8 @@ import struct
 from typing import Any
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.create_acls import CreateAclsRequest
+from odradek.protocol.messages.delete_acls import DeleteAclsRequest
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import (
@@ -24,8 +26,10 @@ from odradek.protocol.messages.elect_leaders import (
     ElectLeadersTopicPartitions,
 )
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.conformance.authorization.acl_requests import ENTRY, OF_TEST
 from tests.conformance.conversation import ApiKey, Conversation, only, patiently
 from tests.conformance.requests import batch_of, produce
+from tests.support.requests import build
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
@@ -108,6 +112,9 @@ def acls_are_not_served_without_an_authorizer(talk: Conversation) -> None:
             permission_type=1,
         )
         talk.ask(request, version)
+        creations = [ENTRY, {**ENTRY, "resource_name": ""}]
+        talk.ask(build(CreateAclsRequest, version, creations=creations), version)
+        talk.ask(build(DeleteAclsRequest, version, filters=[OF_TEST, OF_TEST]), version)
 
 
 def topic_configs_are_described(talk: Conversation) -> None:
