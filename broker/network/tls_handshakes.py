@@ -1,7 +1,9 @@
 """TLS handshakes: they run in threads, and what is unfinished is limited in number and in time.
 
 A handshake costs 0.2 to 1 ms of CPU, nearly all of it outside of the GIL. So each step of it, from
-the client's bytes to the answer, runs in a thread, and the event loop waits for the bytes.
+the client's bytes to the answer, runs in a thread, and the event loop waits for the bytes. There
+are few threads, and they run little Python: one that holds the GIL while it waits for a processor
+stops the loop.
 
 A connection takes part in all limits of the server as soon as it is accepted. Until its first
 bytes have arrived it has no memory in OpenSSL. When too many handshakes are unfinished, the one
@@ -12,10 +14,12 @@ clients that do not.
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 from odradek.broker.security.principal import Principal, RefusedClientError
@@ -25,7 +29,7 @@ from odradek.protocol.framing import TLS_HANDSHAKE, describe_not_tls
 from .connection import Connection
 from .tls_transport import CHUNK_BYTES, TlsTransport
 
-THREADS = 2
+THREADS = max(1, min(3, (os.cpu_count() or 1) // 2))
 # A handshake may take this long in all.
 HANDSHAKE_S = 10.0
 CHECK_EVERY_S = 1.0
@@ -126,25 +130,37 @@ class Handshake:
         elif first[0] != TLS_HANDSHAKE:
             self.fail(describe_not_tls(first))
         else:
-            self._start_step()
+            self._open_tls()
 
-    def _start_step(self) -> None:
-        self.waits_for_client = False
+    def _open_tls(self) -> None:
         sock = self._transport.lend()
-        future = self._owner.loop.run_in_executor(self._owner.pool, self._step, sock)
-        future.add_done_callback(self._stepped)
-
-    def _step(self, sock: socket.socket) -> Principal:
-        """Work on what has arrived, in a thread. Returns the client's identity at the end."""
-        if self._socket is None:
+        try:
             self._socket = self._tls.context.wrap_socket(
                 sock, server_side=True, do_handshake_on_connect=False
             )
-        self._socket.do_handshake()
-        return self._tls.check(self._socket)
+        except OSError:
+            self._transport.take_back(sock)
+            self.fail(None)
+        else:
+            self._step_in_thread(self._socket)
 
-    def _stepped(self, step: asyncio.Future[Principal]) -> None:
-        if not self._transport.take_back(self._socket):
+    def _start_step(self) -> None:
+        self._transport.lend()
+        assert self._socket is not None
+        self._step_in_thread(self._socket)
+
+    def _step_in_thread(self, sock: ssl.SSLSocket) -> None:
+        self.waits_for_client = False
+        step = self._owner.loop.run_in_executor(self._owner.pool, self._step, sock)
+        step.add_done_callback(partial(self._stepped, sock))
+
+    def _step(self, sock: ssl.SSLSocket) -> Principal:
+        """Work on what has arrived, in a thread. Returns the client's identity at the end."""
+        sock.do_handshake()
+        return self._tls.check(sock)
+
+    def _stepped(self, sock: ssl.SSLSocket, step: asyncio.Future[Principal]) -> None:
+        if not self._transport.take_back(sock):
             step.exception()  # else asyncio logs it
             self._owner.forget(self)
             return
@@ -162,8 +178,7 @@ class Handshake:
             self._owner.forget(self)
             if self._connection.session.listener.security_protocol is SecurityProtocol.SSL:
                 self._connection.session.principal = principal
-            assert self._socket is not None
-            self._transport.begin_reading(self._socket)
+            self._transport.begin_reading(sock)
 
     def fail(self, reason: str | None) -> None:
         """End the connection; a reason is logged."""

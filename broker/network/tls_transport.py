@@ -114,11 +114,10 @@ class TlsTransport(asyncio.Transport):
         self._is_lent = True
         return self.output.socket
 
-    def take_back(self, sock: socket.socket | None) -> bool:
+    def take_back(self, sock: socket.socket) -> bool:
         """Get the socket back, or its successor. Returns False if the connection is closing."""
         self._is_lent = False
-        if sock is not None:
-            self.output.socket = sock
+        self.output.socket = sock
         if self._is_closing:
             self._loop.call_soon(self._report_loss)
         return not self._is_closing

@@ -5,6 +5,7 @@ framing to them. Records are read with `odradek.protocol`.
 """
 
 import socket
+import ssl
 import struct
 from typing import Any, TypeVar
 
@@ -30,10 +31,13 @@ class WireClient:
         client_id: str = "wire",
         timeout_s: float = TIMEOUT_SECONDS,
         own_host: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`own_host` is the address by which the broker knows this client."""
         own_address = None if own_host is None else (own_host, 0)
         self.socket = socket.create_connection(("127.0.0.1", port), timeout_s, own_address)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._correlation_id = 0
