@@ -25,6 +25,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
 from .directory_failure import watch_directories
+from .exposure import exposure_warning
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
@@ -95,6 +96,9 @@ class RunningBroker:
                 host,
                 port,
             )
+        warning = exposure_warning(broker.config, bound)
+        if warning is not None:
+            logger.warning("%s", warning)
         broker.log_cleaner.start()
         logger.info(
             "started: node %d of cluster %s, %d topics",

@@ -1,0 +1,35 @@
+"""Says which listeners serve everyone: beyond this machine, and without authentication."""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from odradek.broker.network.listeners import BoundListener
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.listeners import SecurityProtocol
+
+
+def exposure_warning(config: BrokerConfig, bound: Iterable[BoundListener]) -> str | None:
+    """One line for the log about the listeners that serve everyone; None if there are none."""
+    exposed = [
+        f"{each.listener.name} ({each.listener.host or '*'}:{each.port})"
+        for each in bound
+        if _is_reachable(each) and not _authenticates(config, each)
+    ]
+    if not exposed:
+        return None
+    return (
+        f"everyone who can reach {', '.join(exposed)} may use this broker: there is no"
+        " authentication; require it, or listen on localhost only"
+    )
+
+
+def _is_reachable(bound: BoundListener) -> bool:
+    """Whether other machines may connect."""
+    return not all(ip_address(sock.getsockname()[0]).is_loopback for sock in bound.sockets)
+
+
+def _authenticates(config: BrokerConfig, bound: BoundListener) -> bool:
+    protocol = bound.listener.security_protocol
+    if protocol is SecurityProtocol.SSL:
+        return config.of_listener(bound.listener.name).text("ssl.client.auth") == "required"
+    return protocol is not SecurityProtocol.PLAINTEXT
