@@ -340,6 +340,10 @@ class Files:
         """Create a directory and its parents if they do not exist."""
         path.mkdir(parents=True, exist_ok=True)
 
+    def make_private(self, directory: Path) -> None:
+        """Take the permissions of everyone except the owner away."""
+        directory.chmod(0o700)
+
     def make_read_only(self, path: Path) -> None:
         """Remove write permission from the file."""
         path.chmod(0o444)

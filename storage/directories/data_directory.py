@@ -119,6 +119,7 @@ def open_directories(
 def _lock(files: Files, path: Path) -> FileLock:
     if not files.is_directory(path):
         files.make_directory(path)
+        files.make_private(path)
         files.fsync_directory(path.parent)
     try:
         return files.lock(path / LOCK)

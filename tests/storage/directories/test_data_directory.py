@@ -1,5 +1,6 @@
 """Log directories: one broker each, this node's, formatted when empty and never overwritten."""
 
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,16 @@ def test_empty_directories_become_this_nodes(tmp_path: Path) -> None:
     assert again.online[0].directory_id == first.directory_id
     assert (tmp_path / "a" / "meta.properties").read_text() == text
     close(again)
+
+
+def test_only_the_owner_may_enter_a_directory_that_is_made(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    found.mkdir()
+    found.chmod(0o755)
+    made = tmp_path / "parent" / "made"
+    close(open_all(found, made))
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert stat.S_IMODE(found.stat().st_mode) == 0o755
 
 
 def test_a_new_directory_joins_the_cluster_of_the_others(tmp_path: Path) -> None:
