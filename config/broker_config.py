@@ -86,9 +86,12 @@ class BrokerConfig(
     dynamic: Mapping[str, str] = Field(
         default={},
         description="The settings that were made while the broker ran, also unused keys.",
+        repr=False,  # it may contain secrets
     )
     written: Mapping[str, str] | None = Field(
-        default=None, description="The user's keys and values as written, also unused keys."
+        default=None,
+        description="The user's keys and values as written, also unused keys.",
+        repr=False,
     )
 
     @classmethod

@@ -79,6 +79,12 @@ _OF_LISTENER = re.compile(
 )
 
 
+def is_secret(name: str) -> bool:
+    """Whether the value of a key, with or without a listener and a mechanism, is a secret."""
+    key = SERVED_KEYS.get(name) or broker_keys().get(without_listener(name))
+    return key is not None and key.is_sensitive
+
+
 def without_listener(name: str) -> str:
     """`listener.name.x.ssl.client.auth` -> `ssl.client.auth`; other names are unchanged.
 

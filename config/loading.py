@@ -9,6 +9,7 @@
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +42,9 @@ _REPLICA_COUNTS = (
     "share.coordinator.state.topic.min.isr",
 )
 
+# A text that was meant to be an override may contain a secret after this.
+_KEY_CHARACTERS = re.compile(r"[\w.-]*")
+
 # Prefixes of keys that Kafka passes to plug-ins.
 _PLUGIN_PREFIXES = ("confluent.", "rsm.config.", "rlmm.config.", "config.providers.")
 
@@ -55,8 +59,8 @@ class LoadedConfig(NamedTuple):
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> LoadedConfig:
     """Load `file`, or the shipped defaults, overridden by `overrides`, each `key=value`.
 
-    Raises ConfigError if the file cannot be read, a value is invalid, or a key asks for protection
-    that odradek does not have.
+    Raises ConfigError if the file cannot be read, a value is invalid, an override is a secret, or a
+    key asks for protection that odradek does not have.
     """
     warnings = []
     texts = dict(SHIPPED)
@@ -90,7 +94,13 @@ def _read(file: Path) -> bytes:
 def _split_override(override: str) -> tuple[str, str]:
     name, equals, value = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"Invalid override {override}: must be key=value")
+        shown = _KEY_CHARACTERS.match(override)[0]  # type: ignore[index] # it may be empty
+        raise ConfigError(f"Invalid override {shown}: must be key=value")
+    if broker_keys.is_secret(name.strip()):
+        raise ConfigError(
+            f"{name.strip()} cannot be an --override: every user of this machine sees the arguments"
+            " of a process; write it to a file that only its owner can read"
+        )
     return name.strip(), value
 
 

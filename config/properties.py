@@ -74,9 +74,7 @@ def _unescape(text: str, where: str) -> str:
         if code[:1] != "u":
             return _PLAIN_ESCAPES.get(code, code)
         if not re.fullmatch(r"u[0-9a-fA-F]{4}", code):
-            raise ConfigError(
-                f"Malformed \\uxxxx encoding \\{code} in {where}: must be 4 hex digits"
-            )
+            raise ConfigError(f"Malformed \\uxxxx encoding in {where}: must be 4 hex digits")
         return chr(int(code[1:], 16))
 
     units = _ESCAPE.sub(replacement, text)

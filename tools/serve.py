@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a property that overrides the file (may be given several times)",
+        help="a property that overrides the file (may be given several times; passwords: only in"
+        " the file)",
     )
     parser.add_argument(
         "--port",

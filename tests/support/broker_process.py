@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from odradek.config.properties import parse_properties, render_properties
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
 
 READY_SECONDS = 60.0
@@ -232,9 +233,10 @@ class BrokerProcess:
         }
 
     def _command(self) -> list[str]:
-        overrides = [f"--override={key}={value}" for key, value in self.settings.items()]
-        properties = Path(__file__).parents[2] / "server.properties"
-        return [*SERVE, str(properties), *overrides]
+        shipped = parse_properties((Path(__file__).parents[2] / "server.properties").read_bytes())
+        file = self.directory / "server.properties"
+        file.write_bytes(render_properties({**shipped, **self.settings}))
+        return [*SERVE, str(file)]
 
 
 class ApacheKafkaProcess(BrokerProcess):
