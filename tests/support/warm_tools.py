@@ -16,5 +16,6 @@ class WarmTools(JavaProgram):
 
     def run(self, tool: str, *arguments: str) -> tuple[int, str]:
         """The exit code, and what the tool wrote to both streams."""
-        code, size = map(int, self.ask("\t".join((f"{TOOLS}.{tool}", *arguments))).split())
+        name = tool if "." in tool else f"{TOOLS}.{tool}"
+        code, size = map(int, self.ask("\t".join((name, *arguments))).split())
         return code, self.read(size).decode()
