@@ -6,6 +6,7 @@ from .group_metrics import GROUP_METRICS
 from .log_metrics import LOG_METRICS, offline_partition_count, partition_count
 from .metric import Metric, gauge
 from .observed import Observed
+from .quota_metrics import QUOTA_METRICS
 from .readiness import problems
 from .traffic_metrics import TRAFFIC_METRICS
 
@@ -54,6 +55,7 @@ BROKER_METRICS = [
 CATALOGUE: dict[str, list[Metric]] = {
     "The broker": BROKER_METRICS,
     "Requests, topics and connections": TRAFFIC_METRICS,
+    "Quotas": QUOTA_METRICS,
     "Partitions and their logs": LOG_METRICS,
     "Groups and transactions": GROUP_METRICS,
 }

@@ -38,6 +38,10 @@ class RateQuota:
         rate.record(amount, now_ms)
         return min(rate.throttle_ms(limit, now_ms), self._longest_ms)
 
+    def measured(self, now_ms: int) -> list[tuple[ShareKey, float]]:
+        """How much each client with a quota uses per second."""
+        return [(shared, rate.measure(now_ms)) for shared, rate in self._rates.items()]
+
     def largest_amount(self, client: Client) -> float:
         """The most that may be used at once, after a pause, without being throttled."""
         _, limit = self.table.find(*client)
@@ -70,6 +74,18 @@ class MutationQuota:
             return 0
         bucket.take(count, limit, now_ms)
         return bucket.throttle_ms(limit, now_ms)
+
+    def permits(self, now_ms: int) -> list[tuple[ShareKey, float]]:
+        """How many permits are left to each client with a quota."""
+        limits = (
+            (shared, self.table.find(*shared)[1], bucket)
+            for shared, bucket in self._buckets.items()
+        )
+        return [
+            (shared, bucket.tokens(limit, now_ms))
+            for shared, limit, bucket in limits
+            if limit is not None
+        ]
 
 
 class ThrottledError(ApiError):

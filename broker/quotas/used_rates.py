@@ -28,8 +28,9 @@ class UsedRates(Generic[K, R]):
         self._by_key: dict[K, _Used[R]] = {}
         self._purged_ms = 0
 
-    def __len__(self) -> int:
-        return len(self._by_key)
+    def items(self) -> list[tuple[K, R]]:
+        """What is limited and has been used within the last hour, with its rates."""
+        return [(key, used.rate) for key, used in self._by_key.items()]
 
     def of(self, key: K, create: Callable[[], R], now_ms: int) -> R:
         """The rate of a key, which is used now."""

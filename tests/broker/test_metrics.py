@@ -13,6 +13,12 @@ from odradek.broker.metrics.catalogue import CATALOGUE
 from odradek.broker.metrics.reference import reference
 from odradek.broker.metrics.rendering import SAMPLES_PER_SLICE
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProduceRequest,
@@ -28,6 +34,8 @@ from tests.support.promql import (
     selectors,
     template_labels,
 )
+from tests.support.quotas import alter_quota
+from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic, delete_topic
 from tests.support.wire import WireClient
 
@@ -37,6 +45,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 30.0
 RECORDS = 30
 CONSUMED = 20
+METERED: dict[str, str | None] = {"user": None, "client-id": "metered"}
 IN = "kafka_server_brokertopicmetrics_messagesin_total"
 
 
@@ -49,10 +58,34 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess
         produce(broker, "orders")
         consume(broker, "orders")
         run_transaction(broker, "orders")
+        use_quotas(broker, "orders")
         software = ApiVersionsRequest(client_software_name="barista", client_software_version="1.2")
         with WireClient(broker.port) as client:
             client.ask(software, ApiVersionsResponse, 3)
             yield broker
+
+
+def use_quotas(broker: BrokerProcess, topic: str) -> None:
+    """A client with every quota, which is far below them."""
+    alter_quota(
+        broker.port,
+        METERED,
+        producer_byte_rate=1e9,
+        consumer_byte_rate=1e9,
+        request_percentage=100,
+        controller_mutation_rate=10,
+    )
+    topics = [ProduceTopicData(name=topic, partition_data=[])]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics)
+    with WireClient(broker.port, client_id="metered") as client:
+        client.ask(request, ProduceResponse, 9)
+        client.ask(fetch_request(topic, 0, 0, 1 << 20), FetchResponse, FETCH_VERSION)
+        more = CreatePartitionsTopic(name=topic, count=3, assignments=None)
+        client.ask(
+            CreatePartitionsRequest(topics=[more], timeout_ms=1000, validate_only=True),
+            CreatePartitionsResponse,
+            3,
+        )
 
 
 def produce(broker: BrokerProcess, topic: str) -> None:
@@ -162,6 +195,15 @@ def test_the_transaction_and_the_syncs_are_counted(observed: BrokerProcess) -> N
     assert series.value("odradek_transactional_ids", state="CompleteCommit") == 1
     assert series.value("odradek_oldest_transaction_seconds") == 0
     assert series.value("kafka_log_logflushstats_logflushrateandtimems_count") > 0
+
+
+def test_clients_with_a_quota_are_metered(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    of_client = {"user": "ANONYMOUS", "clientId": "metered"}
+    for resource in ("Produce", "Fetch"):
+        assert series.value("kafka_server_quota_byte_rate", resource=resource, **of_client) > 0
+    assert 0 < series.value("kafka_server_quota_request_time", **of_client) < 100
+    assert 100 < series.value("kafka_server_quota_tokens", **of_client) <= 110
 
 
 def test_an_open_connection_is_counted_with_its_software(observed: BrokerProcess) -> None:
