@@ -1,4 +1,4 @@
-"""`odradek users`, `acls`, `quotas` and `tokens`, on Apache Kafka with SASL, TLS and ACLs."""
+"""`odradek users`, `acls`, `quotas` and `tokens`, on brokers with SASL, TLS and ACLs."""
 
 import json
 import time
@@ -17,7 +17,7 @@ Run = Callable[..., Result]
 LIMIT_S = 20.0
 
 
-@pytest.fixture(scope="module", params=[pytest.param("kafka", marks=pytest.mark.java)])
+@pytest.fixture(scope="module", params=["odradek", pytest.param("kafka", marks=pytest.mark.java)])
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:
