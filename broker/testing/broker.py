@@ -17,6 +17,7 @@ between the awaits of an asynchronous test.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
 from . import calls
+from .security import ADMIN, PROTOCOL, Library, Security
 
 T = TypeVar("T")
 
@@ -81,14 +83,21 @@ class Broker:
         self,
         directory: Path | str | None = None,
         settings: Mapping[str, str] | None = None,
+        *,
+        secure: bool = False,
     ) -> None:
         """Prepare a broker. It does not run yet.
 
         `directory`: for its data and its log, kept; by default a new one that is removed at the
-        end. `settings`: keys of server.properties, in addition to SETTINGS.
+        end. `settings`: keys of server.properties, in addition to SETTINGS. `secure`: clients log
+        in by SCRAM over TLS, with a certificate authority of this broker's own, and ACLs are
+        enforced; `client_settings` says how clients reach it.
         """
         self._given = Path(directory) if directory is not None else None
-        self._settings = {**SETTINGS, **(settings or {})}
+        self._overrides = dict(settings or {})
+        self._settings = {**SETTINGS, **self._overrides}
+        self._is_secure = secure
+        self._security: Security | None = None
         self._directory = self._given
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -111,15 +120,25 @@ class Broker:
                 stderr=log,
                 start_new_session=True,  # control-C is for the tests, which then end the broker
             )
+        if self._is_secure and self._security is None:
+            self._security = Security(self._directory / "tls")
+            self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
         try:
             self._port = self._call(calls.Start(settings), int)
+            self._add_users()
         except BrokerError:
             self.stop()
             raise
         # After a restart, clients find it at the same port.
-        self._settings["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
+        protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
+        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._port}"
         return self
+
+    def _add_users(self) -> None:
+        passwords = {} if self._security is None else self._security.passwords
+        for name, password in passwords.items():
+            self._call(calls.AddUser(name, password), type(None))
 
     def stop(self, *, clean: bool = False) -> None:
         """End the broker; nothing happens if it does not run.
@@ -138,7 +157,7 @@ class Broker:
             self._kill()
             if self._given is None and self._directory is not None:
                 shutil.rmtree(self._directory, ignore_errors=True)
-                self._directory = None
+                self._directory = self._security = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -182,6 +201,45 @@ class Broker:
         if self._directory is None:
             raise BrokerError("the broker has no directory: it was not started")
         return self._directory / "broker.log"
+
+    def client_settings(self, library: Library, user: str | None = None) -> dict[str, Any]:
+        """The settings with which clients of a library reach the broker, with its address.
+
+        If it is secure, they log in as `user`: by default as `admin`, who may do everything, or as
+        one of `add_user`. kafka-python and aiokafka take them as keyword arguments, the others as
+        properties.
+        """
+        is_python = library in ("kafka-python", "aiokafka")
+        address = {
+            "bootstrap_servers" if is_python else "bootstrap.servers": self.bootstrap_servers
+        }
+        if self._security is None and user is None:
+            return address
+        security = self._secured()
+        user = user or ADMIN
+        if user not in security.passwords:
+            raise BrokerError(f"there is no user {user}; add_user adds one")
+        return {**address, **security.client_settings(library, user)}
+
+    def add_user(self, name: str, password: str | None = None) -> None:
+        """Let a user log in to a secure broker. ACLs say what the user may do: at first nothing.
+
+        `password`: None for a random one, which `client_settings` has.
+        """
+        security = self._secured()
+        password = password or secrets.token_urlsafe(16)
+        self._call(calls.AddUser(name, password), type(None))
+        security.passwords[name] = password
+
+    @property
+    def certificate_authority(self) -> Path:
+        """The file with the certificate (PEM) that clients of a secure broker must trust."""
+        return self._secured().authority_file
+
+    def _secured(self) -> Security:
+        if self._security is None:
+            raise BrokerError("the broker is not secure, or was not started: Broker(secure=True)")
+        return self._security
 
     def create_topic(
         self,
@@ -234,9 +292,12 @@ class Broker:
     def reset(self) -> None:
         """Delete all topics, groups, transactions and altered settings; remove all faults.
 
-        Connections stay open. The wall clock is the machine's again.
+        ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
+        open. The wall clock is the machine's again.
         """
-        self._call(calls.Reset(), type(None))
+        self._call(calls.Reset(ADMIN), type(None))
+        if self._security is not None:
+            self._security.forget_users()
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""

@@ -39,6 +39,13 @@ class CreateTopic(Call, frozen=True):
     configs: dict[str, str]
 
 
+class AddUser(Call, frozen=True):
+    """Let a user log in by SCRAM."""
+
+    name: str
+    password: str
+
+
 class ListTopics(Call, frozen=True):
     """Returns the partition counts of all topics that are not internal, by name."""
 
@@ -77,7 +84,12 @@ class ExpireGroup(Call, frozen=True):
 
 
 class Reset(Call, frozen=True):
-    """Delete topics, groups, transactions and overrides; clear faults and the wall clock."""
+    """Delete topics, groups, transactions, overrides and access; clear faults and the wall clock.
+
+    Of the users, `kept_user` is kept.
+    """
+
+    kept_user: str
 
 
 class RunRetention(Call, frozen=True):
@@ -137,6 +149,7 @@ AnyCall = (
     Start
     | Stop
     | CreateTopic
+    | AddUser
     | ListTopics
     | ReadRecords
     | CommittedOffsets

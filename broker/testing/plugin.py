@@ -41,3 +41,22 @@ def odradek_broker(odradek_session_broker: Broker) -> Broker:
     """The session's broker, empty: without topics, groups, transactions and faults."""
     odradek_session_broker.reset()
     return odradek_session_broker
+
+
+@pytest.fixture(scope="session")
+def odradek_secure_session_broker(
+    tmp_path_factory: pytest.TempPathFactory, odradek_settings: dict[str, str]
+) -> Iterator[Broker]:
+    """The session's secure broker, which is not reset between tests."""
+    from .broker import Broker
+
+    directory = tmp_path_factory.mktemp("odradek-secure")
+    with Broker(directory, odradek_settings, secure=True) as broker:
+        yield broker
+
+
+@pytest.fixture
+def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
+    """The session's secure broker, empty: only `admin` can log in, and may do everything."""
+    odradek_secure_session_broker.reset()
+    return odradek_secure_session_broker

@@ -25,6 +25,7 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
 from . import calls
+from .access import add_user, remove_access
 from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
@@ -87,6 +88,10 @@ class Service:
             if isinstance(result, ApiError):
                 raise result
 
+    def add_user(self, call: calls.AddUser) -> None:
+        """Let a user log in."""
+        add_user(self._broker, call.name, call.password)
+
     def list_topics(self, _: calls.ListTopics) -> dict[str, int]:
         """Count the partitions of each topic that is not internal."""
         topics = self._broker.metadata.topics
@@ -146,7 +151,7 @@ class Service:
         leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in group.members]
         groups.members.leave_group(call.group_id, leaving)
 
-    async def reset(self, _: calls.Reset) -> None:
+    async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""
         self._faults.clear()
         self._clock.reset_wall()
@@ -163,6 +168,7 @@ class Service:
             check_authorized=lambda *_: None,
             validate_only=False,
         )
+        remove_access(broker, kept_user=call.kept_user)
 
     # -- periodic work and time -------------------------------------------------------------------
 
@@ -247,6 +253,7 @@ class Service:
 
 _SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
     calls.CreateTopic: Service.create_topic,
+    calls.AddUser: Service.add_user,
     calls.ListTopics: Service.list_topics,
     calls.ReadRecords: Service.read_records,
     calls.CommittedOffsets: Service.committed_offsets,

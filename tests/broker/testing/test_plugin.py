@@ -19,6 +19,11 @@ def test_each_test_finds_its_broker_empty(odradek_broker, number):
     assert producer.flush(20) == 0
     assert [record.value for record in odradek_broker.records("orders")] == [b"%d" % number]
 
+def test_a_secure_broker_is_another_one(odradek_broker, odradek_secure_broker):
+    odradek_broker.create_topic("orders")
+    assert odradek_secure_broker.topics() == {}
+    assert "sasl.password" in odradek_secure_broker.client_settings("confluent-kafka")
+
 async def test_an_asynchronous_test_uses_it_too(odradek_broker):
     odradek_broker.create_topic("orders")
     assert odradek_broker.topics() == {"orders": 3}
@@ -44,13 +49,13 @@ def run_pytest(directory: Path, *options: str) -> str:
 @pytest.mark.slow
 def test_workers_of_a_session_have_a_broker_each(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TESTS.replace('"orders": 3', '"orders": 1'))
-    assert "5 passed" in run_pytest(tmp_path, "-n", "2")
+    assert "6 passed" in run_pytest(tmp_path, "-n", "2")
 
 
 def test_the_fixture_comes_with_the_installation(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TESTS)
     (tmp_path / "conftest.py").write_text(CONFTEST)
-    assert "5 passed" in run_pytest(tmp_path)
+    assert "6 passed" in run_pytest(tmp_path)
 
 
 def test_a_session_that_asks_for_no_broker_imports_none_of_it() -> None:

@@ -1,0 +1,57 @@
+"""Users, and everything else that says who may do what, in the broker of a test."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+
+from odradek.broker.broker import Broker
+from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
+from odradek.coordinator.metadata.client_quotas import Entity
+from odradek.coordinator.metadata.quota_changes import QuotaAlteration
+from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
+from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salted
+
+EVERY_ACL = AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)
+
+
+def add_user(broker: Broker, name: str, password: str) -> None:
+    """Let a user log in by SCRAM. Raises ApiError."""
+    for mechanism in ScramMechanism:
+        salt = secrets.token_bytes(16)
+        wanted = ScramUpsertion(
+            name,
+            mechanism,
+            MIN_ITERATIONS,
+            salt,
+            salted(mechanism, password, salt, MIN_ITERATIONS),
+        )
+        results = broker.controller.alter_scram_credentials([], [wanted], broker.now_ms())
+        for error in results.values():
+            if error is not None:
+                raise error
+
+
+def remove_access(broker: Broker, *, kept_user: str) -> None:
+    """Remove all ACLs, quotas, delegation tokens, and users except one."""
+    controller, metadata, now_ms = broker.controller, broker.metadata, broker.now_ms()
+    for mechanism in ScramMechanism:
+        users = [name for number, name in metadata.scram_credentials.by_user if number == mechanism]
+        deletions = [ScramDeletion(name, mechanism) for name in users if name != kept_user]
+        controller.alter_scram_credentials(deletions, [], now_ms)
+    controller.delete_acls([EVERY_ACL], now_ms)
+    keys: defaultdict[Entity, list[str]] = defaultdict(list)
+    for entity, key in metadata.quotas.by_entity:
+        keys[entity].append(key)
+    alterations = [
+        QuotaAlteration(entity=dict(entity), changes=tuple((name, None) for name in names))
+        for entity, names in keys.items()
+    ]
+    controller.alter_client_quotas(alterations, lambda _: True, now_ms)
+    broker.quotas.refresh()
+    hmacs = broker.token_rules.hmacs
+    for token in [*metadata.delegation_tokens.by_id.values()] if hmacs else []:
+        assert hmacs is not None
+        controller.expire_token(
+            hmacs.of(token.token_id), -1, token.owner, broker.token_rules, now_ms
+        )
