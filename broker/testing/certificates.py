@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-VALID = datetime.timedelta(days=30)
+VALID = datetime.timedelta(days=365)
 # The clock of a test's machine may be behind that of its clients, for example in a container.
 EARLIER = datetime.timedelta(days=1)
 
