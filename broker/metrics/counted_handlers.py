@@ -1,8 +1,11 @@
 """Counts requests around their handlers, and how long they take until the response is there.
 
 The time includes the wait of a Fetch for records and of a JoinGroup for other members. It does not
-include reading and decoding the request, nor encoding and sending the response. Requests whose
-handler raises, and those whose client is gone before the response is there, have no time.
+include reading and decoding the request, nor encoding and sending the response.
+
+Every request is counted. Timing each of them would be most of the cost, so after a timed request of
+an API's version those of the next milliseconds are not timed: it stands for them. A request that is
+timed has no time if its handler raises, or if its client is gone before the response is there.
 """
 
 from __future__ import annotations
@@ -24,66 +27,84 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.storage.log import RecordsSlice
 
-from .durations import BOUNDS_S
 from .traffic import RequestTraffic, TopicTraffic, Traffic
 
 # Called with a request and its response.
 Note = Callable[[Traffic, RequestContext, Any, Any], None]
 
 MAX_SOFTWARE_LENGTH = 64
+TIMED_EVERY_MS = 10
 
 
 def counted(traffic: Traffic, key: ApiKey, version: int, handle: Handler) -> Handler:
     """The handler of one version of an API, with the counting around it."""
     counts = traffic.requests.setdefault(key, {}).setdefault(version, RequestTraffic())
-    durations, note = counts.answered, _NOTES.get(key)
-    by_bound, shortest = durations.counts, BOUNDS_S[0]
+    note = _NOTES.get(key)
+    if note is not None:
+        handle = _noted(traffic, note, handle)
 
     def serve(context: RequestContext, request: object) -> object:
-        began = monotonic()
-        try:
-            result = handle(context, request)
-        except Exception:
-            counts.unanswered += 1
-            raise
-        if isinstance(result, Struct):
-            seconds = monotonic() - began
-            if seconds <= shortest:  # most requests
-                by_bound[0] += 1
-                durations.sum_s += seconds
-            else:
-                durations.add(seconds)
-            if note is not None:
-                note(traffic, context, request, result)
-            return result
-        if result is None:
-            durations.add(monotonic() - began)
-            return None
-        if context.meter is not None:
-            result = context.meter.timed(result)
-        later = partial(note, traffic, context, request) if note is not None else None
-        return _counted_later(counts, later, began, result)
+        if context.now_ms < counts.timed_again_at_ms:  # most requests of a busy broker
+            counts.untimed += 1
+            return handle(context, request)
+        counts.timed_again_at_ms = context.now_ms + TIMED_EVERY_MS
+        return _timed(counts, handle, context, request)
 
     return serve
 
 
-def _counted_later(
-    counts: RequestTraffic,
-    note: Callable[[object], None] | None,
-    began: float,
-    pending: Awaitable[object],
-) -> asyncio.Future[object]:
-    """Count a request that has to wait when its response is there."""
+def _timed(
+    counts: RequestTraffic, handle: Handler, context: RequestContext, request: object
+) -> object:
+    """Handle a request, and count it with its time when its response is there."""
+    began = monotonic()
+    try:
+        result = handle(context, request)
+    except Exception:
+        counts.unanswered += 1
+        raise
+    if result is None or isinstance(result, Struct):
+        counts.time(monotonic() - began)
+        return result
 
     def done(future: asyncio.Future[object]) -> None:
         if future.cancelled() or future.exception() is not None:
             counts.unanswered += 1
-            return
-        counts.answered.add(monotonic() - began)
-        if note is not None and future.result() is not None:
+        else:
+            counts.time(monotonic() - began)
+
+    future = _started(context, result)
+    future.add_done_callback(done)
+    return future
+
+
+def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:
+    """The work of a handler as a future. Quotas count the time that it works."""
+    if context.meter is not None:
+        pending = context.meter.timed(pending)
+    return asyncio.ensure_future(pending)
+
+
+def _noted(traffic: Traffic, note: Note, handle: Handler) -> Handler:
+    """The handler, with `note` called for each response."""
+
+    def serve(context: RequestContext, request: object) -> object:
+        result = handle(context, request)
+        if isinstance(result, Struct):
+            note(traffic, context, request, result)
+            return result
+        return _note_later(partial(note, traffic, context, request), _started(context, result))
+
+    return serve
+
+
+def _note_later(
+    note: Callable[[object], None], future: asyncio.Future[object]
+) -> asyncio.Future[object]:
+    def done(future: asyncio.Future[object]) -> None:
+        if not future.cancelled() and future.exception() is None:
             note(future.result())
 
-    future = asyncio.ensure_future(pending)
     future.add_done_callback(done)
     return future
 

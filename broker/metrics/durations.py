@@ -15,10 +15,10 @@ class Durations:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum_s = 0.0
 
-    def add(self, seconds: float) -> None:
-        """Count one duration."""
-        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
-        self.sum_s += seconds
+    def add(self, seconds: float, times: int = 1) -> None:
+        """Count a duration, which occurred so many times."""
+        self.counts[bisect_left(BOUNDS_S, seconds)] += times
+        self.sum_s += seconds * times
 
     @property
     def count(self) -> int:

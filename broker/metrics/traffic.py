@@ -16,16 +16,38 @@ from .durations import Durations
 
 
 class RequestTraffic:
-    """The requests of one version of an API: `answered` has their times.
+    """The requests of one version of an API.
 
-    `unanswered` are those that failed, or whose client was gone before the response was there.
+    `untimed` are those since the last one that was timed; the next one is timed from
+    `timed_again_at_ms` on (wall clock). `unanswered` were timed, and failed or lost their client.
     """
 
-    __slots__ = ("answered", "unanswered")
+    __slots__ = ("_answered", "_last_s", "timed_again_at_ms", "unanswered", "untimed")
 
     def __init__(self) -> None:
-        self.answered = Durations()
+        self._answered = Durations()
+        self._last_s = 0.0
+        self.timed_again_at_ms = 0
+        self.untimed = 0
         self.unanswered = 0
+
+    def time(self, seconds: float) -> None:
+        """Count a request with its time. The untimed ones before it took as long as the last."""
+        self._add_untimed()
+        self._answered.add(seconds)
+        self._last_s = seconds
+
+    @property
+    def answered(self) -> Durations:
+        """The times of all requests that were answered."""
+        self._add_untimed()
+        self.timed_again_at_ms = 0  # a wall clock that was set back must not stop the timing
+        return self._answered
+
+    def _add_untimed(self) -> None:
+        if self.untimed:
+            self._answered.add(self._last_s, self.untimed)
+            self.untimed = 0
 
 
 class TopicTraffic:

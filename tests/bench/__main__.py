@@ -20,6 +20,7 @@ from tests.bench import (
     groups,
     hostile,
     in_process,
+    metrics_cost,
     over_the_wire,
     spark_archiving,
     spark_reading,
@@ -50,6 +51,7 @@ def main() -> None:
         compared = {
             **starting.WORKLOADS,
             **fixture.WORKLOADS,
+            **metrics_cost.WORKLOADS,
             **groups.WORKLOADS,
             **transactions.WORKLOADS,
             **authorizing.WORKLOADS,

@@ -55,7 +55,7 @@ def _produce_frame(topic: str, partitions: int, batch: bytes, acks: int) -> byte
     return request_frame(request, PRODUCE_VERSION, 1, "bench")
 
 
-def _pipelined(broker: BrokerProcess, frame: bytes, requests: int) -> None:
+def pipelined(broker: BrokerProcess, frame: bytes, requests: int) -> None:
     """Send one frame again and again, with a few answers outstanding, as clients do."""
     with WireClient(broker.port) as client:
         for number in range(requests):
@@ -75,7 +75,7 @@ def _produce(
     frame = _produce_frame(topic, partitions, batch, acks)
     requests = total_bytes // (batch_bytes * partitions)
     meter = Meter(broker)
-    _pipelined(broker, frame, requests)
+    pipelined(broker, frame, requests)
     figures = meter.moved(total_bytes)
     figures["requests_per_s"] = figures["MB_per_s"] * 2**20 / (batch_bytes * partitions)
     return figures
@@ -159,7 +159,7 @@ def fetch_warm(broker: BrokerProcess, share: int) -> dict[str, float]:
     topic = next(_names)
     create_topic(broker.bootstrap, topic)
     frame = _produce_frame(topic, 1, batch_of(65536, 64), 1)
-    _pipelined(broker, frame, 4096)
+    pipelined(broker, frame, 4096)
     wanted = 4 * GB // share
     meter = Meter(broker)
     return meter.moved(_fetch_around(broker, topic, wanted))
