@@ -53,7 +53,7 @@ OptionalLong = Annotated[int | None, ConfigType.LONG]
 Double = Annotated[float, ConfigType.DOUBLE]
 Text = Annotated[str, ConfigType.STRING]
 OptionalText = Annotated[str | None, ConfigType.STRING]
-OptionalPassword = Annotated[str | None, ConfigType.PASSWORD]
+OptionalPassword = Annotated[str | None, ConfigType.PASSWORD, Field(repr=False)]
 Csv = Annotated[tuple[str, ...], ConfigType.LIST]
 OptionalCsv = Annotated[tuple[str, ...] | None, ConfigType.LIST]
 

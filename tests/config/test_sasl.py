@@ -1,5 +1,7 @@
 """The mechanisms of a listener: what a server.properties may say, and what refuses the start."""
 
+from pathlib import Path
+
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
@@ -56,6 +58,13 @@ def test_a_listener_without_sasl_needs_nothing() -> None:
     assert sasl_listeners(BrokerConfig.from_texts({"sasl.enabled.mechanisms": "GSSAPI"})) == ()
 
 
+def written(directory: Path, texts: dict[str, str]) -> Path:
+    """A file with these settings. Secrets cannot be overrides."""
+    file = directory / "server.properties"
+    file.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
+    return file
+
+
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
@@ -100,19 +109,21 @@ def test_a_listener_without_sasl_needs_nothing() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_refuses_the_start(texts: dict[str, str], words: list[str]) -> None:
+def test_what_cannot_be_served_refuses_the_start(
+    texts: dict[str, str], words: list[str], tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_config(None, [f"{name}={text}" for name, text in {**LISTENER, **texts}.items()])
+        load_config(written(tmp_path, {**LISTENER, **texts}))
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert "hunter2" not in message
     assert "\n" not in message
 
 
-def test_kafkas_own_classes_are_accepted_and_nothing_is_warned_about() -> None:
+def test_kafkas_own_classes_are_accepted_and_nothing_is_warned_about(tmp_path: Path) -> None:
     handler = f"{SECURITY}.plain.internals.PlainServerCallbackHandler"
     texts = {**WITH_PLAIN, f"{PREFIX}.plain.sasl.server.callback.handler.class": handler}
-    loaded = load_config(None, [f"{name}={text}" for name, text in texts.items()])
+    loaded = load_config(written(tmp_path, texts))
     assert loaded.warnings == ()
 
 

@@ -24,8 +24,9 @@ SETTINGS = {
 
 def format_directory(directory: Path, *options: str, stdin: str = "") -> Result:
     settings = {**SETTINGS, "log.dirs": str(directory)}
-    overrides = [f"--override={name}={text}" for name, text in settings.items()]
-    return CliRunner().invoke(app, ["format", *overrides, *options], input=stdin)
+    file = directory.with_suffix(".properties")
+    file.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+    return CliRunner().invoke(app, ["format", str(file), *options], input=stdin)
 
 
 def test_the_first_user_logs_in_at_the_first_start_and_after_the_next(tmp_path: Path) -> None:

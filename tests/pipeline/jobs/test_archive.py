@@ -557,7 +557,7 @@ READING = {
     "total_bytes",
     "is_locked",
 }
-UNCOUNTED = {"open", "lock", "make_read_only"}
+UNCOUNTED = {"open", "lock", "make_private", "make_read_only"}
 
 
 def test_a_process_that_died_changes_no_file_any_more(tmp_path: Path) -> None:
