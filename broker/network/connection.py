@@ -182,6 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         self._watch(False)
         self._socket.close()
         self._outgoing = []
+        self._transport = None  # they hold each other: without the collector neither would be freed
         self._support.closed(self)
 
     # -- reading ----------------------------------------------------------------------------------

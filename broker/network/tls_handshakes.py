@@ -14,6 +14,7 @@ clients that do not.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 import socket
@@ -29,11 +30,15 @@ from odradek.protocol.framing import TLS_HANDSHAKE, describe_not_tls
 from .connection import Connection
 from .tls_transport import CHUNK_BYTES, TlsTransport
 
+logger = logging.getLogger("odradek.connection")
+
 THREADS = max(1, min(3, (os.cpu_count() or 1) // 2))
 # A handshake may take this long in all.
 HANDSHAKE_S = 10.0
 CHECK_EVERY_S = 1.0
-MAX_UNFINISHED = 1_000
+MAX_UNFINISHED = 500
+# In each second so many failures are logged; the others are counted.
+LOGGED_PER_SECOND = 20
 # Unfinished handshakes may use this part of the file descriptors at most.
 DESCRIPTORS_SHARE = 4
 PEEKED_BYTES = 16
@@ -61,6 +66,7 @@ class Handshakes:
         # In the order in which they were accepted, each with its deadline on the loop's clock.
         self._unfinished: dict[Handshake, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._failures = 0  # since the last tick of the timer
 
     def close(self) -> None:
         """Stop the threads; the connections are closed by the server."""
@@ -81,11 +87,16 @@ class Handshakes:
         if len(self._unfinished) > self.limit:
             self._end_oldest()
         if self._timer is None:
-            self._timer = self.loop.call_later(CHECK_EVERY_S, self._end_late)
+            self._timer = self.loop.call_later(CHECK_EVERY_S, self._tick)
 
     def forget(self, handshake: Handshake) -> None:
         """Forget a handshake that is complete or has failed."""
         self._unfinished.pop(handshake, None)
+
+    def may_log_failure(self) -> bool:
+        """Count a failure. Returns whether it is to be logged."""
+        self._failures += 1
+        return self._failures <= LOGGED_PER_SECOND
 
     def _end_oldest(self) -> None:
         for handshake in self._unfinished:
@@ -93,14 +104,18 @@ class Handshakes:
                 handshake.fail(f"there are {self.limit} unfinished TLS handshakes")
                 return
 
-    def _end_late(self) -> None:
+    def _tick(self) -> None:
+        """End the handshakes that take too long, and report the failures that were not logged."""
         now = self.loop.time()
         late = [each for each, deadline in self._unfinished.items() if deadline <= now]
         for handshake in late:
             handshake.fail(f"its TLS handshake was not complete after {HANDSHAKE_S:g} s")
+        if self._failures > LOGGED_PER_SECOND:
+            logger.warning("%d more TLS handshakes failed", self._failures - LOGGED_PER_SECOND)
         self._timer = None
-        if self._unfinished:
-            self._timer = self.loop.call_later(CHECK_EVERY_S, self._end_late)
+        if self._unfinished or self._failures:
+            self._timer = self.loop.call_later(CHECK_EVERY_S, self._tick)
+        self._failures = 0
 
 
 class Handshake:
@@ -181,9 +196,10 @@ class Handshake:
             self._transport.begin_reading(sock)
 
     def fail(self, reason: str | None) -> None:
-        """End the connection; a reason is logged."""
+        """End the connection; a reason is logged, unless there are too many."""
         self._owner.forget(self)
-        self._connection.close(reason)
+        is_logged = reason is not None and self._owner.may_log_failure()
+        self._connection.close(reason if is_logged else None)
 
 
 def describe_failure(error: Exception) -> str | None:
