@@ -64,7 +64,7 @@ _LOCAL_RETENTION = (
 _INTERVALS = frozenset(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
 )
-_INVALID = "Invalid dynamic configuration"
+INVALID = "Invalid dynamic configuration"
 
 
 def dynamic_key(name: str) -> Key | None:
@@ -190,7 +190,7 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         if any(without_listener(name) in listener_keys() for name in _changed(now, then)):
             sasl_listeners(new)
     except ConfigError as error:
-        raise ConfigError(f"{_INVALID}: {error}") from None
+        raise ConfigError(f"{INVALID}: {error}") from None
     before, after = {**written.texts, **now}, {**written.texts, **then}
     for problem in (
         *_listeners_that_change(before, after),
@@ -200,7 +200,7 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         *_new_intervals(before, after),
         *_unknown_directories(new, after),
     ):
-        raise ConfigError(f"{_INVALID}: {problem}")
+        raise ConfigError(f"{INVALID}: {problem}")
 
 
 def _changed(now: Texts, then: Texts) -> set[str]:

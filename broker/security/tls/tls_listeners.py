@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.dynamic_settings import INVALID
 from odradek.config.errors import ConfigError
 from odradek.config.listener_settings import ListenerSettings
 from odradek.config.listeners import Listener
@@ -55,7 +56,10 @@ class TlsListeners:
         for listener in self._listeners:
             settings = config.of_listener(listener.name)
             if source_of(settings) != self._tls[listener.name].source:
-                self._successor(listener, settings)
+                try:
+                    self._successor(listener, settings)
+                except ConfigError as error:
+                    raise ConfigError(f"{INVALID}: listener {listener.name}: {error}") from None
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings, and files that have changed."""
