@@ -21,7 +21,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.java_tools import why_no_java
 from tests.support.sasl import ScramClient, add_scram_user, unsecured_token
-from tests.support.secured import PASSWORDS, secure
+from tests.support.secured import PASSWORDS, secure, wait_until_open
 from tests.support.wire import ConnectionEndedError, WireClient, request_frame
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -413,6 +413,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ports, Port
         for broker in brokers:
             found.append(secure(broker))
             broker.start()
+            wait_until_open(found[-1])
             with WireClient(broker.port) as admin:
                 add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-256")
                 add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-512")

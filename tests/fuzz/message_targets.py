@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError
-from odradek.broker.security.principal import ANONYMOUS
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import (
     CoordinatorRecordCodec,
@@ -160,7 +159,7 @@ def read_request(data: bytes) -> None:
     """A frame, through the broker's own dispatch, to a handler that only notes what it got."""
     dispatcher, served = _dispatcher()
     served.clear()
-    session: Any = SimpleNamespace(principal=ANONYMOUS, guard=None)
+    session: Any = SimpleNamespace(guard=None)
     try:
         assert dispatcher.dispatch(session, memoryview(data)) is None
     except (DecodeError, RefusedRequestError):

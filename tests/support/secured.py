@@ -6,7 +6,10 @@ OAUTH       OAUTHBEARER with unsecured tokens
 SHORT       PLAIN and SCRAM-SHA-256; a login is valid for MAX_REAUTH_MS
 """
 
-from tests.support.broker_process import BrokerProcess, free_ports
+import socket
+import time
+
+from tests.support.broker_process import READY_SECONDS, BrokerProcess, free_ports
 from tests.support.sasl import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE
 
 MAX_REAUTH_MS = 3_000
@@ -24,6 +27,19 @@ JAAS = {
     "OAUTHBEARER": f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="admin"'
     ' unsecuredValidatorRequiredScope="kafka";',
 }
+
+
+def wait_until_open(ports: dict[str, int]) -> None:
+    """Return when every listener accepts connections: Kafka opens one after the other."""
+    for port in ports.values():
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 5).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, f"nobody listens on port {port}"
+                time.sleep(0.02)
 
 
 def secure(broker: BrokerProcess) -> dict[str, int]:
