@@ -19,13 +19,19 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError as PythonError
 from kafka.net.sasl.oauth import AbstractTokenProvider as PythonTokens
 
-from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
+from tests.support.broker_process import (
+    BrokerProcess,
+    against_apache_kafka,
+    make_broker,
+    why_no_broker,
+)
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.sasl import (
     OAUTH_MODULE,
     PLAIN_MODULE,
     SCRAM_MODULE,
     add_scram_user,
+    log_in_by_plain,
     unsecured_token,
 )
 from tests.support.secured import MAX_REAUTH_MS, PASSWORDS, secure, wait_until_open
@@ -341,6 +347,23 @@ def test_javas_producer_logs_in_again_on_its_connection(
     log = secured.broker.log_text()[before:]
     assert "login has expired" not in log
     assert "failed" not in log
+
+
+@pytest.mark.java
+@pytest.mark.skipif(against_apache_kafka(), reason="Kafka refuses it for an open listener")
+def test_kafka_configs_changes_the_users_of_plain(secured: Secured, java: JavaTools) -> None:
+    tool = ("kafka.admin.ConfigCommand", "--bootstrap-server", secured.broker.bootstrap)
+    name = "listener.name.short.plain.sasl.jaas.config"
+    change = f'{name}=[{PLAIN_MODULE} required user_dora="new, secret";]'
+    java.run(*tool, "--alter", "--broker", "0", "--add-config", change)
+    described = java.run(*tool, "--describe", "--broker", "0")
+    assert f"{name}=null sensitive=true" in described
+    assert "new, secret" not in described
+    with WireClient(secured.ports["SHORT"]) as client:
+        assert log_in_by_plain(client, "dora", "new, secret") == MAX_REAUTH_MS
+    java.run(*tool, "--alter", "--broker", "0", "--delete-config", name)
+    with WireClient(secured.ports["SHORT"]) as client:
+        assert log_in_by_plain(client, USER, PASSWORD) == MAX_REAUTH_MS
 
 
 @pytest.mark.java
