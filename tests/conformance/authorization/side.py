@@ -1,6 +1,7 @@
 """One broker's part: the administrator, who makes what is asked about, and the tested client."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from odradek.broker.handlers import HANDLERS
@@ -42,6 +43,10 @@ ANY = 1
 EPOCH_OF_RESOLVED_REGEX = 2
 
 
+# Sends a request of the administrator: its key, version and values.
+Ask = Callable[..., Any]
+
+
 class Side:
     """One broker, with everything that the probes name."""
 
@@ -58,7 +63,7 @@ class Side:
 
     def prepare(self) -> None:
         """Protect all types of resources, and make topics, groups and transactional ids."""
-        self._create_entries(list(everything(ADMINISTRATOR_HOST)))
+        create_entries(self._ask, list(everything(ADMINISTRATOR_HOST)))
         for name in (DATA, OTHER, DOOMED):
             self._admin.create_topic(name)
         for name in (GROUP, OTHER_GROUP):
@@ -119,24 +124,7 @@ class Side:
 
     def grant(self, entries: list[CreateAclsCreation]) -> None:
         """Replace the client's entries; return when they are in force."""
-        of_client = _entries_of(CLIENT_HOST)
-        answer = self._ask(ApiKey.DELETE_ACLS, 3, filters=[of_client])
-        assert answer.filter_results[0].error_code == ErrorCode.NONE, answer
-        self._create_entries(entries)
-
-        def in_force() -> bool | None:
-            described = self._ask(ApiKey.DESCRIBE_ACLS, 3, **of_client)
-            return sum(len(one.acls) for one in described.resources) == len(entries) or None
-
-        patiently(in_force)
-        time.sleep(CONTROLLER_LAG_S)
-
-    def _create_entries(self, entries: list[CreateAclsCreation]) -> None:
-        creations = [
-            {name: getattr(one, name) for name in one.__struct_fields__} for one in entries
-        ]
-        answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=creations)
-        assert not any(one.error_code for one in answer.results), answer
+        replace_entries(self._ask, entries)
 
     def try_probe(self, probe: Probe) -> tuple[Any, set[str]]:
         """What the client is answered, as plain values, and the messages of refusals.
@@ -206,6 +194,28 @@ class Side:
 
     def _ask(self, key: ApiKey, version: int, **values: Any) -> Any:
         return self._admin.silently(build(request_class(HANDLERS[key]), version, **values), version)
+
+
+def replace_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
+    """Replace the entries for the client's host; return when they are in force."""
+    of_client = _entries_of(CLIENT_HOST)
+    answer = ask(ApiKey.DELETE_ACLS, 3, filters=[of_client])
+    assert answer.filter_results[0].error_code == ErrorCode.NONE, answer
+    create_entries(ask, entries)
+
+    def in_force() -> bool | None:
+        described = ask(ApiKey.DESCRIBE_ACLS, 3, **of_client)
+        return sum(len(one.acls) for one in described.resources) == len(entries) or None
+
+    patiently(in_force)
+    time.sleep(CONTROLLER_LAG_S)
+
+
+def create_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
+    """Create entries."""
+    creations = [{name: getattr(one, name) for name in one.__struct_fields__} for one in entries]
+    answer = ask(ApiKey.CREATE_ACLS, 3, creations=creations)
+    assert not any(one.error_code for one in answer.results), answer
 
 
 def _entries_of(host: str | None) -> dict[str, Any]:
