@@ -40,6 +40,7 @@ from odradek.storage.moving.log_moves import LogMoves
 
 from .admin.config_admin import ConfigAdmin
 from .admin.effective_config import EffectiveConfig
+from .admin.quota_admin import QuotaAdmin
 from .admin.topic_admin import TopicAdmin
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
@@ -296,7 +297,7 @@ class Broker:
         )
 
     def _create_admin(self) -> None:
-        """Create what changes topics and configurations."""
+        """Create what changes topics, quotas and configurations."""
         self.topic_admin = TopicAdmin(
             config=self.config,
             controller=self.controller,
@@ -306,6 +307,13 @@ class Broker:
             disk=self.disk,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
             on_deleted=self._topic_deleted,
+            now_ms=self.now_ms,
+        )
+        self.quota_admin = QuotaAdmin(
+            controller=self.controller,
+            metadata_sync=self.metadata_sync,
+            quotas=self.quotas,
+            addresses=self.host_addresses,
             now_ms=self.now_ms,
         )
         self.config_admin = ConfigAdmin(

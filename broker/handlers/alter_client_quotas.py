@@ -5,7 +5,6 @@ Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.client_quotas import IP
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration, sorted_entity
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_client_quotas import (
@@ -23,21 +22,13 @@ async def handle(
     try:
         context.check_cluster(AclOperation.ALTER_CONFIGS)
         alterations = [alteration_of(entry) for entry in request.entries]
-        hosts = {name for each in alterations if (name := each.entity.get(IP)) is not None}
-        await context.broker.host_addresses.look_up(hosts)
-        results = context.broker.controller.alter_client_quotas(
-            alterations,
-            context.broker.host_addresses.is_known,
-            context.broker.now_ms(),
-            validate_only=request.validate_only,
+        results = await context.broker.quota_admin.alter(
+            alterations, validate_only=request.validate_only
         )
     except ApiError as error:
         return AlterClientQuotasResponse(
             entries=[answer(entry.entity, error) for entry in request.entries]
         )
-    if not request.validate_only:
-        context.broker.quotas.refresh()
-        await context.broker.metadata_sync.sync()
     return AlterClientQuotasResponse(
         entries=[
             answer(

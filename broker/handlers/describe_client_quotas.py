@@ -32,20 +32,19 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.message, entries=None
         )
-    values: dict[Entity, list[DescribeClientQuotasValueData]] = {}
-    for (entity, key), record in context.broker.metadata.quotas.by_entity.items():
-        if matches(entity, request.components, strict=request.strict):
-            value = DescribeClientQuotasValueData(key=key, value=record.value)
-            values.setdefault(entity, []).append(value)
     entries = [
         DescribeClientQuotasEntryData(
             entity=[
                 DescribeClientQuotasEntityData(entity_type=kind, entity_name=name)
                 for kind, name in sorted_entity(entity)
             ],
-            values=quotas,
+            values=[
+                DescribeClientQuotasValueData(key=key, value=record.value)
+                for key, record in records.items()
+            ],
         )
-        for entity, quotas in values.items()
+        for entity, records in context.broker.metadata.quotas.by_entity.items()
+        if matches(entity, request.components, strict=request.strict)
     ]
     return DescribeClientQuotasResponse(error_message="", entries=entries)
 

@@ -281,7 +281,11 @@ class Connection(asyncio.BufferedProtocol):
         meter.finish()
         if meter.throttle_ms and not self._finishing:
             self._is_held = True
-            self._throttled = self._loop.call_later(meter.throttle_ms / 1000, self.take_turn)
+            self._throttled = self._loop.call_later(meter.throttle_ms / 1000, self._unthrottle)
+
+    def _unthrottle(self) -> None:
+        self.last_active_ms = self._support.now_ms()  # it could not send more before
+        self.take_turn()
 
     def _after_serving(self) -> None:
         if self._start == self._end:

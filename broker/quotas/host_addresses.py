@@ -10,7 +10,8 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 logger = logging.getLogger("odradek.quotas")
 
@@ -30,7 +31,7 @@ class HostAddresses:
                     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
                 except (OSError, UnicodeError):
                     continue
-                self._by_name[host] = str(found[0][4][0])
+                self._by_name[host] = _first(found)
 
     def is_known(self, host: str) -> bool:
         """Whether the host is an address, or a name that has been looked up."""
@@ -48,8 +49,14 @@ class HostAddresses:
             except (OSError, UnicodeError) as error:
                 logger.error("a limit for host %s is ignored: %s", host, error)
                 return None
-            address = self._by_name[host] = str(found[0][4][0])
+            address = self._by_name[host] = _first(found)
         return address
+
+
+def _first(found: Sequence[tuple[Any, ...]]) -> str:
+    """The first address that was found; as in Java, an IPv4 address if there is one."""
+    found_v4 = [entry for entry in found if entry[0] == socket.AF_INET]
+    return str((found_v4 or found)[0][4][0])
 
 
 def canonical(host: str) -> str | None:

@@ -6,6 +6,7 @@ Rates are measured on a clock that never jumps.
 Kafka: QuotaFactory, ClientQuotaMetadataManager.
 """
 
+import math
 from collections.abc import Callable, Mapping
 
 from odradek.config.broker_config import BrokerConfig
@@ -69,7 +70,7 @@ class Quotas:
             quota.table = QuotaTable(self._stored.by_key(key))
         self.is_active = any(quota.table for quota in self._by_key.values())
         rates = {
-            dict(entity).get(IP, ""): int(value)
+            dict(entity).get(IP, ""): 0 if math.isnan(value) else int(value)  # as in Java
             for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE).items()
         }
         self.default_connection_rate = rates.pop(None, None)

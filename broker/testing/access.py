@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 
 from odradek.broker.broker import Broker
 from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
-from odradek.coordinator.metadata.client_quotas import Entity
-from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
 from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salted
 
@@ -33,22 +30,13 @@ def add_user(broker: Broker, name: str, password: str) -> None:
 
 
 def remove_access(broker: Broker, *, kept_user: str) -> None:
-    """Remove all ACLs, quotas, delegation tokens, and users except one."""
+    """Remove all ACLs, delegation tokens, and users except one."""
     controller, metadata, now_ms = broker.controller, broker.metadata, broker.now_ms()
     for mechanism in ScramMechanism:
         users = [name for number, name in metadata.scram_credentials.by_user if number == mechanism]
         deletions = [ScramDeletion(name, mechanism) for name in users if name != kept_user]
         controller.alter_scram_credentials(deletions, [], now_ms)
     controller.delete_acls([EVERY_ACL], now_ms)
-    keys: defaultdict[Entity, list[str]] = defaultdict(list)
-    for entity, key in metadata.quotas.by_entity:
-        keys[entity].append(key)
-    alterations = [
-        QuotaAlteration(entity=dict(entity), changes=tuple((name, None) for name in names))
-        for entity, names in keys.items()
-    ]
-    controller.alter_client_quotas(alterations, lambda _: True, now_ms)
-    broker.quotas.refresh()
     hmacs = broker.token_rules.hmacs
     for token in [*metadata.delegation_tokens.by_id.values()] if hmacs else []:
         assert hmacs is not None

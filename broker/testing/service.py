@@ -16,6 +16,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
+from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.coordinator.metadata.topic_creation import DEFAULT, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -157,6 +158,11 @@ class Service:
         self._clock.reset_wall()
         await self._fill_disk(is_full=False)
         broker = self._broker
+        removals = [
+            QuotaAlteration(entity=dict(entity), changes=tuple((key, None) for key in of_entity))
+            for entity, of_entity in broker.metadata.quotas.by_entity.items()
+        ]
+        await broker.quota_admin.alter(removals, validate_only=False)
         refs = [TopicRef(name) for name in broker.metadata.topics]
         await broker.topic_admin.delete(refs)
         overridden = {

@@ -17,24 +17,31 @@ class ClientQuotas:
     """The newest value of each entity and quota key. Only replay changes them."""
 
     def __init__(self) -> None:
-        self.by_entity: dict[tuple[Entity, str], ClientQuotaRecord] = {}
+        self.by_entity: dict[Entity, dict[str, ClientQuotaRecord]] = {}
 
     def records(self) -> Iterable[ClientQuotaRecord]:
         """The records of a snapshot."""
-        return tuple(self.by_entity.values())
+        return [record for of_entity in self.by_entity.values() for record in of_entity.values()]
 
     def values_of(self, entity: Entity) -> dict[str, float]:
         """The quotas of one entity, by key."""
-        return {key: record.value for (of, key), record in self.by_entity.items() if of == entity}
+        return {key: record.value for key, record in self.by_entity.get(entity, {}).items()}
 
     def by_key(self, key: str) -> dict[Entity, float]:
         """The value of one quota key, by entity."""
-        return {of: record.value for (of, name), record in self.by_entity.items() if name == key}
+        return {
+            entity: of_entity[key].value
+            for entity, of_entity in self.by_entity.items()
+            if key in of_entity
+        }
 
     def replay(self, record: ClientQuotaRecord) -> None:
         """Set or remove a quota."""
         entity = frozenset((each.entity_type, each.entity_name) for each in record.entity)
-        if record.remove:
-            self.by_entity.pop((entity, record.key), None)
-        else:
-            self.by_entity[entity, record.key] = record
+        if not record.remove:
+            self.by_entity.setdefault(entity, {})[record.key] = record
+            return
+        of_entity = self.by_entity.get(entity, {})
+        of_entity.pop(record.key, None)
+        if not of_entity:
+            self.by_entity.pop(entity, None)

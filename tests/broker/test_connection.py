@@ -314,7 +314,7 @@ async def test_the_next_request_of_a_throttled_client_waits_for_that_time(
     server: FakeServer, client: Client
 ) -> None:
     answer = server.answers[b"much"] = FakeAnswer(b"done")
-    answer.meter = Meter(100)
+    answer.meter = Meter(250)
     loop = asyncio.get_running_loop()
     began = loop.time()
     client.send(b"much", b"quick")
@@ -322,8 +322,11 @@ async def test_the_next_request_of_a_throttled_client_waits_for_that_time(
     assert answer.meter.is_finished
     await until(lambda: has_arrived(server, b"quick"))
     assert server.served == [b"much"]
+    server.now_ms = lambda: 77
     assert await client.receive() == b"quick"
-    assert loop.time() - began >= 0.099  # the loop's clock has whole milliseconds
+    assert loop.time() - began > 0.19
+    # The time by which it was throttled does not count as idle.
+    assert server.connections[0].last_active_ms == 77
 
 
 async def test_a_throttled_connection_closes_at_once_when_the_server_stops(

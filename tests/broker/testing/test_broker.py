@@ -21,6 +21,11 @@ from confluent_kafka.admin import (
 
 from odradek.broker.testing import ApiKey, Broker, BrokerError, ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient
 
 LIMIT_S = 20.0
@@ -179,6 +184,18 @@ def test_reset_empties_the_broker_and_keeps_connections(broker: Broker) -> None:
     (record,) = broker.records("orders")
     assert (record.offset, record.value) == (0, b"after")
     assert abs(record.timestamp_ms - time.time() * 1000) < HOUR_MS
+
+
+def test_reset_removes_quotas(broker: Broker) -> None:
+    port = int(broker.bootstrap_servers.rpartition(":")[2])
+    request = DescribeClientQuotasRequest(components=[], strict=False)
+    for entity in ({"user": None, "client-id": "one"}, {"ip": None}):
+        key = "connection_creation_rate" if "ip" in entity else "producer_byte_rate"
+        alter_quota(port, entity, **{key: 1e6})
+    with WireClient(port) as client:
+        assert len(client.ask(request, DescribeClientQuotasResponse, 1).entries) == 2
+        broker.reset()
+        assert client.ask(request, DescribeClientQuotasResponse, 1).entries == []
 
 
 # -- time -----------------------------------------------------------------------------------------

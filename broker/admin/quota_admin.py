@@ -1,0 +1,50 @@
+"""Changes client quotas in the metadata log, and puts them in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.quotas.host_addresses import HostAddresses
+from odradek.broker.quotas.quotas import Quotas
+from odradek.coordinator.metadata.client_quotas import IP, Entity
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.quota_changes import QuotaAlteration
+from odradek.protocol.errors import ApiError
+
+
+class QuotaAdmin:
+    """Changes client quotas."""
+
+    def __init__(
+        self,
+        *,
+        controller: Controller,
+        metadata_sync: LogSync,
+        quotas: Quotas,
+        addresses: HostAddresses,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`now_ms` is the wall clock."""
+        self._controller = controller
+        self._sync = metadata_sync
+        self._quotas = quotas
+        self._addresses = addresses
+        self._now_ms = now_ms
+
+    async def alter(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool
+    ) -> dict[Entity, ApiError | None]:
+        """Change quotas, or only check the changes. Returns an error or None by entity.
+
+        Raises POLICY_VIOLATION for a request that is too large as a whole.
+        """
+        hosts = {name for each in alterations if (name := each.entity.get(IP)) is not None}
+        await self._addresses.look_up(hosts)
+        results = self._controller.alter_client_quotas(
+            alterations, self._addresses.is_known, self._now_ms(), validate_only=validate_only
+        )
+        if not validate_only:
+            self._quotas.refresh()
+            await self._sync.sync()
+        return results
