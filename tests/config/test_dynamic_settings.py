@@ -83,6 +83,8 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
         ({}, {"log.cleaner.threads": "3"}),
         ({}, {"max.connections": "0"}),
         ({}, {"max.connections.per.ip": "0"}),
+        ({}, {"listener.name.plaintext.max.connections": "0"}),
+        ({}, {"listener.name.plaintext.max.connection.creation.rate": "0"}),
         ({}, {"cordoned.log.dirs": "/c"}),
         ({}, {"cordoned.log.dirs": "*,/a"}),
         ({}, {"log.local.retention.ms": "999999999999"}),

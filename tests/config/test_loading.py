@@ -170,3 +170,15 @@ def test_the_configuration_needs_no_library_but_pydantic() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_limits_of_a_listener_are_used() -> None:
+    overrides = [
+        "listener.name.plaintext.max.connections=5",
+        "listener.name.plaintext.max.connection.creation.rate=6",
+    ]
+    loaded = load_config(overrides=overrides)
+    assert loaded.warnings == ()
+    assert loaded.config.limit_of_listener("PLAINTEXT", "max.connections") == 5
+    assert loaded.config.limit_of_listener("PLAINTEXT", "max.connection.creation.rate") == 6
+    assert loaded.config.limit_of_listener("OTHER", "max.connections") == 2**31 - 1

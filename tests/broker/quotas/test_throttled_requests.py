@@ -36,7 +36,7 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.schema import Message
 from odradek.storage.files import Files
-from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to
+from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to, until
 from tests.support.log_box import batch_of
 from tests.support.quotas import ALTER_VERSION, quota_request
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
@@ -202,6 +202,16 @@ async def test_a_fetch_that_had_to_wait_is_throttled_when_it_is_answered(
     assert answer.responses == []
 
 
+async def test_a_metered_request_that_waits_ends_with_its_client(served: BrokerInLoop) -> None:
+    await alter(served, WIRE, request_percentage=100)
+    request = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=20_000)
+    waiting = await served.send(request, FETCH_VERSION)
+    waiters = served.broker.fetch_waiters
+    await until(lambda: waiters.count == 1)
+    waiting.close()
+    await until(lambda: waiters.count == 0)
+
+
 @pytest.mark.parametrize(
     ("request_", "response", "version"),
     [
@@ -306,6 +316,4 @@ async def test_a_throttled_client_that_disconnects_is_noticed(served: BrokerInLo
     connections = served._running._server.connections
     [connection] = [each for each in connections if each.session.peer_port == client.local_port]
     client.close()
-    async with asyncio.timeout(5):
-        while connection in connections:  # noqa: ASYNC110 # nothing else tells of it
-            await asyncio.sleep(0.005)
+    await until(lambda: connection not in connections)
