@@ -16,7 +16,6 @@ between the awaits of an asynchronous test.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import shutil
 import subprocess
@@ -166,9 +165,13 @@ class Broker:
         self.stop()
 
     async def __aenter__(self) -> Self:
+        import asyncio  # here, because it is most of what importing this module would take
+
         return await asyncio.to_thread(self.start)
 
     async def __aexit__(self, *_: object) -> None:
+        import asyncio
+
         await asyncio.to_thread(self.stop)
 
     def kill_and_restart(self) -> None:
@@ -240,6 +243,11 @@ class Broker:
         if self._security is None:
             raise BrokerError("the broker is not secure, or was not started: Broker(secure=True)")
         return self._security
+
+    def last_log_lines(self, count: int = 20) -> str:
+        """The last lines of the broker's log."""
+        lines = self.log_file.read_text(errors="replace").splitlines(keepends=True)
+        return "".join(lines[-count:])
 
     def create_topic(
         self,
@@ -389,15 +397,12 @@ class Broker:
             except OSError:
                 line = b""
         if not line:
-            raise BrokerError(f"the broker has ended; its last lines:\n{self._last_lines()}")
+            raise BrokerError(f"the broker has ended; its last lines:\n{self.last_log_lines()}")
         reply = msgspec.json.decode(line, type=calls.Reply)
         if reply.error is not None:
             raise BrokerError(reply.error)
         decoded: Any = msgspec.json.decode(reply.result, type=result)
         return decoded  # type: ignore[no-any-return] # the decoder has checked its type
-
-    def _last_lines(self) -> str:
-        return self.log_file.read_text(errors="replace")[-2000:]
 
 
 def _milliseconds(duration: timedelta | int) -> int:

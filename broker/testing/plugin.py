@@ -10,7 +10,7 @@ imported before a test asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,3 +60,16 @@ def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
     """The session's secure broker, empty: only `admin` can log in, and may do everything."""
     odradek_secure_session_broker.reset()
     return odradek_secure_session_broker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the last lines of the broker's log to the report of a failed test that uses it."""
+    report = yield
+    for name in ("odradek_session_broker", "odradek_secure_session_broker"):
+        broker = getattr(item, "funcargs", {}).get(name)
+        if report.failed and broker is not None:
+            report.sections.append(("The broker's log", broker.last_log_lines()))
+    return report

@@ -58,6 +58,24 @@ def test_the_fixture_comes_with_the_installation(tmp_path: Path) -> None:
     assert "6 passed" in run_pytest(tmp_path)
 
 
+def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(
+        "def test_fails(odradek_broker):\n    assert not odradek_broker.bootstrap_servers\n"
+        "def test_fails_too():\n    assert False\n"
+    )
+    output = run_pytest(tmp_path)
+    assert output.count("The broker's log") == 1
+    assert "INFO started: node" in output
+
+
+def test_the_class_imports_no_event_loop() -> None:
+    program = (
+        "import sys; from odradek.broker.testing import Broker; print('asyncio' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert done.stdout.decode().strip() == "False"
+
+
 def test_a_session_that_asks_for_no_broker_imports_none_of_it() -> None:
     program = (
         "import sys, odradek.broker.testing.plugin;"
