@@ -30,10 +30,12 @@ from tests.support.log_box import batch_of
 from tests.support.metrics import get, http_port, scrape
 from tests.support.promql import (
     ADDED_BY_PROMETHEUS,
+    VARIABLES,
     grouping_labels,
     selectors,
     template_labels,
 )
+from tests.support.promql_engine import evaluate, why_no_engine
 from tests.support.quotas import alter_quota
 from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic, delete_topic
@@ -294,3 +296,25 @@ def test_dashboard_and_alerts_ask_for_metrics_and_labels_that_exist(
             labels.update(*found)
         assert grouping_labels(expression) <= labels, expression
         assert template_labels(text) <= labels, expression
+
+
+@pytest.mark.slow
+def test_prometheus_evaluates_every_query_of_the_dashboard_and_the_alerts(
+    observed: BrokerProcess,
+) -> None:
+    if why_no_engine():
+        pytest.skip(why_no_engine() or "")
+    before = scrape(http_port(observed))
+    produce(observed, "orders")
+    after = scrape(http_port(observed))
+    asked = [with_values(expression) for expression, _ in queries()]
+    results = dict(zip(asked, evaluate(asked, [before, after]), strict=True))
+    assert {text: result.error for text, result in results.items() if result.error} == {}
+    assert [text for text, result in results.items() if not result.series] == []
+
+
+def with_values(expression: str) -> str:
+    """The expression with the dashboard's variables as Grafana sets them."""
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    return expression

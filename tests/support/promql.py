@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 ADDED_BY_PROMETHEUS = {"instance", "job"}
-VARIABLES = {"$topic": ".+", "$__rate_interval": "1m"}
+VARIABLES = {"$instance": ".+", "$topic": ".+", "$__rate_interval": "1m"}
 _SELECTOR = re.compile(r"\b((?:kafka|odradek|process)_\w+)(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'(\w+)(=~|!=|!~|=)"([^"]*)"')
 _GROUPING = re.compile(r"\b(?:by|on) \(([^)]*)\)")
