@@ -301,6 +301,13 @@ def _check_connections(config: BrokerConfig) -> None:
         raise invalid_value(
             "max.connections.per.ip", 0, "may be 0 only with max.connections.per.ip.overrides"
         )
+    delay_ms, idle_ms = (
+        config.connection_failed_authentication_delay_ms,
+        config.connections_max_idle_ms,
+    )
+    if 0 <= idle_ms <= delay_ms:
+        least = f"must be less than connections.max.idle.ms ({idle_ms})"
+        raise invalid_value("connection.failed.authentication.delay.ms", delay_ms, least)
     limit = config.queued_max_request_bytes
     is_written = "queued_max_request_bytes" in config.model_fields_set
     if is_written and 0 < limit < config.socket_request_max_bytes:

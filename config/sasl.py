@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from .broker_config import BrokerConfig
 from .errors import ConfigError, invalid_value
 from .jaas import JaasEntry, parse_jaas
+from .key import INT_MAX
 from .listener_settings import ListenerSettings
 from .listeners import Listener
 
 PLAIN, SCRAM_SHA_256, SCRAM_SHA_512 = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
 OAUTHBEARER = "OAUTHBEARER"
+
+NO_LIMIT = -1
 
 _SECURITY = "org.apache.kafka.common.security"
 _OAUTH = f"{_SECURITY}.oauthbearer"
@@ -87,7 +90,7 @@ def _sasl_listener(config: BrokerConfig, listener: Listener) -> SaslListener:
     return SaslListener(
         name=listener.name,
         mechanisms=tuple(_mechanism(name, settings) for name in enabled),
-        max_receive_bytes=max_receive_bytes,
+        max_receive_bytes=INT_MAX if max_receive_bytes == NO_LIMIT else max_receive_bytes,
         settings=settings,
     )
 

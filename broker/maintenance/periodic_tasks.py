@@ -112,7 +112,7 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
          broker.remove_expired_tokens),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
-         broker.logins.refresh_keys),
+         lambda: broker.logins.refresh_keys(disk)),
         ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
          lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
     ]  # fmt: skip

@@ -397,7 +397,8 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
             self._failed(error)
             return
-        self._finishing = self._finishing or self.session.ends
+        if self.session.ends:
+            self._finishing = True
         if self._end or self._finishing:
             self._serve()
 
@@ -408,7 +409,7 @@ class Connection(asyncio.BufferedProtocol):
             isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
         )
         if is_expected:
-            self.close(str(error))
+            self.close(str(error) or None)
             return
         logger.error("request of %s failed", self.session, exc_info=error)
         self.close("the request failed inside the broker")

@@ -43,12 +43,20 @@ Counted = Callable[[ApiKey, int, Handler], Handler]
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
 _KEY_AND_VERSION = struct.Struct(">hh")
-# These responses never depend on a coordinator's writes. Their handlers wait for fsyncs themselves.
-_INDEPENDENT_OF_COORDINATORS = (ApiKey.PRODUCE, ApiKey.FETCH)
+# These responses never depend on a coordinator's writes. Handlers that need fsyncs wait themselves.
+_INDEPENDENT_OF_COORDINATORS = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+)
 
 
 class RefusedRequestError(Exception):
-    """A request that gets no response: its connection is closed, and the message says why."""
+    """A request that gets no response: its connection is closed, and the message says why.
+
+    Without a message the reason has been logged.
+    """
 
 
 class Route(NamedTuple):
@@ -201,10 +209,9 @@ class Dispatcher:
                 refused = RawToken(b"")
                 refused.pending = self._broker.logins.delayed(session, None)
                 return refused
-        if len(frame) >= _KEY_AND_VERSION.size:
-            reason = guard.refusal(session, _KEY_AND_VERSION.unpack_from(frame)[0])
-            if reason is not None:
-                raise RefusedRequestError(reason)
+        api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
+        if not guard.admits(session, api_key):
+            raise RefusedRequestError
         return None
 
     def _check_api(self, frame: memoryview) -> None:

@@ -27,6 +27,7 @@ WARM_ROUNDS = 3
 SETTLE_S = 2.0
 COMPARED = (
     *("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside"),
+    *("_logins_per_s", "_cpu_us_per_login"),
     *("_transactions_per_s", "_cpu_us_per_transaction", "_p50_us", "_cpu_s_per_GB"),
 )
 FIND_COORDINATOR_VERSION = 4

@@ -154,27 +154,25 @@ class Authenticator:
         """Whether the next frame is a token without a request's header."""
         return self._state is State.RAW_TOKENS
 
-    def refusal(self, session: Session, api_key: int) -> str | None:
-        """Return why a request closes the connection, or None if it may be handled."""
+    def admits(self, session: Session, api_key: int) -> bool:
+        """Whether a request may be handled. If not, the connection must be closed."""
         if self._state is State.COMPLETE:
-            return self._overdue(api_key)
-        if api_key in ACCEPTED[self._state]:
-            return None
-        if self._state is State.FAILED:
-            return "its login has failed"
-        if self._state is State.OTHER_MECHANISM:
-            reason = "a new login must use the mechanism of the first"
-        else:
-            reason = f"API key {api_key} came before authentication"
-        self._fail(session, reason)
-        return reason
+            if self._is_in_time(api_key):
+                return True
+            self._fail(session, "the login has expired")
+        elif api_key in ACCEPTED[self._state]:
+            return True
+        elif self._state is State.OTHER_MECHANISM:
+            self._fail(session, "a new login must use the mechanism of the first")
+        elif self._state is not State.FAILED:
+            self._fail(session, f"API key {api_key} came before authentication")
+        return False
 
-    def _overdue(self, api_key: int) -> str | None:
+    def _is_in_time(self, api_key: int) -> bool:
         assert self._deadline_ms is not None
         now_ms = self._clock().timer_ms
-        if api_key == ApiKey.SASL_HANDSHAKE and self._may_reauthenticate(now_ms):
-            return None
-        return "its login has expired" if now_ms > self._deadline_ms else None
+        is_new_login = api_key == ApiKey.SASL_HANDSHAKE and self._may_reauthenticate(now_ms)
+        return is_new_login or now_ms <= self._deadline_ms
 
     # -- SaslHandshake and what comes before ------------------------------------------------------
 

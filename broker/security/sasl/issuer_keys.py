@@ -1,8 +1,9 @@
 """The keys of a token issuer: a JSON Web Key Set (RFC 7517) in a file or at a URL.
 
-A file is read again when it has changed. A URL is fetched at the start, then by a thread: every
-`refresh_ms`, and at once when a token names a key that is not in the set, but at most once a minute
-for each name. A fetch that fails is repeated with growing delays; the keys stay as they are.
+A file is looked at every second, and read when it has changed. A URL is fetched at the start, then
+by a thread: every `refresh_ms`, and at once when a token names a key that is not in the set, but at
+most once a minute for each name. A fetch that fails is repeated with growing delays; the keys stay
+as they are.
 
 There is no counterpart to Kafka's system property org.apache.kafka.sasl.oauthbearer.allowed.urls:
 who can write the configuration can name any URL.
@@ -54,33 +55,31 @@ class KeysInFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._modified_ns = -1
-        self._keys: Keys = ()
+        self._modified_ns = self._time_of_change()
         try:
-            self._read()
+            self.keys = parse_keys(path.read_bytes())
         except (OSError, ValueError) as error:
             raise invalid_value(URL_KEY, str(path), f"no JWKS: {error}") from None
 
-    @property
-    def keys(self) -> Keys:
-        """The keys; those read before if the file has become unreadable."""
-        try:
-            if self._path.stat().st_mtime_ns != self._modified_ns:
-                self._read()
-        except (OSError, ValueError) as error:
-            logger.error("the keys in %s stay as they are: %s", self._path, error)
-        return self._keys
-
     def note_missing(self, key_id: str) -> None:
-        """Do nothing: the file is looked at for each token."""
+        """Do nothing: the file is looked at every second."""
 
     def refresh_if_due(self) -> None:
-        """Do nothing: the file is looked at for each token."""
-
-    def _read(self) -> None:
-        modified_ns = self._path.stat().st_mtime_ns
-        self._keys = parse_keys(self._path.read_bytes())
+        """Read the file, if it has changed. The keys stay if it has become unreadable."""
+        modified_ns = self._time_of_change()
+        if modified_ns == self._modified_ns:
+            return
         self._modified_ns = modified_ns
+        try:
+            self.keys = parse_keys(self._path.read_bytes())
+        except (OSError, ValueError) as error:
+            logger.error("the keys in %s stay as they are: %s", self._path, error)
+
+    def _time_of_change(self) -> int | None:
+        try:
+            return self._path.stat().st_mtime_ns
+        except OSError:
+            return None
 
 
 class KeysAtUrl:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.requests.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
@@ -64,10 +65,10 @@ class LoginListeners:
         except ConfigError as error:
             logger.error("the SASL settings are not applied: %s", error)
 
-    def refresh_keys(self) -> None:
-        """Fetch the keys of token issuers, where that is due."""
+    async def refresh_keys(self, disk: DiskExecutor) -> None:
+        """Read or fetch the keys of token issuers, where that is due."""
         for keys in self._issuers.values():
-            keys.refresh_if_due()
+            await disk.run(keys.refresh_if_due)
 
     async def delayed(self, session: Session, response: R) -> R:
         """Return the response to a failed login, after the configured delay. It is the last."""

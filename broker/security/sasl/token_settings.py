@@ -19,15 +19,13 @@ Keys = tuple[Mapping[str, Any], ...]
 class IssuerKeys(Protocol):
     """The keys of an issuer."""
 
-    @property
-    def keys(self) -> Keys:
-        """The newest set of keys."""
+    keys: Keys  # the newest
 
     def note_missing(self, key_id: str) -> None:
         """Note that a token names a key that is not in the set."""
 
     def refresh_if_due(self) -> None:
-        """Called every second."""
+        """Read or fetch the keys, if that is due. A disk thread calls this every second."""
 
 
 class KeySource(NamedTuple):
