@@ -67,6 +67,17 @@ def test_lines_of_json_are_sent_again_byte_for_byte(run: Run, broker: Broker) ->
     assert broker.records("copies") == [as_copy(record) for record in broker.records("orders")]
 
 
+def test_reading_ends_where_the_topic_ended_when_it_began(broker: Broker) -> None:
+    broker.create_topic("orders")
+    options = ["--bootstrap", broker.bootstrap_servers, "--json"]
+    consume = [COMMAND, "consume", "orders", *options]
+    produce = [COMMAND, "produce", "orders", *options]
+    subprocess.run(produce, input=b'{"value":"a"}\n{"value":"b"}\n', check=True)
+    with subprocess.Popen(consume, stdout=subprocess.PIPE) as reading:
+        subprocess.run(produce, stdin=reading.stdout, check=True, timeout=LIMIT_S)
+    assert [record.value for record in broker.records("orders")] == [b"a", b"b", b"a", b"b"]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

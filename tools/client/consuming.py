@@ -56,8 +56,9 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
         }
     )
     try:
-        consumer.assign(_starts(consumer, options))
-        _print(_messages(consumer, options), line, options)
+        ranges = [_range(consumer, options, index) for index in _indexes(consumer, options)]
+        consumer.assign([start for start, _ in ranges])
+        _print(_messages(consumer, options, ranges), line, options)
     except KafkaException as error:
         raise refused(f"consume {options.topic}", error.args[0]) from None
     finally:
@@ -76,45 +77,56 @@ def _print(
             return
 
 
-def _starts(consumer: Consumer, options: ConsumeOptions) -> list[TopicPartition]:
-    """Where to begin in each partition."""
+def _indexes(consumer: Consumer, options: ConsumeOptions) -> list[int]:
+    """The partitions to read."""
     known = consumer.list_topics(options.topic, timeout=TIMEOUT_S).topics[options.topic]
     if known.error is not None:
         raise refused(f"consume {options.topic}", known.error)
     missing = set(options.partitions) - set(known.partitions)
     if missing:
         raise CommandError(f"topic {options.topic} has no partition {min(missing)}")
-    indexes = sorted(options.partitions or known.partitions)
-    return [
-        TopicPartition(options.topic, index, _start(consumer, options, index)) for index in indexes
-    ]
+    return sorted(options.partitions or known.partitions)
 
 
-def _start(consumer: Consumer, options: ConsumeOptions, index: int) -> int:
+def _range(consumer: Consumer, options: ConsumeOptions, index: int) -> tuple[TopicPartition, int]:
+    """Where to begin in a partition, and its present end."""
     partition = TopicPartition(options.topic, index)
     first, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
+    partition.offset = _start(consumer, options, index, first, end)
+    return partition, end
+
+
+def _start(consumer: Consumer, options: ConsumeOptions, index: int, first: int, end: int) -> int:
     if options.last is not None:
         return max(first, end - options.last)
     if options.start == "earliest":
-        return int(first)
+        return first
     if options.start == "latest":
-        return int(end)
+        return end
     if options.start.isdigit():
         return min(max(int(options.start), first), end)
-    partition.offset = parse_moment_ms(options.start)
-    (found,) = consumer.offsets_for_times([partition], timeout=TIMEOUT_S)
+    wanted = TopicPartition(options.topic, index, parse_moment_ms(options.start))
+    (found,) = consumer.offsets_for_times([wanted], timeout=TIMEOUT_S)
     return end if found.offset < 0 else int(found.offset)
 
 
-def _messages(consumer: Consumer, options: ConsumeOptions) -> Iterator[Message]:
-    """The records, until the ends of all partitions are reached, or for ever."""
-    reading = {partition.partition for partition in consumer.assignment()}
-    while reading or options.follow:
+def _messages(
+    consumer: Consumer, options: ConsumeOptions, ranges: list[tuple[TopicPartition, int]]
+) -> Iterator[Message]:
+    """The records, for ever, or until all partitions are read to the ends that they had.
+
+    A partition whose last records are not shown, such as markers, ends with an event.
+    """
+    ends = {start.partition: end for start, end in ranges if options.follow or start.offset < end}
+    while ends:
         for message in consumer.consume(BATCH, POLL_S):
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() != KafkaError._PARTITION_EOF:
+            index, offset, error = message.partition(), message.offset(), message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 raise refused(f"consume {options.topic}", error)
-            elif not options.follow:
-                reading.discard(message.partition())
+            assert index is not None
+            assert offset is not None
+            end = ends.get(index, 0)
+            if error is None and (options.follow or offset < end):
+                yield message
+            if not options.follow and (error is not None or offset + 1 >= end):
+                ends.pop(index, None)
