@@ -26,6 +26,7 @@ from odradek.config.dynamic_settings import (
 )
 from odradek.config.errors import ConfigError
 from odradek.config.key import field_name
+from odradek.config.listener_settings import listener_keys
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 
 logger = logging.getLogger("odradek.config")
@@ -103,9 +104,7 @@ class EffectiveConfig:
             elif name not in after:
                 logger.info("%s is reset to the value of the file", name)
             elif before.get(name) != after[name] and not _is_same(name, self.current, current):
-                is_limit = without_listener(name) in LIMITS_OF_LISTENERS
-                is_used = name in SERVED_KEYS or name == MOVE_RATE or is_limit
-                use = "" if is_used else "; it is stored and has no effect"
+                use = "" if _has_effect(name) else "; it is stored and has no effect"
                 logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
 
 
@@ -113,6 +112,13 @@ def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:
     """Whether the key is served and has the same value in both configurations."""
     field = field_name(name)
     return name in SERVED_KEYS and getattr(before, field) == getattr(after, field)
+
+
+def _has_effect(name: str) -> bool:
+    """Whether odradek uses the key."""
+    base = without_listener(name)
+    is_of_listener = base != name and (base in LIMITS_OF_LISTENERS or base in listener_keys())
+    return name in SERVED_KEYS or name == MOVE_RATE or is_of_listener
 
 
 def _source_of(name: str) -> ConfigSource:

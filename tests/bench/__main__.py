@@ -16,6 +16,7 @@ from tests.bench import (
     assigning,
     authorizing,
     compaction,
+    encrypted,
     fixture,
     groups,
     hostile,
@@ -51,6 +52,7 @@ def main() -> None:
                 report(name, [work(Path(scratch), share) for _ in range(options.rounds)])
         compared = {
             **starting.WORKLOADS,
+            **encrypted.WORKLOADS,
             **fixture.WORKLOADS,
             **metrics_cost.WORKLOADS,
             **groups.WORKLOADS,

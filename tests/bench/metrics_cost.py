@@ -16,7 +16,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic
-from tests.support.wire import request_frame
+from tests.support.wire import WireClient, request_frame
 
 TOPIC = "bench"
 TURNS = 40
@@ -59,7 +59,8 @@ def _ratios(brokers: Mapping[str, BrokerProcess], frame: bytes, requests: int) -
 def _cpu_of(broker: BrokerProcess, frame: bytes, requests: int) -> float:
     """CPU seconds that the broker takes for the requests."""
     began = _cpu_seconds(broker.pid)
-    pipelined(broker, frame, requests)
+    with WireClient(broker.port) as client:
+        pipelined(client, frame, requests)
     return _cpu_seconds(broker.pid) - began
 
 

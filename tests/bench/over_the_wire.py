@@ -50,20 +50,19 @@ def batch_of(size_bytes: int, count: int) -> bytes:
     return bytes(build_batch([Record(key=None, value=value, timestamp_ms=NOW_MS)] * count))
 
 
-def _produce_frame(topic: str, partitions: int, batch: bytes, acks: int) -> bytes:
+def produce_frame(topic: str, partitions: int, batch: bytes, acks: int) -> bytes:
     request = produce_request(topic, batch, partitions=partitions, acks=acks)
     return request_frame(request, PRODUCE_VERSION, 1, "bench")
 
 
-def pipelined(broker: BrokerProcess, frame: bytes, requests: int) -> None:
+def pipelined(client: WireClient, frame: bytes, requests: int) -> None:
     """Send one frame again and again, with a few answers outstanding, as clients do."""
-    with WireClient(broker.port) as client:
-        for number in range(requests):
-            client.send(frame)
-            if number >= IN_FLIGHT:
-                client.read_frame()
-        for _ in range(min(IN_FLIGHT, requests)):
+    for number in range(requests):
+        client.send(frame)
+        if number >= IN_FLIGHT:
             client.read_frame()
+    for _ in range(min(IN_FLIGHT, requests)):
+        client.read_frame()
 
 
 def _produce(
@@ -72,10 +71,11 @@ def _produce(
     topic = next(_names)
     create_topic(broker.bootstrap, topic, partitions)
     batch = batch_of(batch_bytes, max(1, batch_bytes // 1024))
-    frame = _produce_frame(topic, partitions, batch, acks)
+    frame = produce_frame(topic, partitions, batch, acks)
     requests = total_bytes // (batch_bytes * partitions)
     meter = Meter(broker)
-    pipelined(broker, frame, requests)
+    with WireClient(broker.port) as client:
+        pipelined(client, frame, requests)
     figures = meter.moved(total_bytes)
     figures["requests_per_s"] = figures["MB_per_s"] * 2**20 / (batch_bytes * partitions)
     return figures
@@ -158,23 +158,23 @@ def fetch_warm(broker: BrokerProcess, share: int) -> dict[str, float]:
     """Read a partition that lies in the page cache, 2 MiB an answer."""
     topic = next(_names)
     create_topic(broker.bootstrap, topic)
-    frame = _produce_frame(topic, 1, batch_of(65536, 64), 1)
-    pipelined(broker, frame, 4096)
+    frame = produce_frame(topic, 1, batch_of(65536, 64), 1)
     wanted = 4 * GB // share
-    meter = Meter(broker)
-    return meter.moved(_fetch_around(broker, topic, wanted))
+    with WireClient(broker.port) as client:
+        pipelined(client, frame, 4096)
+        meter = Meter(broker)
+        return meter.moved(fetch_around(client, topic, wanted))
 
 
-def _fetch_around(broker: BrokerProcess, topic: str, wanted_bytes: int) -> int:
+def fetch_around(client: WireClient, topic: str, wanted_bytes: int) -> int:
     """Fetch from the beginning to the end and again, until so many bytes have come."""
     moved, offset = 0, 0
     room = memoryview(bytearray(4 << 20))  # one for all answers: a new one each costs page faults
-    with WireClient(broker.port) as client:
-        while moved < wanted_bytes:
-            client.send(client.frame_of(fetch_request(topic, 0, offset, 2 << 20), FETCH_VERSION))
-            data = fetched(client.read_answer(FetchResponse, FETCH_VERSION, room))
-            moved += len(data)
-            offset = next_offset(data)
+    while moved < wanted_bytes:
+        client.send(client.frame_of(fetch_request(topic, 0, offset, 2 << 20), FETCH_VERSION))
+        data = fetched(client.read_answer(FetchResponse, FETCH_VERSION, room))
+        moved += len(data)
+        offset = next_offset(data)
     return moved
 
 

@@ -29,6 +29,7 @@ COMPARED = (
     *("_cpu_s", "join_s", "one_more_s", "_cpu_s_per_s", "_p99_us", "_p99_us_beside"),
     *("_logins_per_s", "_cpu_us_per_login"),
     *("_transactions_per_s", "_cpu_us_per_transaction", "_p50_us", "_cpu_s_per_GB"),
+    *("_MB_per_s", "_per_s", "_cpu_ms_each"),
 )
 FIND_COORDINATOR_VERSION = 4
 GROUPS, TRANSACTIONS = 0, 1  # key types of FindCoordinator
@@ -38,18 +39,24 @@ Figures = dict[str, float]
 
 @contextmanager
 def running(
-    scratch: Path, settings: Mapping[str, str], topics: Mapping[str, int]
+    scratch: Path,
+    settings: Mapping[str, str],
+    topics: Mapping[str, int],
+    *,
+    tls_ports: Mapping[str, int] | None = None,
 ) -> Iterator[dict[str, BrokerProcess]]:
     """odradek, and Apache Kafka where it can run; coordinators at work, `topics` made.
 
-    `topics`: their numbers of partitions.
+    `topics`: their numbers of partitions. `tls_ports`: the port of a TLS listener for each broker.
     """
     directory = scratch / f"two-brokers-{time.time_ns()}"
     brokers: dict[str, BrokerProcess] = {"odradek": BrokerProcess(directory / "o", settings)}
     if why_no_java() is None:
         brokers["kafka"] = WarmedKafkaProcess(directory / "k", settings)
     with ExitStack() as stack:
-        for broker in brokers.values():
+        for name, broker in brokers.items():
+            for key in ("listeners", "advertised.listeners") if tls_ports else ():
+                broker.settings[key] += f",SSL://127.0.0.1:{tls_ports[name]}"
             stack.callback(broker.stop)
             broker.start()
             await_coordinator(broker, GROUPS)

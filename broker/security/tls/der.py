@@ -43,17 +43,23 @@ def elements(data: bytes) -> Iterator[Element]:
 
 def element(data: bytes, *path: int) -> Element:
     """The element at a path of indexes, from the outermost element on. Raises ValueError."""
-    found = next(elements(data))
+    found = _nth(data, 0)
     for index in path:
-        inside = list(elements(found.content))
-        if index >= len(inside):
-            raise ValueError("a DER element is missing")
-        found = inside[index]
+        found = _nth(found.content, index)
     return found
 
 
+def _nth(data: bytes, index: int) -> Element:
+    for number, found in enumerate(elements(data)):
+        if number == index:
+            return found
+    raise ValueError("a DER element is missing")
+
+
 def oid_text(content: bytes) -> str:
-    """An object identifier as numbers with dots."""
+    """An object identifier as numbers with dots. Raises ValueError."""
+    if not content or content[-1] & 0x80:
+        raise ValueError("an object identifier is cut off")
     numbers, number = [], 0
     for byte in content:
         number = number << 7 | byte & 0x7F

@@ -28,9 +28,9 @@ _VERSION = 0xA0
 
 def subject_of(certificate: bytes) -> str:
     """The subject of a certificate in DER. Raises ValueError if it cannot be decoded."""
-    fields = list(elements(element(certificate, 0).content))
     # version (optional), serial number, signature, issuer, validity, subject
-    return name_text(fields[5 if fields[0].tag == _VERSION else 4].encoded)
+    has_version = element(certificate, 0, 0).tag == _VERSION
+    return name_text(element(certificate, 0, 5 if has_version else 4).encoded)
 
 
 def name_text(name: bytes) -> str:

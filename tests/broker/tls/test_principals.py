@@ -2,13 +2,16 @@
 
 import base64
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from cryptography import x509
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
-from odradek.broker.security.tls.distinguished_name import name_text
+from odradek.broker.security.tls.distinguished_name import name_text, subject_of
 from odradek.broker.security.tls.principal_mapping import NoRuleError, PrincipalMapping
 from odradek.config.errors import ConfigError
 from tests.support.java_program import java_answers
@@ -105,6 +108,15 @@ def test_names_and_users_are_those_of_apache_kafka() -> None:
 )
 def test_a_name_is_printed_as_java_prints_it(case: str, text: str) -> None:
     assert name_text(NAMES[case]) == text
+
+
+@given(st.sampled_from(sorted(NAMES)), st.integers(0, 200), st.binary(max_size=4))
+def test_a_damaged_name_is_a_value_error_at_most(case: str, position: int, noise: bytes) -> None:
+    name = NAMES[case]
+    with suppress(ValueError):
+        name_text(name[:position] + noise + name[position + len(noise) :])
+    with suppress(ValueError):
+        subject_of(name[:position] + noise)
 
 
 def test_the_first_rule_that_matches_decides() -> None:

@@ -3,12 +3,20 @@
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
+from hypothesis import given
+from hypothesis import strategies as st
 
+from odradek.broker.security.tls.java_key_store import (
+    JavaKeyStoreError,
+    decrypt_key,
+    read_java_key_store,
+)
 from odradek.broker.security.tls.stores import read_key_store, read_trust_store
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
@@ -161,13 +169,22 @@ def test_settings_that_do_not_fit_together_are_refused(texts: dict[str, str], wo
     assert words in refusal(read_key_store, **texts)
 
 
-def test_every_cut_of_a_java_key_store_is_refused() -> None:
-    data = java_key_store(PASSWORD, keys={"a": [SERVER]}, trusted={"b": AUTHORITY.root})
-    from odradek.broker.security.tls.java_key_store import JavaKeyStoreError, read_java_key_store
+JAVA_STORE = java_key_store(PASSWORD, keys={"a": [SERVER]}, trusted={"b": AUTHORITY.root})
 
-    for size in range(0, len(data) - 20, 7):
+
+def test_every_cut_of_a_java_key_store_is_refused() -> None:
+    for size in range(0, len(JAVA_STORE) - 20, 7):
         with pytest.raises(JavaKeyStoreError):
-            read_java_key_store(data[:size], None)
+            read_java_key_store(JAVA_STORE[:size], None)
+
+
+@given(st.integers(0, len(JAVA_STORE) - 21), st.binary(max_size=8))
+def test_damage_in_a_java_key_store_raises_its_error_only(position: int, noise: bytes) -> None:
+    data = JAVA_STORE[:position] + noise + JAVA_STORE[position + len(noise) :]
+    with suppress(JavaKeyStoreError):
+        for entry in read_java_key_store(data, None):
+            if entry.protected_key is not None:
+                decrypt_key(entry.protected_key, PASSWORD)
 
 
 # -- trust stores ---------------------------------------------------------------------------------

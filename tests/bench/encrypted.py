@@ -1,0 +1,62 @@
+"""TLS 1.3 beside Apache Kafka: produce, fetch and handshakes, each with its share without TLS."""
+
+import ssl
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.bench.over_the_wire import GB, Meter, batch_of, fetch_around, pipelined, produce_frame
+from tests.bench.two_brokers import Figures, in_turns, now, running
+from tests.support.broker_process import BrokerProcess, free_ports
+from tests.support.certificates import TlsFiles
+from tests.support.wire import WireClient
+
+TOPIC = "encrypted"
+BATCH_BYTES = 65536
+HANDSHAKES = 500
+
+
+def tls(scratch: Path, rounds: int, share: int) -> Figures:
+    """One partition, 64 KiB a batch; fetches of 2 MiB; handshakes one after another, RSA 2048."""
+    files = TlsFiles(scratch / "certificates")
+    key = rsa.generate_private_key(65537, 2048)
+    files.write_pem("server.pem", files.authority.sign("localhost", key=key))
+    context = ssl.create_default_context(cafile=str(files.ca))
+    ports = dict(zip(("odradek", "kafka"), free_ports(2), strict=True))
+    settings = {**files.broker_settings(), "log.retention.bytes": "-1"}
+
+    def measure(broker: BrokerProcess) -> Figures:
+        port = ports[broker.name]
+        figures: Figures = {}
+        with WireClient(broker.port) as plain, WireClient(port, tls=context) as encrypted:
+            for name, client in (("plain", plain), ("tls", encrypted)):
+                for work, figure in _moved(broker, client, GB // share).items():
+                    figures[f"{name}_{work}"] = figure
+        return figures | _handshakes(broker, port, context, HANDSHAKES // share)
+
+    with running(scratch, settings, {TOPIC: 1}, tls_ports=ports) as brokers:
+        return in_turns(brokers, rounds, measure)
+
+
+def _moved(broker: BrokerProcess, client: WireClient, size_bytes: int) -> Figures:
+    frame = produce_frame(TOPIC, 1, batch_of(BATCH_BYTES, 64), 1)
+    meter = Meter(broker)
+    pipelined(client, frame, size_bytes // BATCH_BYTES)
+    figures = {f"produce_{name}": value for name, value in meter.moved(size_bytes).items()}
+    meter = Meter(broker)
+    moved = fetch_around(client, TOPIC, size_bytes)
+    return figures | {f"fetch_{name}": value for name, value in meter.moved(moved).items()}
+
+
+def _handshakes(broker: BrokerProcess, port: int, context: ssl.SSLContext, count: int) -> Figures:
+    cpu, began = broker.cpu_seconds(), now()
+    for _ in range(count):
+        WireClient(port, tls=context).close()
+    seconds = now() - began
+    return {
+        "handshakes_per_s": count / seconds,
+        "handshake_cpu_ms_each": (broker.cpu_seconds() - cpu) / count * 1000,
+    }
+
+
+WORKLOADS = {"tls": tls}

@@ -1,0 +1,83 @@
+"""Who the client of a TLS connection is, and what a listener is registered as."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from odradek.storage.files import Files
+from tests.support.broker_in_loop import broker_in_loop, until
+from tests.support.broker_process import free_ports
+from tests.support.certificates import PASSWORD, TlsFiles
+from tests.support.java_key_stores import java_key_store
+from tests.support.tls_broker import TLS_1_2, TLS_1_3, TlsBroker
+from tests.support.wire import WireClient
+
+RULES = "RULE:^CN=(.*?),OU=users.*$/$1/U, DEFAULT"
+
+
+def name(common_name: str, unit: str) -> x509.Name:
+    return x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit),
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+        ]
+    )
+
+
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+async def test_a_client_is_named_by_its_certificate(tmp_path: Path, version: object) -> None:
+    files = TlsFiles(tmp_path / "certificates")
+    plain, port = free_ports(2)
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},SSL://127.0.0.1:{port}"
+    settings = {
+        key.replace(".", "_"): value for key, value in files.broker_settings("requested").items()
+    }
+    settings |= {"listeners": listeners, "ssl_principal_mapping_rules": RULES}
+    async with broker_in_loop([tmp_path / "data"], Files(), **settings) as served:
+        tls = TlsBroker(None, {"SSL": port}, files)  # type: ignore[arg-type] # has no process
+        signed = {
+            unit: files.write_pem(f"{unit}.pem", files.authority.sign(name("ann", unit)))
+            for unit in ("users", "robots")
+        }
+        clients = [
+            await asyncio.to_thread(
+                WireClient, port, tls=tls.context(version, certificate=certificate)
+            )
+            for certificate in (signed["users"], signed["robots"], None)
+        ]
+        connections = served._running._server.connections
+        await until(
+            lambda: (
+                {str(each.session.principal) for each in connections}
+                == {"User:ANN", "User:CN=ann,OU=robots", "User:ANONYMOUS"}
+            )
+        )
+        for client in clients:
+            client.close()
+        registered = map(served.broker._endpoint, served.broker.config.open_listeners)
+        assert {each.name: each.security_protocol for each in registered} == {
+            "PLAINTEXT": 0,
+            "SSL": 1,
+        }
+
+
+async def test_the_key_is_chosen_by_the_name_that_the_client_asks_for(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path / "certificates")
+    plain, port = free_ports(2)
+    first = files.authority.sign("first", names=("first.example",))
+    second = files.authority.sign("localhost", key=rsa.generate_private_key(65537, 2048))
+    store = tmp_path / "keys.jks"
+    store.write_bytes(java_key_store(PASSWORD, keys={"a": [first], "b": [second]}))
+    settings = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{plain},SSL://127.0.0.1:{port}",
+        "ssl_keystore_location": str(store),
+        "ssl_keystore_password": PASSWORD,
+    }
+    async with broker_in_loop([tmp_path / "data"], Files(), **settings):
+        context = TlsBroker(None, {}, files).context()  # type: ignore[arg-type] # has no process
+        client = await asyncio.to_thread(WireClient, port, tls=context)  # asks for localhost
+        client.close()
