@@ -1,6 +1,7 @@
 """Who the client of a TLS connection is, and what a listener is registered as."""
 
 import asyncio
+import ssl
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import broker_in_loop, until
 from tests.support.broker_process import free_ports
@@ -16,6 +18,7 @@ from tests.support.java_key_stores import java_key_store
 from tests.support.tls_broker import TLS_1_2, TLS_1_3, TlsBroker
 from tests.support.wire import WireClient
 
+API_VERSIONS = ApiVersionsRequest(client_software_name="t", client_software_version="1")
 RULES = "RULE:^CN=(.*?),OU=users.*$/$1/U, DEFAULT"
 
 
@@ -63,6 +66,36 @@ async def test_a_client_is_named_by_its_certificate(tmp_path: Path, version: obj
             "PLAINTEXT": 0,
             "SSL": 1,
         }
+
+
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+async def test_a_resumed_session_keeps_the_name_of_its_certificate(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    files = TlsFiles(tmp_path / "certificates")
+    context = TlsBroker(None, {}, files).context(version, certificate=files.client_pem)  # type: ignore[arg-type] # has no process
+    plain, port = free_ports(2)
+    settings = {
+        key.replace(".", "_"): value for key, value in files.broker_settings("requested").items()
+    }
+    settings["listeners"] = f"PLAINTEXT://127.0.0.1:{plain},SSL://127.0.0.1:{port}"
+
+    def connect(session: ssl.SSLSession | None) -> WireClient:
+        client = WireClient(port)
+        client.socket = context.wrap_socket(
+            client.socket, server_hostname="localhost", session=session
+        )
+        client.ask(API_VERSIONS, ApiVersionsResponse, 3)  # a ticket of TLS 1.3 comes with data
+        return client
+
+    async with broker_in_loop([tmp_path / "data"], Files(), **settings) as served:
+        first = await asyncio.to_thread(connect, None)
+        second = await asyncio.to_thread(connect, first.socket.session)
+        assert second.socket.session_reused
+        names = [str(each.session.principal) for each in served._running._server.connections]
+        assert names == ["User:CN=client"] * 2
+        first.close()
+        second.close()
 
 
 async def test_the_key_is_chosen_by_the_name_that_the_client_asks_for(tmp_path: Path) -> None:
