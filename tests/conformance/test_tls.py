@@ -119,6 +119,7 @@ def test_a_client_reads_what_it_has_sent(broker: TlsBroker, name: str, version: 
     assert CLIENTS[name](broker, "MUTUAL", version, broker.files.client_pem) == VALUES
 
 
+@pytest.mark.slow
 def test_a_client_reports_a_broker_of_another_authority(broker: TlsBroker) -> None:
     other = broker.files.directory / "strangers.pem"
     other.write_text(Authority("strangers").pem)

@@ -209,6 +209,7 @@ def garbage(rng: random.Random) -> bytes:
     return b"\x16\x03\x03" + len(noise).to_bytes(2) + noise
 
 
+@pytest.mark.slow
 def test_garbage_costs_its_sender_the_connection_and_nobody_else(broker: TlsBroker) -> None:
     rng = random.Random(SEED)
     with Bystander(broker.process.port, "garbage"):
@@ -232,6 +233,7 @@ def is_ended(client: WireClient) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", HELLO_HEAD])
 def test_half_open_handshakes_leave_memory_and_honest_clients_alone(
     broker: TlsBroker, sent: bytes
