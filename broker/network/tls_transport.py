@@ -158,7 +158,9 @@ class TlsTransport(asyncio.Transport):
             try:
                 received = self._receive_into(self._socket, view)
             except OSError as error:
-                logger.info("closed %s: %s", self.get_extra_info("peername"), error)
+                if isinstance(error, ssl.SSLError):
+                    peer = self.get_extra_info("peername")
+                    logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], error.reason)
                 self.abort()
                 return
             if received:

@@ -61,7 +61,7 @@ class PrincipalMapping:
             mapped = rule.apply(distinguished_name)
             if mapped is not None:
                 return mapped
-        raise NoRuleError(f"no rule of {KEY} applies to {distinguished_name}")
+        raise NoRuleError(f"no rule of {KEY} applies to {distinguished_name!r}")
 
 
 def _parse(rules: str, text: str) -> _Rule | None:

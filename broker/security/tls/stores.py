@@ -175,7 +175,8 @@ def _pkcs12_entry(data: bytes, password: str) -> list[KeyEntry]:
 
 def _load_pkcs12(data: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
     if not data.startswith(b"\x30"):
-        raise _StoreError("the file is neither a PKCS 12 nor a JKS store")
+        hint = "; it is PEM, which the type must say" if b"-----BEGIN" in data else ""
+        raise _StoreError(f"the file is neither a PKCS 12 nor a JKS store{hint}")
     try:
         return pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, UnsupportedAlgorithm):

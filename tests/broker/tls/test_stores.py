@@ -120,6 +120,8 @@ def test_a_key_store_that_is_missing_or_unreadable_is_named(write: Write) -> Non
     assert "ssl.keystore.location is not set" in refusal(read_key_store)
     path = write("server.p12", pkcs12_of(SERVER, AUTHORITY))
     assert "ssl.keystore.password is not set" in refusal(read_key_store, keystore_location=path)
+    pem = {"keystore_location": write("server.pem", CHAIN), "keystore_password": PASSWORD}
+    assert refusal(read_key_store, **pem).endswith("it is PEM, which the type must say")
     message = refusal(read_key_store, keystore_type="BKS", keystore_location=path)
     assert message == "ssl.keystore.type=BKS: must be one of: JKS, PKCS12, PEM"
 

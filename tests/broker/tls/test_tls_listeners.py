@@ -223,6 +223,7 @@ def test_garbage_costs_its_sender_the_connection_and_nobody_else(broker: TlsBrok
                     with contextlib.suppress(OSError):  # the broker was quicker
                         beneath.shutdown(socket.SHUT_WR)
                 assert is_ended(honest)
+        wait_for_log(broker, 0, "broken TLS: ")
     assert asks(broker.client())
 
 
