@@ -126,6 +126,24 @@ def test_a_listener_speaks_only_its_versions_and_suites(broker: TlsBroker) -> No
     wait_for_log(broker, position, "the client has none of the cipher suites")
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_outdated_versions_and_weak_suites_are_not_spoken(broker: TlsBroker) -> None:
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        context = ssl.create_default_context(cafile=str(broker.files.ca))
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = version
+        assert is_refused(broker, "SSL", context)
+    context = broker.context(TLS_1_2)
+    context.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
+    strong = broker.client("SSL", context)
+    assert isinstance(strong.socket, ssl.SSLSocket)
+    assert "ECDHE" in strong.socket.cipher()[0]
+    strong.close()
+    weak = "aNULL:eNULL:SHA1:kRSA:DHE:3DES:!ECDHE+SHA256:!ECDHE+SHA384:!ECDHE+AESGCM:@SECLEVEL=0"
+    context.set_ciphers(weak)
+    assert is_refused(broker, "SSL", context)
+
+
 def test_a_client_that_trusts_another_authority_refuses_the_broker(broker: TlsBroker) -> None:
     other = broker.files.directory / "other-ca.pem"
     other.write_text(Authority("elsewhere").pem)
