@@ -14,13 +14,18 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.security.tls.tls_listeners import TlsListeners
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.certificates import Signed, TlsFiles
+from tests.support.certificates import PASSWORD, Signed, TlsFiles, pkcs12_of
 from tests.support.tls_broker import TlsBroker, tls_broker
 from tests.support.wire import WireClient
 
@@ -190,3 +195,25 @@ def test_a_key_store_is_replaced_by_a_request_and_stays_after_a_restart(tmp_path
         broker.process.terminate()
         broker.process.start()
         assert served(broker) == expected
+
+
+def test_a_password_is_neither_logged_nor_described(tmp_path: Path) -> None:
+    prefix = "listener.name.ssl.ssl.keystore"
+    with tls_broker(tmp_path, {"SSL": {}}) as broker:
+        store = tmp_path / "server.p12"
+        store.write_bytes(pkcs12_of(broker.files.server, broker.files.authority))
+        settings = {f"{prefix}.location": str(store), f"{prefix}.type": "PKCS12"}
+        assert alter(broker, **settings, **{f"{prefix}.password": PASSWORD}) is None
+        wrong = "not the one"
+        refusal = alter(broker, **{f"{prefix}.password": wrong})
+        assert refusal is not None
+        assert "the password is wrong" in refusal
+        assert wrong not in refusal
+        every = DescribeConfigsResource(resource_type=4, resource_name="0", configuration_keys=None)
+        with WireClient(broker.process.port) as client:
+            request = DescribeConfigsRequest(resources=[every], include_synonyms=True)
+            described = str(client.ask(request, DescribeConfigsResponse, 4))
+        assert f"{prefix}.password" in described
+        assert PASSWORD not in described
+        assert PASSWORD not in broker.process.log_text()
+        assert wrong not in broker.process.log_text()
