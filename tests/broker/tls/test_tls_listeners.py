@@ -268,7 +268,11 @@ def test_half_open_handshakes_leave_memory_and_honest_clients_alone(
                 half_open.append(client)
                 if number % 50 == 49:
                     assert asks(broker.client())
-            assert broker.process.memory_bytes() - memory < MAX_UNFINISHED * 64 * KIB
+                if number == HALF_OPEN // 2:
+                    midway = broker.process.memory_bytes()
+            assert broker.process.memory_bytes() - memory < 64 * MIB
+            if HALF_OPEN > 4 * MAX_UNFINISHED:  # then they have replaced each other since
+                assert broker.process.memory_bytes() - midway < 8 * MIB
             assert broker.process.open_files() - files < MAX_UNFINISHED + 10
         finally:
             for client in half_open:
