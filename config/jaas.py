@@ -20,17 +20,14 @@ from .errors import ConfigError
 
 CONTROL_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
-_TOKEN = re.compile(
-    r"""
+_TOKEN = r"""
       (?P<skip>[\x00-\x20]+ | /\*.*?(?:\*/|\Z) | /[^\r\n]*)
     | (?P<number>[0-9.]+ | -(?=[0-9.])[0-9.]+ | -)
     | (?P<word>[A-Za-z\xa0-\U0010ffff_$][A-Za-z0-9\xa0-\U0010ffff_$.\-]*)
     | "(?P<double>(?:\\.|[^"\\\r\n])*)(?:"|\\?\Z|(?=[\r\n]))
     | '(?P<single>(?:\\.|[^'\\\r\n])*)(?:'|\\?\Z|(?=[\r\n]))
     | (?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _VALUES = ("word", "double", "single")
@@ -86,7 +83,8 @@ def _parse_entry(name: str, first: _Token, tokens: Iterator[_Token]) -> JaasEntr
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
+    # Compiled here: a start that has no JAAS line need not wait for it.
+    for match in re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL):
         kind = match.lastgroup
         if kind == "skip":
             continue

@@ -20,7 +20,8 @@ from odradek.broker.security.sasl.exchange import Exchange, Login, SaslError
 from odradek.broker.security.sasl.failed_logins import FailedLogins
 from odradek.broker.security.sasl.oauthbearer import OAuthBearerExchange
 from odradek.broker.security.sasl.plain import PlainExchange
-from odradek.broker.security.sasl.scram import ScramCredential, ScramExchange, UnknownNames
+from odradek.broker.security.sasl.scram import ScramExchange, UnknownNames
+from odradek.broker.security.sasl.scram_credential import ScramCredential
 from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError, UnsecuredTokens
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism, keys_of, salted

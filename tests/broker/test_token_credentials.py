@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from odradek.broker.security.sasl.exchange import Login
-from odradek.broker.security.sasl.scram import ScramCredential
+from odradek.broker.security.sasl.scram_credential import ScramCredential
 from odradek.broker.security.sasl.token_credentials import TokenCredentials
 from odradek.coordinator.metadata.delegation_tokens import DelegationTokens
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism

@@ -7,6 +7,7 @@ import pytest
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import check_change
 from odradek.config.errors import ConfigError
+from odradek.config.key import INT_MAX
 from odradek.config.loading import load_config
 from odradek.config.sasl import SaslListener, sasl_listeners
 
@@ -52,6 +53,21 @@ def test_each_mechanism_has_its_login_module() -> None:
     assert plain.jaas.options == {"user_alice": "hunter2"}
     assert (scram.name, scram.max_reauth_ms) == ("SCRAM-SHA-512", 6)
     assert listener.max_receive_bytes == 99
+
+
+def test_a_limit_of_minus_one_is_none() -> None:
+    assert only_listener(
+        **WITH_PLAIN, **{"sasl.server.max.receive.size": "-1"}
+    ).max_receive_bytes == (INT_MAX)
+
+
+def test_a_failed_login_is_answered_before_the_connection_is_idle_too_long() -> None:
+    key = "connection.failed.authentication.delay.ms"
+    idle = {"connections.max.idle.ms": "100"}
+    with pytest.raises(ConfigError, match=key):
+        BrokerConfig.from_texts({**idle, key: "100"})
+    assert BrokerConfig.from_texts({**idle, key: "99"})
+    assert BrokerConfig.from_texts({"connections.max.idle.ms": "-1", key: "100"})
 
 
 def test_a_listener_without_sasl_needs_nothing() -> None:

@@ -20,12 +20,12 @@ import binascii
 import hmac
 import re
 import secrets
-from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salt_of
 
 from .exchange import Login, SaslAuthenticationError, SaslError, Step
+from .scram_credential import CredentialOf, ScramCredential
 
 _SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]"  # all except NUL, comma and equals sign
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -40,20 +40,6 @@ _CLIENT_FIRST = re.compile(
 _CLIENT_FINAL = re.compile(
     f"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
 )
-
-
-class ScramCredential(NamedTuple):
-    """The keys of a name, and the login that they prove."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-    login: Login
-
-
-CredentialOf = Callable[[ScramMechanism, str, bool], ScramCredential | None]
-"""Finds the credential of a mechanism and a name. If the last is True, the name is a token's id."""
 
 
 class UnknownNames:

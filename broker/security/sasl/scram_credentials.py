@@ -7,7 +7,7 @@ from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
 
 from .exchange import Login
-from .scram import ScramCredential
+from .scram_credential import ScramCredential
 from .token_credentials import TokenCredentials
 
 

@@ -24,7 +24,7 @@ from odradek.coordinator.metadata.token_changes import is_expired
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 
 from .exchange import Login
-from .scram import ScramCredential
+from .scram_credential import ScramCredential
 
 
 class _Derived(NamedTuple):

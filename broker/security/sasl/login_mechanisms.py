@@ -1,0 +1,98 @@
+"""Makes the mechanisms of the listeners from their configuration."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from odradek.config.sasl import OAUTHBEARER, PLAIN, SaslListener, SaslMechanism
+from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
+from odradek.coordinator.timers import Now
+
+from .authenticator import LoginListener, LoginMechanism
+from .exchange import NewExchange
+from .oauthbearer import OAuthBearerExchange, Tokens
+from .plain import PlainExchange, passwords_of
+from .scram import ScramExchange, UnknownNames
+from .scram_credential import CredentialOf
+from .token_settings import IssuerKeys, KeySource, expected_claims, key_source
+from .unsecured_tokens import UnsecuredTokens
+
+_SCRAM = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
+
+
+class LoginMechanisms:
+    """Makes the mechanisms; keeps what they share, also when they are made again.
+
+    `issuers` are the keys of token issuers.
+    """
+
+    def __init__(self, credential_of: CredentialOf, clock: Callable[[], Now]) -> None:
+        self.issuers: dict[KeySource, IssuerKeys] = {}
+        self._credential_of = credential_of
+        self._clock = clock
+        self._unknown = UnknownNames()
+
+    def listeners(
+        self, found: Iterable[SaslListener], max_request_bytes: int, *, wait_for_keys: bool
+    ) -> dict[str, LoginListener]:
+        """The listeners by name. With `wait_for_keys`, keys of issuers are fetched now.
+
+        Raises ConfigError, and then keeps the issuers as they are.
+        """
+        issuers: dict[KeySource, IssuerKeys] = {}
+        made = {}
+        for listener in found:
+            mechanisms = {}
+            for mechanism in listener.mechanisms:
+                if mechanism.verifies_signatures:
+                    source = key_source(listener, mechanism)
+                    issuers[source] = (
+                        issuers.get(source)
+                        or self.issuers.get(source)
+                        or self._open(source, wait=wait_for_keys)
+                    )
+                exchange = self._exchange_of(listener, mechanism, issuers)
+                mechanisms[mechanism.name] = LoginMechanism(exchange, mechanism.max_reauth_ms)
+            made[listener.name] = LoginListener(
+                name=listener.name,
+                mechanisms=mechanisms,
+                max_receive_bytes=listener.max_receive_bytes,
+                max_request_bytes=max_request_bytes,
+            )
+        self.issuers = issuers
+        return made
+
+    def _open(self, source: KeySource, *, wait: bool) -> IssuerKeys:
+        # Imported here: most brokers do not need what it imports.
+        from .issuer_keys import open_keys
+
+        return open_keys(source, lambda: self._clock().timer_ms, wait=wait)
+
+    def _exchange_of(
+        self,
+        listener: SaslListener,
+        mechanism: SaslMechanism,
+        issuers: dict[KeySource, IssuerKeys],
+    ) -> NewExchange:
+        if mechanism.name == PLAIN:
+            return partial(PlainExchange, passwords_of(mechanism.jaas.options))
+        if mechanism.name == OAUTHBEARER:
+            return partial(OAuthBearerExchange, self._tokens(listener, mechanism, issuers))
+        scram = _SCRAM[mechanism.name]
+        return partial(ScramExchange, scram, self._credential_of, self._unknown)
+
+    def _tokens(
+        self,
+        listener: SaslListener,
+        mechanism: SaslMechanism,
+        issuers: dict[KeySource, IssuerKeys],
+    ) -> Tokens:
+        if not mechanism.verifies_signatures:
+            return UnsecuredTokens(mechanism.jaas.options, self._wall_ms)
+        # Imported here, because it takes a tenth of a second, and most brokers do not need it.
+        from .signed_tokens import SignedTokens
+
+        keys = issuers[key_source(listener, mechanism)]
+        return SignedTokens(keys, expected_claims(listener), self._wall_ms)
+
+    def _wall_ms(self) -> int:
+        return self._clock().wall_ms
