@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from tests.support.sasl import (
     log_in_by_plain,
     unsecured_token,
 )
-from tests.support.secured import MAX_REAUTH_MS, PASSWORDS, secure, wait_until_open
+from tests.support.secured import MAX_REAUTH_MS, PASSWORDS, authority_of, secure, wait_until_open
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
@@ -108,16 +109,20 @@ class AiokafkaToken(AiokafkaTokens):
         return self._token
 
 
-Work = Callable[[str, str, str, str], bytes]
+Work = Callable[[str, str, str, str, str], bytes]
+NO_TLS = ""
 
 
-def with_kafka_python(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
-    """Write and read one record."""
+def with_kafka_python(
+    bootstrap: str, topic: str, mechanism: str, password: str, authority: str
+) -> bytes:
+    """Write and read one record; over TLS, if `authority` is a file."""
     settings: dict[str, Any] = {
         "bootstrap_servers": bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": "SASL_SSL" if authority else "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism,
         "bootstrap_timeout_ms": 2000,
+        "ssl_cafile": authority or None,
     }
     if mechanism == "OAUTHBEARER":
         settings["sasl_oauth_token_provider"] = PythonToken(password)
@@ -138,11 +143,14 @@ def with_kafka_python(bootstrap: str, topic: str, mechanism: str, password: str)
     return value
 
 
-def with_aiokafka(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
+def with_aiokafka(
+    bootstrap: str, topic: str, mechanism: str, password: str, authority: str
+) -> bytes:
     settings: dict[str, Any] = {
         "bootstrap_servers": bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": "SASL_SSL" if authority else "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism,
+        "ssl_context": ssl.create_default_context(cafile=authority) if authority else None,
     }
 
     async def talk() -> bytes:
@@ -160,12 +168,15 @@ def with_aiokafka(bootstrap: str, topic: str, mechanism: str, password: str) -> 
     return asyncio.run(talk())
 
 
-def confluent_settings(bootstrap: str, mechanism: str, password: str) -> dict[str, Any]:
-    """The settings, and what the client says of its connections."""
+def confluent_settings(
+    bootstrap: str, mechanism: str, password: str, authority: str = NO_TLS
+) -> dict[str, Any]:
+    """The settings of a client."""
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL" if authority else "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
+        **({"ssl.ca.location": authority} if authority else {}),
     }
     if mechanism == "OAUTHBEARER":
         ends_s = time.time() + 3600
@@ -175,8 +186,10 @@ def confluent_settings(bootstrap: str, mechanism: str, password: str) -> dict[st
     return settings
 
 
-def with_confluent(bootstrap: str, topic: str, mechanism: str, password: str) -> bytes:
-    settings = confluent_settings(bootstrap, mechanism, password)
+def with_confluent(
+    bootstrap: str, topic: str, mechanism: str, password: str, authority: str
+) -> bytes:
+    settings = confluent_settings(bootstrap, mechanism, password, authority)
     refusals: list[KafkaError] = []
 
     def on_error(error: KafkaError) -> None:
@@ -224,7 +237,7 @@ def refuse(name: str, bootstrap: str, topic: str, mechanism: str, password: str)
         "try: work(*arguments)\n"
         "except error as refusal: print('refused:', refusal)\n"
     )
-    arguments = (name, bootstrap, topic, mechanism, password)
+    arguments = (name, bootstrap, topic, mechanism, password, NO_TLS)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program, *arguments],
         check=False,
@@ -235,13 +248,16 @@ def refuse(name: str, bootstrap: str, topic: str, mechanism: str, password: str)
     assert done.stdout.startswith("refused:"), done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("listener", ["", "TLS"], ids=["plaintext", "tls"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_python_client_logs_in_writes_and_reads(
-    secured: Secured, new_topic: str, name: str, mechanism: str
+    secured: Secured, new_topic: str, name: str, mechanism: str, listener: str
 ) -> None:
     work, _ = CLIENTS[name]
-    assert work(secured.bootstrap(mechanism), new_topic, mechanism, PASSWORD) == name.encode()
+    authority = str(authority_of(secured.broker)) if listener else NO_TLS
+    bootstrap = secured.bootstrap(mechanism, listener)
+    assert work(bootstrap, new_topic, mechanism, PASSWORD, authority) == name.encode()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -271,7 +287,11 @@ def test_confluent_logs_in_again_when_its_login_ends(secured: Secured) -> None:
 
 
 def java_settings(
-    directory: Path, mechanism: str, password: str = PASSWORD, **more: str
+    directory: Path,
+    mechanism: str,
+    password: str = PASSWORD,
+    security_protocol: str = "SASL_PLAINTEXT",
+    **more: str,
 ) -> tuple[str, str]:
     """The options that make a tool log in."""
     module = JAVA_MODULES.get(mechanism, SCRAM_MODULE)
@@ -282,7 +302,7 @@ def java_settings(
             f'unsecuredLoginStringClaim_sub="{USER}" unsecuredLoginStringClaim_scope="{scope}"'
         )
     lines = [
-        "security.protocol=SASL_PLAINTEXT",
+        f"security.protocol={security_protocol}",
         f"sasl.mechanism={mechanism}",
         f"sasl.jaas.config={module} required {options};",
         *(f"{name.replace('_', '.')}={value}" for name, value in more.items()),
@@ -306,6 +326,22 @@ def test_javas_client_logs_in_writes_and_reads(
         *("--timeout-ms", "20000"),
     )
     assert "hello" in read.splitlines()
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
+def test_javas_client_logs_in_over_tls(
+    secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
+) -> None:
+    server = ("--bootstrap-server", secured.bootstrap(mechanism, "TLS"))
+    settings = java_settings(
+        tmp_path,
+        mechanism,
+        security_protocol="SASL_SSL",
+        ssl_truststore_type="PEM",
+        ssl_truststore_location=str(authority_of(secured.broker)),
+    )
+    assert new_topic in java.run("TopicCommand", *server, *settings, "--list").split()
 
 
 @pytest.mark.java

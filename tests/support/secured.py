@@ -4,12 +4,15 @@ PLAINTEXT   open, for the administrator
 IN          PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; alice and bob have passwords of PLAIN
 OAUTH       OAUTHBEARER with unsecured tokens
 SHORT       PLAIN and SCRAM-SHA-256; a login is valid for MAX_REAUTH_MS
+TLS         all mechanisms, over TLS
 """
 
 import socket
 import time
+from pathlib import Path
 
 from tests.support.broker_process import READY_SECONDS, BrokerProcess, free_ports
+from tests.support.certificates import TlsFiles
 from tests.support.sasl import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE
 
 MAX_REAUTH_MS = 3_000
@@ -18,6 +21,7 @@ MECHANISMS = {
     "IN": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     "OAUTH": ("OAUTHBEARER",),
     "SHORT": ("PLAIN", "SCRAM-SHA-256"),
+    "TLS": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
 }
 _USERS = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
 JAAS = {
@@ -42,19 +46,27 @@ def wait_until_open(ports: dict[str, int]) -> None:
                 time.sleep(0.02)
 
 
+def authority_of(broker: BrokerProcess) -> Path:
+    """The file of the authority that has signed the broker's certificate."""
+    return broker.directory / "ca.pem"
+
+
 def secure(broker: BrokerProcess) -> dict[str, int]:
     """Add the listeners to a broker that is not started yet. Returns their ports."""
-    ports = dict(zip(MECHANISMS, free_ports(4)[1:], strict=True))
+    ports = dict(zip(MECHANISMS, free_ports(len(MECHANISMS) + 1)[1:], strict=True))
+    server_pem = TlsFiles(broker.directory).server_pem
     added = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
     for key in ("listeners", "advertised.listeners"):
         broker.settings[key] = ",".join([broker.settings[key], *added])
     protocols = ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"]
-    protocols += [f"{name}:SASL_PLAINTEXT" for name in ports]
+    protocols += [f"{name}:SASL_{'SSL' if name == 'TLS' else 'PLAINTEXT'}" for name in ports]
     broker.settings |= {
         "listener.security.protocol.map": ",".join(protocols),
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.name.short.connections.max.reauth.ms": str(MAX_REAUTH_MS),
         "sasl.server.max.receive.size": "50000",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(server_pem),
     }
     for name, mechanisms in MECHANISMS.items():
         prefix = f"listener.name.{name.lower()}"
