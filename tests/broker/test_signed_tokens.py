@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,6 +24,7 @@ from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError
 from odradek.config.errors import ConfigError
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker_in_thread import broker_in_thread
+from tests.support.certificates import TlsFiles
 from tests.support.sasl import (
     OAUTH_MODULE,
     SIGNED_TOKENS,
@@ -226,7 +228,7 @@ def test_a_url_must_be_one_of_a_file_or_of_http() -> None:
 class Issuer:
     """An HTTP server with keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsFiles | None = None) -> None:
         self.keys: list[dict[str, Any]] = [rsa_key(kid="a")]
         self.broken = False
         self.asked = threading.Semaphore(0)
@@ -245,18 +247,25 @@ class Issuer:
                 pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/keys"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.server.server_port}/keys"
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(tls.server_pem)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
 
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
     made = Issuer()
     yield made
-    made.server.shutdown()
-    made.thread.join()
-    made.server.server_close()
+    made.close()
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -310,6 +319,21 @@ def test_a_fetch_that_fails_is_repeated_and_the_keys_stay(
     while issuer.asked.acquire(blocking=False):
         asked += 1
     assert asked >= 3
+
+
+def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(tmp_path: Path) -> None:
+    tls = TlsFiles(tmp_path)
+    issuer = Issuer(tls)
+    try:
+        source = KeySource(issuer.url, 60_000, 1, 1, ca_file=str(tls.ca))
+        assert KeysAtUrl(source, lambda: 0, wait=True).keys[0]["kid"] == "a"
+        for ca_file in (None, str(TlsFiles(tmp_path / "other").ca)):
+            with pytest.raises(ConfigError, match="CERTIFICATE_VERIFY_FAILED"):
+                KeysAtUrl(source._replace(ca_file=ca_file), lambda: 0, wait=True)
+        with pytest.raises(ConfigError, match="nowhere"):
+            KeysAtUrl(source._replace(ca_file="/nowhere"), lambda: 0, wait=True)
+    finally:
+        issuer.close()
 
 
 def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_path: Path) -> None:

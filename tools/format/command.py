@@ -51,6 +51,8 @@ def _format(file: Path | None, overrides: Sequence[str], users: Sequence[Journal
     manager = LogManager.open(config, files=files, inspect=_refuse_formatted)
     try:
         path = config.metadata_directory.absolute()
+        if path in manager.offline:
+            raise DirectoryError(f"{path}: {manager.offline[path]}")
         (metadata_directory,) = (one for one in manager.directories if one.path == path)
         member = QuorumMember(
             node_id=config.node_id,
