@@ -11,10 +11,10 @@ from odradek.broker.requests.dispatch import request_class
 from odradek.broker.security.operations import ResourceType
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.schema import Message
+from tests.conformance.authorization.exceptions import as_to_consumer, created_later
 from tests.support.requests import build
 
 # Names with the prefix are granted one by one in literal rows; the others exist and are not.
@@ -113,15 +113,6 @@ def _without(*fields: str) -> Change:
     return change
 
 
-def _created(answer: Any) -> Any:
-    """Whether topics are created automatically: Kafka answers before they exist, and says so."""
-    waits = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return [
-        {"name": topic.name, "error_code": 0 if topic.error_code in waits else topic.error_code}
-        for topic in answer.topics
-    ]
-
-
 def _topics(*names: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"name": name, **fields} for name in names]
 
@@ -196,23 +187,12 @@ def _records() -> Iterable[Probe]:
         for name in (DATA, ABSENT, OTHER)
     ]
     positions = _without("records", "high_watermark", "last_stable_offset", "log_start_offset")
-
-    def for_no_follower(answer: Any) -> Any:
-        """Kafka tells an unknown follower so; odradek has none, and answers as to a consumer."""
-        for topic in answer.responses:
-            for partition in topic.partitions:
-                if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    topic.partitions[:] = [
-                        msgspec.structs.replace(partition, error_code=0)  # type: ignore[type-var]
-                    ]
-        return positions(answer)
-
     yield probe(ApiKey.FETCH, 12, "", positions, topics=topics, session_epoch=-1)
     yield probe(
         ApiKey.FETCH,
         12,
         "of a follower",
-        for_no_follower,
+        lambda answer: positions(as_to_consumer(answer)),
         topics=topics,
         session_epoch=-1,
         replica_id=2,
@@ -320,7 +300,7 @@ def _topics_of_the_cluster() -> Iterable[Probe]:
         ApiKey.METADATA,
         12,
         "creates",
-        _created,
+        created_later,
         topic=AUTO,
         topics=_topics(AUTO),
         allow_auto_topic_creation=True,
