@@ -193,7 +193,7 @@ class AclAuthorizer(Authorizer):
                     question.operation,
                 ):
                     names = allowed if entry.permission_type == Permission.ALLOW else denied
-                    names[entry.pattern_type].add(entry.resource_name)
+                    names.setdefault(entry.pattern_type, set()).add(entry.resource_name)
         if WILDCARD in denied[PatternType.LITERAL]:
             return False
         if WILDCARD in allowed[PatternType.LITERAL]:

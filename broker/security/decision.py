@@ -1,6 +1,7 @@
 """A question to the authorizer, and the rule that answers it."""
 
 import struct
+from enum import IntEnum
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
@@ -54,9 +55,14 @@ def java_host(host: str) -> str:
 def _shown(entry: Entry) -> str:
     """An entry as Kafka logs it. Kafka: StandardAcl.toString."""
     return (
-        f"StandardAcl[resourceType={ResourceType(entry.resource_type).name},"
+        f"StandardAcl[resourceType={_name_of(ResourceType, entry.resource_type)},"
         f" resourceName={entry.resource_name},"
-        f" patternType={PatternType(entry.pattern_type).name}, principal={entry.principal},"
-        f" host={entry.host}, operation={AclOperation(entry.operation).name},"
-        f" permissionType={Permission(entry.permission_type).name}]"
+        f" patternType={_name_of(PatternType, entry.pattern_type)}, principal={entry.principal},"
+        f" host={entry.host}, operation={_name_of(AclOperation, entry.operation)},"
+        f" permissionType={_name_of(Permission, entry.permission_type)}]"
     )
+
+
+def _name_of(codes: type[IntEnum], code: int) -> str:
+    """The name of a code; a newer Kafka may have written one that is not known here."""
+    return codes(code).name if code in codes.__members__.values() else "UNKNOWN"

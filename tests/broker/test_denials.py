@@ -2,6 +2,7 @@
 
 import logging
 
+import msgspec
 import pytest
 
 from odradek.broker.security.authorizer import AclAuthorizer
@@ -42,6 +43,19 @@ def test_a_denial_is_logged_in_the_words_of_kafkas_authorizer(
         " patternType=LITERAL, principal=User:alice, host=*, operation=READ,"
         " permissionType=DENY])",
     ]
+
+
+def test_codes_that_a_newer_kafka_may_write_are_denials_without_a_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.authorizer")
+    later = msgspec.structs.replace(DENY, permission_type=9)  # type: ignore[type-var] # schema.py hides the base
+    patterned = msgspec.structs.replace(DENY, id=bytes(16), pattern_type=9)  # type: ignore[type-var]
+    authorizer = AclAuthorizer(acls_of([later, patterned]), AuthorizerSettings())
+    assert not authorizer.allows(*question("secret"))
+    assert not authorizer.allows_on_any(*question("secret")[:4])
+    authorizer.log_denial(question("secret"), ApiKey.FETCH, 0)
+    assert "permissionType=UNKNOWN" in caplog.messages[0]
 
 
 def test_repeated_denials_are_counted_and_not_logged(
