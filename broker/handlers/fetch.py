@@ -221,7 +221,7 @@ def within_quota(
     There is no quota for followers.
     """
     if is_follower(request):
-        context.meter = None
+        meter.exempt()
         return request
     max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     largest_bytes = meter.largest_fetch_bytes(max_bytes)

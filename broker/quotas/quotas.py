@@ -8,6 +8,7 @@ Kafka: QuotaFactory, ClientQuotaMetadataManager.
 
 import math
 from collections.abc import Callable, Mapping
+from time import perf_counter
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.client_quotas import IP, ClientQuotas
@@ -38,10 +39,12 @@ class Quotas:
         stored: ClientQuotas,
         addresses: HostAddresses,
         now_ms: Callable[[], int],
+        seconds: Callable[[], float] = perf_counter,
     ) -> None:
-        """`now_ms` is a clock that never jumps."""
+        """`now_ms` is a clock that never jumps; `seconds` one that times requests."""
         window = client_window(config)
         self.now_ms = now_ms
+        self.seconds = seconds
         self.produce = RateQuota(window)
         self.fetch = RateQuota(window)
         self.request = RateQuota(window, longest_ms=window.sample_ms)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Generator
-from time import perf_counter
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -40,6 +39,7 @@ class RequestMeter:
 
     __slots__ = (
         "_client",
+        "_is_exempt",
         "_key",
         "_mutations_until_ms",
         "_quotas",
@@ -57,24 +57,25 @@ class RequestMeter:
         self._quotas = quotas
         self._client = client
         self._key = key
+        self._is_exempt = key in EXEMPT
         self._strict = version >= FIRST_STRICT_VERSION.get(key, 0)
         self._request_bytes = request_bytes
         self._mutations_until_ms = 0
         self._seconds = 0.0
-        self._running_since_s: float | None = perf_counter()
+        self._running_since_s: float | None = quotas.seconds()
 
     # -- time -------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """Stop counting the time: the request waits."""
         if self._running_since_s is not None:
-            self._seconds += perf_counter() - self._running_since_s
+            self._seconds += self._quotas.seconds() - self._running_since_s
             self._running_since_s = None
 
     def resume(self) -> None:
         """Count the time again."""
         if self._running_since_s is None:
-            self._running_since_s = perf_counter()
+            self._running_since_s = self._quotas.seconds()
 
     def finish(self) -> None:
         """Count the time since the request was settled. It may only throttle later requests."""
@@ -89,11 +90,15 @@ class RequestMeter:
         self.pause()
         self.resume()
         per_cent, self._seconds = self._seconds * 100, 0.0
-        if self._key in EXEMPT:
+        if self._is_exempt:
             return 0
         return self._quotas.request.charge(self._client, per_cent, self._quotas.now_ms())
 
     # -- what handlers ask ------------------------------------------------------------------------
+
+    def exempt(self) -> None:
+        """Charge nothing for this request: it comes from a follower."""
+        self._is_exempt = True
 
     def largest_fetch_bytes(self, asked_bytes: int) -> int:
         """The bytes that a Fetch may return. More would be throttled each time."""
@@ -101,6 +106,8 @@ class RequestMeter:
 
     def throttle_fetch(self, response_bytes: int) -> int:
         """Settle a Fetch. Returns how long to throttle the client; the response is then empty."""
+        if self._is_exempt:
+            return 0
         now_ms = self._quotas.now_ms()
         bandwidth_ms = self._quotas.fetch.charge(self._client, response_bytes, now_ms)
         self.throttle_ms = max(bandwidth_ms, self._charge_time())
@@ -132,8 +139,8 @@ class RequestMeter:
             self.throttle_ms = self._quotas.produce.charge(
                 self._client, self._request_bytes, self._quotas.now_ms()
             )
-            if request.acks != 0:
-                self.throttle_ms = max(self.throttle_ms, self._charge_time())
+            self._is_exempt = request.acks == 0  # from the quota on time
+            self.throttle_ms = max(self.throttle_ms, self._charge_time())
         else:
             mutations_ms = self._mutations_until_ms - self._quotas.now_ms()
             self.throttle_ms = max(0, mutations_ms, self._charge_time())

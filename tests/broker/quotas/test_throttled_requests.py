@@ -229,13 +229,6 @@ async def test_every_request_takes_time_and_may_exceed_the_request_quota(
     assert answer.throttle_time_ms == 1000  # a window: Kafka throttles no longer than that
 
 
-async def test_time_spent_waiting_is_not_handling_time(served: BrokerInLoop) -> None:
-    await alter(served, WIRE, request_percentage=5)  # half a second in the window of ten
-    waiting = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=700)
-    answer = await served.ask(waiting, FetchResponse, FETCH_VERSION)
-    assert answer.throttle_time_ms == 0
-
-
 def new_topic(name: str, partitions: int) -> CreateTopicsRequest:
     topic = CreateTopicsTopic(
         name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
