@@ -13,7 +13,7 @@ Kafka: org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Ran
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -196,6 +196,14 @@ class KeyModel(BaseModel):
     """The base of models whose fields are keys. Only final models build their validator."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """The fields to show: secrets are hidden."""
+        secrets = {
+            field_name(name) for name, key in keys_of(type(self)).items() if key.is_sensitive
+        }
+        for name, value in super().__repr_args__():
+            yield name, HIDDEN if name in secrets and value is not None else value
 
 
 def key(

@@ -1,11 +1,14 @@
 """How the text of a value is read, checked and shown: Java's rules."""
 
+from typing import Annotated
+
 import pytest
 
 from odradek.config.broker_config import SERVED_KEYS
 from odradek.config.broker_keys import broker_keys, unused_keys
 from odradek.config.errors import ConfigError
-from odradek.config.key import ConfigType, Key
+from odradek.config.key import ConfigType, Key, KeyModel
+from odradek.config.key import key as declare
 from odradek.config.key_table import read_table
 from odradek.config.topic_config import TOPIC_KEYS
 
@@ -111,6 +114,16 @@ def test_a_password_is_never_shown() -> None:
     with pytest.raises(ConfigError) as caught:
         key.parse("hunter2")
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_model_hides_its_passwords() -> None:
+    class Keys(KeyModel, defer_build=False):
+        key_store_password: Annotated[str | None, ConfigType.PASSWORD] = declare(None, "A secret.")
+        key_store_location: Annotated[str, ConfigType.STRING] = declare("", "No secret.")
+
+    shown = repr(Keys(key_store_password="hush", key_store_location="/k"))
+    assert shown == "Keys(key_store_password='[hidden]', key_store_location='/k')"
+    assert "key_store_password=None" in repr(Keys())
 
 
 def test_a_value_with_line_breaks_is_refused_in_one_line() -> None:
