@@ -77,7 +77,7 @@ def set_(  # noqa: PLR0913 # one for each option
         typer.Argument(
             metavar="KEY=NUMBER...",
             help="producer_byte_rate or consumer_byte_rate (bytes in a second),"
-            " request_percentage (200: two threads), controller_mutation_rate (partitions in a"
+            " request_percentage (of a thread's time), controller_mutation_rate (partitions in a"
             " second); of an address: connection_creation_rate (in a second).",
         ),
     ],
