@@ -53,7 +53,7 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:
     described = [param for param in arguments if param.help]
     if described:
         parts.append(
-            table(("argument", ""), ((code(_name(param)), param.help) for param in described))
+            table(("argument", ""), ((code(_name(param)), _help(param)) for param in described))
         )
     shown = [param for param in options if not param.hidden]
     if shown:
@@ -83,8 +83,13 @@ def _value(param: Any) -> str:
     return " or ".join(code(str(choice)) for choice in choices or [_name(param)])
 
 
+def _help(param: Any) -> str:
+    """The help of an argument or option; brackets are escaped in it, because rich reads it."""
+    return (param.help or "").replace("\\[", "[")
+
+
 def _meaning(param: Any) -> str:
-    words = [param.help or ""]
+    words = [_help(param)]
     if param.required:
         words.append("Required.")
     if param.multiple and "several times" not in words[0]:

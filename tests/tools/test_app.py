@@ -5,6 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+from rich.text import Text
+
+from odradek.tools.app import app
+from tests.docs.cli_page import commands
 
 # Says at its end which of the rooms were loaded; `config.key`: the table of all configuration keys.
 PROGRAM = """
@@ -54,3 +59,12 @@ def test_a_command_says_that_it_needs_the_client(command: str) -> None:
     )
     expected = "odradek: this command needs confluent-kafka: pip install 'odradek[cli]'\n"
     assert (done.returncode, done.stderr) == (1, expected)
+
+
+def test_the_help_shows_what_is_in_brackets() -> None:
+    """Rich takes them for markup, and shows nothing of them, unless they are escaped."""
+    for words, command in commands(typer.main.get_command(app), ()):
+        for each in (command, *command.params):
+            text = getattr(each, "help", None) or ""
+            shown = Text.from_markup(text).plain
+            assert shown == text.replace("\\[", "["), (words, each.name)

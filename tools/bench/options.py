@@ -20,7 +20,7 @@ def bench(
             file_okay=False,
             exists=True,
             writable=True,
-            help="Where the broker that is started keeps its data. [default: the system's"
+            help="Where the broker that is started keeps its data. \\[default: the system's"
             " directory for temporary files]",
         ),
     ] = None,

@@ -14,7 +14,7 @@ app = typer.Typer(help="List, add and remove access control entries (ACLs).", no
 _PRINCIPAL_HELP = "A user's name, or TYPE:NAME; User:* are all users."
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help=_PRINCIPAL_HELP)]
 AnyPrincipal = Annotated[
-    str | None, typer.Argument(metavar="[PRINCIPAL]", help=f"{_PRINCIPAL_HELP} [default: any]")
+    str | None, typer.Argument(metavar="PRINCIPAL", help=f"{_PRINCIPAL_HELP} \\[default: any]")
 ]
 Topics = Annotated[
     list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic; *: all topics.")
@@ -119,7 +119,7 @@ def add(  # noqa: PLR0913 # one for each option
     ] = False,
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="IP", help="The client's address. [default: any]"),
+        typer.Option("--host", metavar="IP", help="The client's address. \\[default: any]"),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,
@@ -168,7 +168,7 @@ def remove(  # noqa: PLR0913 # one for each option
     deny: Annotated[bool, typer.Option("--deny", help="Only entries that forbid.")] = False,
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="IP", help="Only entries of this address. [default: any]"),
+        typer.Option("--host", metavar="IP", help="Only entries of this address. \\[default: any]"),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All entries of the cluster.")] = False,
     execute: Annotated[

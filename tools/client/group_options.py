@@ -69,7 +69,7 @@ def reset_offsets(
     topics: Annotated[
         list[str] | None,
         typer.Option(
-            "--topic", metavar="TOPIC", help="[default: all topics that the group has offsets of]"
+            "--topic", metavar="TOPIC", help="\\[default: all topics that the group has offsets of]"
         ),
     ] = None,
     execute: Annotated[

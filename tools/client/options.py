@@ -12,7 +12,7 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT",
         envvar="ODRADEK_BOOTSTRAP",
-        help="The broker. [default: bootstrap.servers in --config, or localhost:9092]",
+        help="The broker. \\[default: bootstrap.servers in --config, or localhost:9092]",
     ),
 ]
 ConfigFile = Annotated[

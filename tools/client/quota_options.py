@@ -75,7 +75,7 @@ def set_(  # noqa: PLR0913 # one for each option
     quotas: Annotated[
         list[str],
         typer.Argument(
-            metavar="KEY=NUMBER...",
+            metavar="KEY=NUMBER",
             help="producer_byte_rate or consumer_byte_rate (bytes in a second),"
             " request_percentage (of a thread's time), controller_mutation_rate (partitions in a"
             " second); of an address: connection_creation_rate (in a second).",
@@ -104,7 +104,7 @@ def set_(  # noqa: PLR0913 # one for each option
 def remove(  # noqa: PLR0913 # one for each option
     *,
     keys: Annotated[
-        list[QuotaKey] | None, typer.Argument(metavar="[KEY]...", help="[default: all quotas]")
+        list[QuotaKey] | None, typer.Argument(metavar="KEY", help="\\[default: all quotas]")
     ] = None,
     user: User = None,
     client_id: ClientId = None,

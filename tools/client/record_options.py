@@ -20,14 +20,14 @@ def produce(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", "-k", help="The key of all records. [default: null]")
+        str | None, typer.Option("--key", "-k", help="The key of all records. \\[default: null]")
     ] = None,
     headers: Annotated[
         list[str] | None,
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="May be given several times."),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="[default: by the key]")
+        int | None, typer.Option("--partition", "-p", min=0, help="\\[default: by the key]")
     ] = None,
     null: Annotated[
         bool, typer.Option("--null", "-Z", help="An empty value is null, which deletes a key.")
@@ -92,7 +92,7 @@ def consume(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--follow", "-f", help="Go on when the end is reached.")
     ] = False,
     partitions: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="[default: all]")
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="\\[default: all]")
     ] = None,
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Records of open and aborted transactions, too.")

@@ -17,7 +17,7 @@ _DURATION = "for example 90m, 12h or 7d"
 def list_(
     *,
     owners: Annotated[
-        list[str] | None, typer.Option("--owner", metavar="USER", help="[default: any]")
+        list[str] | None, typer.Option("--owner", metavar="USER", help="\\[default: any]")
     ] = None,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="With the HMACs, by which clients log in.")
@@ -39,7 +39,7 @@ def create(
     *,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", metavar="USER", help="[default: the user of --config]"),
+        typer.Option("--owner", metavar="USER", help="\\[default: the user of --config]"),
     ] = None,
     renewers: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def create(
     lifetime: Annotated[
         str | None,
         typer.Option(
-            "--max-lifetime", metavar="TIME", help=f"{_DURATION} [default: the broker's limit]"
+            "--max-lifetime", metavar="TIME", help=f"{_DURATION} \\[default: the broker's limit]"
         ),
     ] = None,
     as_json: AsJson = False,
@@ -70,7 +70,7 @@ def renew(
     token_id: TokenId,
     period: Annotated[
         str | None,
-        typer.Option("--for", metavar="TIME", help=f"{_DURATION} [default: the broker's limit]"),
+        typer.Option("--for", metavar="TIME", help=f"{_DURATION} \\[default: the broker's limit]"),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,
@@ -89,7 +89,7 @@ def expire(
     *,
     token_id: TokenId,
     period: Annotated[
-        str | None, typer.Option("--in", metavar="TIME", help=f"{_DURATION} [default: now]")
+        str | None, typer.Option("--in", metavar="TIME", help=f"{_DURATION} \\[default: now]")
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,

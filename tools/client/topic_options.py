@@ -33,7 +33,7 @@ def create(
     topics: Names,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="[default: the broker's num.partitions]"),
+        typer.Option("--partitions", "-p", min=1, help="\\[default: the broker's num.partitions]"),
     ] = None,
     settings: Settings = None,
     if_not_exists: Annotated[

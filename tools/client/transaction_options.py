@@ -11,7 +11,7 @@ app = typer.Typer(help="Show transactions, and end those that hang.", no_args_is
 
 Ids = Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID...")]
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="[default: all topics]")
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="\\[default: all topics]")
 ]
 
 

@@ -23,7 +23,7 @@ class Mechanism(StrEnum):
 
 User = Annotated[str, typer.Argument(metavar="USER")]
 Mechanisms = Annotated[
-    list[Mechanism] | None, typer.Option("--mechanism", help="[default: both mechanisms]")
+    list[Mechanism] | None, typer.Option("--mechanism", help="\\[default: both mechanisms]")
 ]
 
 
@@ -31,7 +31,7 @@ Mechanisms = Annotated[
 def list_(
     *,
     users: Annotated[
-        list[str] | None, typer.Argument(metavar="[USER]...", help="[default: all users]")
+        list[str] | None, typer.Argument(metavar="USER", help="\\[default: all users]")
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,
@@ -86,7 +86,7 @@ def delete(
     user: User,
     mechanisms: Annotated[
         list[Mechanism] | None,
-        typer.Option("--mechanism", help="[default: all that the user has]"),
+        typer.Option("--mechanism", help="\\[default: all that the user has]"),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,

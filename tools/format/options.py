@@ -26,7 +26,7 @@ def format_directories(
             "--add-scram",
             "-S",
             metavar="CREDENTIAL",
-            help="A SCRAM user, as in 'SCRAM-SHA-256=[name=alice,password=alice-secret]'."
+            help="A SCRAM user, as in 'SCRAM-SHA-256=\\[name=alice,password=alice-secret]'."
             " Other users of the machine can see it while the command runs.",
         ),
     ] = None,

@@ -44,7 +44,8 @@ Topics = Annotated[
     typer.Option(
         "--topics",
         metavar="PATTERN",
-        help="Topics whose whole name matches this regular expression. [default: all but internal]",
+        help="Topics whose whole name matches this regular expression."
+        " \\[default: all but internal]",
     ),
 ]
 

@@ -23,7 +23,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     to_topic: Annotated[
         str | None,
         typer.Option(
-            "--to-topic", metavar="NAME", help="The target topic.  [default: the archived topic]"
+            "--to-topic", metavar="NAME", help="The target topic.  \\[default: the archived topic]"
         ),
     ] = None,
     from_time: Annotated[
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--job-id",
             metavar="ID",
-            help="Continue a replay that was killed.  [default: a new replay]",
+            help="Continue a replay that was killed.  \\[default: a new replay]",
         ),
     ] = None,
     client_config: Annotated[
