@@ -1,6 +1,10 @@
 """`odradek users`, `acls`, `quotas` and `tokens`, on brokers with SASL, TLS and ACLs."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -99,6 +103,27 @@ def test_users_are_listed_and_deleted(on_secured: Run, tmp_path: Path) -> None:
     soon(lambda: "carol" in on_secured("users", "list").stdout, False)
     for words in (["list", "carol"], ["delete", "carol"]):
         assert "there is no user carol" in one_line(on_secured("users", *words))
+
+
+def test_on_a_terminal_the_password_is_asked_for_twice_and_not_shown(
+    on_secured: Run, secured: SecuredBroker
+) -> None:
+    terminal, end = pty.openpty()
+    command = [str(Path(sys.executable).with_name("odradek")), "users", "add", "erin"]
+    with subprocess.Popen(
+        [*command, "-b", secured.plain_servers], stdin=end, stdout=subprocess.PIPE, stderr=end
+    ) as asking:
+        os.close(end)
+        shown = b""
+        for _ in range(2):
+            while not shown.endswith(b": "):
+                shown += os.read(terminal, 1000)
+            os.write(terminal, b"secret of erin\n")
+            shown += os.read(terminal, 1000)
+        assert asking.wait(LIMIT_S) == 0
+    os.close(terminal)
+    assert b"secret" not in shown
+    soon(lambda: len(listed(on_secured, "users", "list", "erin")), 2)
 
 
 def test_an_empty_password_is_refused(on_secured: Run, tmp_path: Path) -> None:
