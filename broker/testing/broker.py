@@ -16,7 +16,6 @@ between the awaits of an asynchronous test.
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import subprocess
 import sys
@@ -34,7 +33,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
 from . import calls
-from .security import ADMIN, PROTOCOL, Library, Security
+from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
 
@@ -230,7 +229,7 @@ class Broker:
         `password`: None for a random one, which `client_settings` has.
         """
         security = self._secured()
-        password = password or secrets.token_urlsafe(16)
+        password = password or new_password()
         self._call(calls.AddUser(name, password), type(None))
         security.passwords[name] = password
 

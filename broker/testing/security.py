@@ -5,8 +5,7 @@ Clients log in by SCRAM over TLS. `admin` may do everything; other users may do 
 
 from __future__ import annotations
 
-import secrets
-import ssl
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +27,11 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
+def new_password() -> str:
+    """A random password."""
+    return os.urandom(16).hex()
+
+
 class Security:
     """The certificates in a directory, and the passwords of users, by name."""
 
@@ -39,7 +43,7 @@ class Security:
         self.authority_file = directory / "ca.pem"
         self._broker_file = directory / "broker.pem"
         write_certificates(self.authority_file, self._broker_file)
-        self.passwords = {ADMIN: secrets.token_urlsafe(16)}
+        self.passwords = {ADMIN: new_password()}
 
     def forget_users(self) -> None:
         """Forget all users but `admin`."""
@@ -81,6 +85,8 @@ class Security:
             "sasl_plain_password": password,
         }
         if library == "aiokafka":
+            import ssl  # here, because most brokers are not secure and need not load it
+
             context = ssl.create_default_context(cafile=str(self.authority_file))
             return {**in_python, "ssl_context": context}
         return {**in_python, "ssl_cafile": str(self.authority_file)}
