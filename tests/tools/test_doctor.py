@@ -60,6 +60,14 @@ def test_nobody_listens_there() -> None:
     assert "odradek serve" in found
 
 
+def test_the_broker_of_the_file_is_asked_unless_another_is_named(server_properties: Path) -> None:
+    (found,) = examine(str(server_properties))
+    (listeners, _) = server_properties.read_text().splitlines()
+    assert listeners.removeprefix("listeners=PLAINTEXT://") in found
+    (found,) = examine(str(server_properties), "-b", "127.0.0.1:1")
+    assert "127.0.0.1:1 " in found
+
+
 def test_the_advertised_listener_is_wrong(tmp_path: Path) -> None:
     settings = {"advertised.listeners": "PLAINTEXT://nowhere.invalid:9092"}
     with Broker(tmp_path, settings) as broker:
@@ -122,7 +130,7 @@ def test_another_program_listens_there() -> None:
 def test_the_disk_is_full(run: Run, broker: Broker) -> None:
     broker.fill_disk()
     (found,) = problems(run("doctor", "--json"))
-    assert "0 MiB left" in found
+    assert "has 0 B left of " in found
     assert "make room" in found
 
 

@@ -31,8 +31,10 @@ _IGNORED = ("key.serializer", "value.serializer", "key.deserializer", "value.des
 _JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
-def client_settings(bootstrap: str | None, file: Path | None) -> dict[str, str]:
-    """The settings for librdkafka. Raises CommandError."""
+def client_settings(
+    bootstrap: str | None, file: Path | None, *, default: str = DEFAULT_BOOTSTRAP
+) -> dict[str, str]:
+    """The settings for librdkafka. `default`: the broker if none is named. Raises CommandError."""
     given: Mapping[str, str] = {}
     if file is not None:
         try:
@@ -41,7 +43,7 @@ def client_settings(bootstrap: str | None, file: Path | None) -> dict[str, str]:
             raise CommandError(f"{file} cannot be read: {error.strerror}") from None
         except ConfigError as error:
             raise CommandError(f"{file}: {error}") from None
-    settings = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **_translated(given, file)}
+    settings = {"bootstrap.servers": default, **_translated(given, file)}
     if bootstrap is not None:
         settings["bootstrap.servers"] = bootstrap
     return settings

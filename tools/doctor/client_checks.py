@@ -22,6 +22,7 @@ from odradek.protocol.messages.describe_quorum import (
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.tools.client.failure import CommandError
 from odradek.tools.client.wire import WireCluster
+from odradek.tools.tables import size
 
 from .findings import Finding, ok, problem, warning
 
@@ -214,9 +215,9 @@ def _check_disks(cluster: WireCluster) -> Iterator[Finding]:
         elif 0 <= each.usable_bytes < FREE_WARNING_BYTES:
             is_full = each.usable_bytes < FREE_PROBLEM_BYTES
             yield (problem if is_full else warning)(
-                f"log directory {each.log_dir} has {each.usable_bytes >> 20} MiB left of"
-                f" {each.total_bytes >> 30} GiB" + (": records are refused" if is_full else ""),
+                f"log directory {each.log_dir} has {size(each.usable_bytes)} left of"
+                f" {size(each.total_bytes)}" + (": records are refused" if is_full else ""),
                 "delete topics, shorten retention.ms, or make room on the disk",
             )
         elif each.usable_bytes >= 0:
-            yield ok(f"log directory {each.log_dir} has {each.usable_bytes >> 30} GiB left")
+            yield ok(f"log directory {each.log_dir} has {size(each.usable_bytes)} left")

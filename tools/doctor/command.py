@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from odradek.tools.client.client_config import client_settings
+from odradek.tools.client.client_config import DEFAULT_BOOTSTRAP, client_settings
 from odradek.tools.tables import print_json
 
 from .client_checks import check_as_client
 from .findings import Finding, Health
-from .machine_checks import check_machine
+from .machine_checks import check_machine, client_address
 
 COLORS = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}
 
@@ -26,7 +26,9 @@ def run(
 
     Returns 1 if there is a problem, else 0. Raises CommandError.
     """
-    findings: Iterable[Finding] = check_as_client(client_settings(bootstrap, file))
+    own = None if server_file is None else client_address(server_file)
+    settings = client_settings(bootstrap, file, default=own or DEFAULT_BOOTSTRAP)
+    findings: Iterable[Finding] = check_as_client(settings)
     if server_file is not None:
         findings = chain(check_machine(server_file), findings)
     found = []

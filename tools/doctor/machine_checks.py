@@ -23,6 +23,7 @@ FILES_PER_LOG = 3
 FILES_FOR_CLIENTS = 1000
 OLDEST_SANE_S = 1_760_000_000  # October 2025: no machine with this program has an earlier date
 FUTURE_S = 60.0
+ANY_HOST = ("0.0.0.0", "::")
 
 
 def check_machine(file: Path) -> Iterator[Finding]:
@@ -42,6 +43,19 @@ def check_machine(file: Path) -> Iterator[Finding]:
         yield from _check_disk(path, config)
     yield _check_file_limit(config)
     yield _check_clock(config)
+
+
+def client_address(file: Path) -> str | None:
+    """Where a client on this machine reaches the broker of a server.properties, if it is valid."""
+    try:
+        config = load_config(file).config
+    except ConfigError:
+        return None
+    listener = config.open_listeners[0]
+    host = listener.host
+    if not host or host in ANY_HOST:
+        host = "localhost"
+    return f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
 
 
 def _is_locked(path: Path) -> bool:
