@@ -28,12 +28,13 @@ from odradek.protocol.records.cluster_metadata import (
 )
 from odradek.storage.filenames import parse_metadata_snapshot_file
 from odradek.storage.files import Files
-from tests.conformance.exchange.history import History, wait_until
+from tests.conformance.exchange.history import History
 from tests.conformance.exchange.house import House
 from tests.conformance.exchange.kafka_only import kept
 from tests.conformance.exchange.seen import seen
 from tests.support.lengths import by_length
 from tests.support.metadata_images import kafkas_images
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

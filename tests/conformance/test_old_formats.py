@@ -27,7 +27,6 @@ from odradek.protocol.record import Record
 from tests.conformance.clients.client import Client, Sent
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.conformance.clients.kafka_python_client import KafkaPython
-from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import House
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
@@ -35,6 +34,7 @@ from tests.support.kafka_legacy import LEGACY_CODECS, ask_kafka_39, build_line
 from tests.support.old_logs import OldEntry, entries_in, modern, records_of
 from tests.support.stored_batches import fetch, fetch_request
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -21,10 +21,10 @@ from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.retention_explanation import explain
 from odradek.tools.retention.stored_retention import StoredRetention
-from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import House
 from tests.support.old_logs import OldEntry, lay_down, single
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -18,6 +18,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.compaction import alter_topic, stored_records
 from tests.support.lengths import SEED, by_length
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +69,7 @@ def test_a_kill_in_the_middle_of_cleaning_loses_nothing(
     try:
         for number in range(ROUNDS):
             wait_for_a_round(broker)
-            wait_until(lambda: unfinished(directory))
+            wait_until(lambda: unfinished(directory), poll_s=0.001)
             time.sleep(chance.choice([0, 0, chance.uniform(0, 0.05)]))
             processes = children(broker.pid)
             broker.kill()
@@ -102,13 +103,6 @@ def rounds_done(broker: BrokerProcess) -> int:
 def wait_for_a_round(broker: BrokerProcess) -> None:
     before = rounds_done(broker)
     wait_until(lambda: rounds_done(broker) > before)
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.001)
 
 
 def children(pid: int) -> list[int]:

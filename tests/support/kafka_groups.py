@@ -6,8 +6,6 @@
 
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from odradek.protocol.errors import ErrorCode
@@ -23,6 +21,7 @@ from odradek.protocol.messages.create_topics import (
 )
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.consumer_members_java import JavaMembers
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "groups"
@@ -39,7 +38,6 @@ SETTINGS = {
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
 }
-LIMIT_SECONDS = 30.0
 DESCRIBE_VERSION = 1
 
 
@@ -153,13 +151,6 @@ def is_settled(answer: ConsumerGroupDescribeResponse) -> bool:
     groups = {group.group_id: group for group in answer.groups}
     whole = all(groups[name].group_state == "Stable" for name in ("mixed", "changed"))
     return whole and len(groups["mixed"].members) == 2
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it has not come to that"
-        time.sleep(0.1)
 
 
 def main() -> None:

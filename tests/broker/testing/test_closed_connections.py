@@ -29,7 +29,7 @@ from odradek.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.conformance.exchange.history import wait_until
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 SESSION_MS = 45_000

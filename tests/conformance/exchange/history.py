@@ -1,7 +1,6 @@
 """What is written: at every turn what both brokers can do, at Kafka's first what only it can."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from odradek.protocol.compression import CompressionType
@@ -63,6 +62,7 @@ from tests.conformance.exchange.kafka_only import (
 from tests.conformance.exchange.seen import NOT_YET, configs
 from tests.conformance.requests import BY_NAME, request_with
 from tests.support.broker_process import BrokerProcess
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 TOPICS = {
@@ -81,14 +81,6 @@ TOPICS = {
 }
 SET, DELETE = 0, 1
 OFFSETS_VERSION = 8
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Kafka answers before its broker has heard of a change: wait for that."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class History:

@@ -34,11 +34,11 @@ from odradek.protocol.records.cluster_metadata import (
     PartitionChangeRecord,
 )
 from odradek.storage.log_reader import LogReader
-from tests.conformance.exchange.history import wait_until
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, against_apache_kafka
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.java_tools import why_no_java
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = [

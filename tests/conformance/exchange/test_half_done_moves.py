@@ -27,13 +27,13 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import House
 from tests.conformance.exchange.seen import seen
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import produce
 from tests.support.java_tools import why_no_java
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = [

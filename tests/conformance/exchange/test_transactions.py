@@ -29,7 +29,6 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 from odradek.storage.producer_entry import MAX_EPOCH
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from tests.conformance.exchange.history import wait_until
 from tests.conformance.exchange.house import SETTINGS, House
 from tests.conformance.exchange.kafka_only import GROUP, batch_of_now, find_coordinator
 from tests.conformance.exchange.producers import Producer
@@ -39,6 +38,7 @@ from tests.conformance.requests import BY_NAME, request_with
 from tests.support.broker_process import BrokerProcess
 from tests.support.committed import committed_by_partition
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -10,8 +10,6 @@ Segments are small, so that each partition has many.
 """
 
 import random
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from tests.conformance.kafkas_files.writing import LIMIT_SECONDS, Transactions, 
 from tests.support.broker_process import BrokerProcess
 from tests.support.compaction import alter_topic
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -88,7 +87,7 @@ class History:
             for each, answer in admin.delete_records(list(until)).items()
         }
         noted = self.broker.data / "log-start-offset-checkpoint"
-        _wait_until(lambda: read_offsets(files, noted).items() >= deleted.items())
+        wait_until(lambda: read_offsets(files, noted).items() >= deleted.items())
         # And something behind it.
         Writing(self.broker.bootstrap, self.rng, "").plain(topic, 2, self.size // 9)
 
@@ -108,7 +107,7 @@ class History:
             transactions.play(topic, partitions, self.size // 20, keys=90)
             transactions.end()
             writing.plain(topic, partitions, self.size // 2, keys=90)
-            _wait_until(lambda: all(map(self._is_clean, range(partitions))))
+            wait_until(lambda: all(map(self._is_clean, range(partitions))))
         alter_topic(self.broker.bootstrap, topic, "min.cleanable.dirty.ratio", "1.0")
         transactions.play(topic, partitions, self.size // 20, keys=90)
         transactions.end()
@@ -126,10 +125,3 @@ class History:
 def newest_segment(directory: Path) -> int:
     """The offset that it begins with."""
     return max(int(path.stem) for path in directory.glob("*.log"))
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
