@@ -3,7 +3,7 @@
     healthcheck.py [HOST:PORT]
 
 Without an argument it asks the first listener of the server.properties that the entrypoint wrote.
-The standard library only: it runs every few seconds, so it must start fast.
+Only the standard library is used, because it runs every few seconds and must start fast.
 """
 
 import re

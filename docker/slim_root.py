@@ -3,23 +3,20 @@
 The image contains no distribution, and so neither pip, nor a compiler, nor a package manager.
 What is copied keeps its path:
 
-- the interpreter and the standard library, without tests, Tk, IDLE, ensurepip, SQLite and the
-  codecs of East Asian character sets;
-- site-packages without pip and setuptools, and of Pygments, which colours tracebacks, only the
-  lexers of Python. Debug symbols are stripped: they are half of all bytes;
+- the interpreter and the standard library, without tests, Tk, IDLE, ensurepip, and other parts that
+  a broker does not use;
+- site-packages without pip and setuptools. Debug symbols are stripped: they are half of all bytes;
 - every shared library that ldd names for them, and the dynamic linker;
 - if it is installed, a static busybox, so that `docker exec -it NAME sh` works.
 
 Modules are compiled in advance, because the user of the container cannot write to the root. The
-compiled files contain a hash and no time, so that two builds are equal. Of the standard library,
-only the compiled files are kept: a traceback then shows its lines without their text.
+compiled files contain a hash and no time, so that two builds are equal.
 
     slim_root.py ROOT [SITE_PACKAGES]
 """
 
 import compileall
 import py_compile
-import re
 import shutil
 import subprocess
 import sys
@@ -29,14 +26,19 @@ from pathlib import Path
 
 NOT_IN_THE_LIBRARY = (
     *("site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py"),
-    *("ensurepip", "lib2to3", "distutils", "pydoc_data", "config-*", "_tkinter*", "_test*"),
-    *("_ctypes_test*", "sqlite3", "_sqlite3*", "_codecs_*"),
+    *("ensurepip", "lib2to3", "pydoc_data", "config-*", "_tkinter*", "_test*", "_ctypes_test*"),
+    *("distutils", "unittest", "xmlrpc", "sqlite3", "_sqlite3*", "curses", "_curses*"),
+    *("xml", "pyexpat*", "_elementtree*", "pydoc.py", "doctest.py", "mailbox.py", "nntplib.py"),
+    *("dbm", "_dbm*", "_gdbm*", "readline*", "_codecs_*"),  # the last: East Asian encodings
 )
 NOT_IN_SITE_PACKAGES = (
     *("pip", "pip-*", "setuptools*", "pkg_resources", "_distutils_hack", "distutils-*", "wheel*"),
     *("*.pyi", "*.pyx", "*.pxd", "*.c", "*.h", "tests"),
+    *("cffi", "cffi-*", "pycparser*"),  # cryptography needs only _cffi_backend when it runs
+    "v1",  # pydantic's older self
 )
-LEXERS = ("__init__.py", "_mapping.py", "python.py", "special.py")
+# Pygments only prints Python code in colours here.
+LEXERS = {"__init__.py", "_mapping.py", "python.py"}
 NEVER = ("__pycache__", "*.a")
 # Where the dynamic linker finds libraries outside its own directories.
 LINKER_CACHE = Path("/etc/ld.so.cache")
@@ -51,9 +53,9 @@ def make_root(root: Path, site_packages: Path) -> None:
     python = Path(sys.executable).resolve()
     copy_tree(library, root, library, NOT_IN_THE_LIBRARY)
     copy_tree(site_packages, root, library / "site-packages", NOT_IN_SITE_PACKAGES)
-    for lexer in inside(root, library).glob("site-packages/pygments/lexers/*.py"):
-        if lexer.name not in LEXERS:
-            lexer.unlink()
+    for path in inside(root, library / "site-packages" / "pygments" / "lexers").glob("*.py"):
+        if path.name not in LEXERS:
+            path.unlink()
     copy_file(python, root)
     for name in {"python", "python3"} - {python.name}:
         inside(root, python.with_name(name)).symlink_to(python.name)
@@ -68,8 +70,7 @@ def make_root(root: Path, site_packages: Path) -> None:
             copy_file(path, root)
     strip([path for path in inside(root, Path(sys.base_prefix)).rglob("*.so*") if path.is_file()])
     copy_file(LINKER_CACHE, root)
-    compile_library(inside(root, library), root)
-    compile_modules(inside(root, library / "site-packages"), root)
+    compile_modules(inside(root, library), root)
     if BUSYBOX.exists():
         copy_file(BUSYBOX, root)
         for name in APPLETS:
@@ -116,28 +117,10 @@ def libraries_of(binaries: Iterable[Path]) -> set[Path]:
     return found
 
 
-def compile_library(library: Path, root: Path) -> None:
-    """Replace each module of the standard library by its compiled file, which takes its place."""
-    compileall.compile_dir(
-        library,
-        quiet=1,
-        legacy=True,
-        rx=re.compile(r"/site-packages/"),
-        stripdir=str(root),
-        prependdir="/",
-        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-    )
-    for source in library.rglob("*.py"):
-        if "site-packages" not in source.parts and source.with_suffix(".pyc").exists():
-            source.unlink()
-
-
 def compile_modules(directory: Path, root: Path) -> None:
-    """Compile all but Pygments, which only prints code in colours and would take 5 MB."""
     compileall.compile_dir(
         directory,
         quiet=1,
-        rx=re.compile(r"/pygments/"),
         stripdir=str(root),
         prependdir="/",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
