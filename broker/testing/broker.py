@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -272,6 +272,18 @@ class Broker:
         Without those of aborted and open transactions, unless not `committed`.
         """
         return self._call(calls.ReadRecords(topic, partition, committed), list[Record])
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int = 0,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> int:
+        """Append a record without a client, and return its offset. Creates a missing topic."""
+        return self._call(calls.Produce(topic, partition, key, value, list(headers)), int)
 
     def wait_for_records(
         self, topic: str, count: int, *, within: timedelta | int = 10_000

@@ -70,6 +70,16 @@ class StoredRecord(Struct, frozen=True):
     headers: list[tuple[str, bytes | None]]
 
 
+class Produce(Call, frozen=True):
+    """Append a record, and create the topic if there is none. Returns the record's offset."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
 class CommittedOffsets(Call, frozen=True):
     """Returns the committed offsets of a group in a topic, by partition."""
 
@@ -152,6 +162,7 @@ AnyCall = (
     | AddUser
     | ListTopics
     | ReadRecords
+    | Produce
     | CommittedOffsets
     | ExpireGroup
     | Reset

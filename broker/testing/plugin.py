@@ -11,6 +11,7 @@ imported before a test asks for one.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +61,13 @@ def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
     """The session's secure broker, empty: only `admin` can log in, and may do everything."""
     odradek_secure_session_broker.reset()
     return odradek_secure_session_broker
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Show an ApiKey or an ErrorCode as its name in the id of a test; pytest shows the number."""
+    if isinstance(val, IntEnum) and type(val).__module__.startswith("odradek.protocol."):
+        return val.name
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,6 +22,8 @@ from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
@@ -118,6 +120,15 @@ class Service:
             if (log := self._log(call.topic, partition)) is not None
             for record in visible_records(log, committed=call.committed)
         ]
+
+    async def produce(self, call: calls.Produce) -> int:
+        """Append a record to a partition, and return its offset."""
+        if call.topic not in self._broker.metadata.topics:
+            await self.create_topic(calls.CreateTopic(call.topic, None, {}))
+        log = self._broker.log_manager.get(call.topic, call.partition)
+        now_ms = self._clock.wall_ms()
+        record = Record(call.key, call.value, now_ms, tuple(call.headers))
+        return log.append(build_batch([record]), now_ms=now_ms).base_offset
 
     def _log(self, topic: str, partition: int) -> PartitionLog | None:
         """The log of a partition; None while it is being created."""
@@ -262,6 +273,7 @@ _SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
     calls.AddUser: Service.add_user,
     calls.ListTopics: Service.list_topics,
     calls.ReadRecords: Service.read_records,
+    calls.Produce: Service.produce,
     calls.CommittedOffsets: Service.committed_offsets,
     calls.ExpireGroup: Service.expire_group,
     calls.Reset: Service.reset,

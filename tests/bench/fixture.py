@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.broker.testing import Broker
@@ -103,8 +103,10 @@ def _fill(bootstrap: str) -> None:
     """Create what is missing of the topics and groups, with a record and an offset each."""
     admin = AdminClient(_client(bootstrap))
     missing = set(TOPICS) - set(admin.list_topics(timeout=LIMIT_S).topics)
-    if missing:
-        _wait(admin.create_topics([NewTopic(name, 1, 1) for name in sorted(missing)]))
+    if missing:  # or created already: Kafka's brokers hear of a topic later than its controller
+        for future in admin.create_topics([NewTopic(name, 1, 1) for name in missing]).values():
+            error = future.exception(LIMIT_S)
+            assert error is None or error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS, error
     producer = Producer(_client(bootstrap))
     for topic in TOPICS:
         producer.produce(topic, b"record")

@@ -128,6 +128,15 @@ def test_records_of_aborted_and_open_transactions_are_not_committed(broker: Brok
     assert values_of(broker, "orders", committed=False) == [b"committed", b"aborted", b"open"]
 
 
+def test_a_record_is_appended_without_a_client(broker: Broker) -> None:
+    assert broker.produce("orders", b"one coffee", key=b"table-7", headers=[("a", None)]) == 0
+    assert broker.produce("orders", None) == 1
+    found = [(each.key, each.value, each.headers) for each in broker.records("orders")]
+    assert found == [(b"table-7", b"one coffee", [("a", None)]), (None, None, [])]
+    with pytest.raises(BrokerError):
+        broker.produce("orders", b"there is no such partition", partition=9)
+
+
 def test_a_topic_that_is_being_created_has_no_records_yet(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     created = admin.create_topics([NewTopic("orders", 200)])["orders"]

@@ -68,6 +68,16 @@ def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: 
     assert "INFO started: node" in output
 
 
+def test_an_api_and_an_error_are_named_in_the_id_of_a_test(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(
+        "import pytest\nfrom odradek.broker.testing import ApiKey, ErrorCode\n"
+        "@pytest.mark.parametrize('key', [ApiKey.PRODUCE])\n"
+        "@pytest.mark.parametrize('code', [ErrorCode.NONE])\n"
+        "def test_it(key, code): pass\n"
+    )
+    assert "test_it[NONE-PRODUCE]" in run_pytest(tmp_path, "--collect-only")
+
+
 def test_the_class_imports_no_event_loop() -> None:
     program = (
         "import sys; from odradek.broker.testing import Broker; print('asyncio' in sys.modules)"
