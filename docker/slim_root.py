@@ -10,13 +10,15 @@ What is copied keeps its path:
 - if it is installed, a static busybox, so that `docker exec -it NAME sh` works.
 
 Modules are compiled in advance, because the user of the container cannot write to the root. The
-compiled files contain a hash and no time, so that two builds are equal.
+compiled files contain a hash and no time, so that two builds are equal. Of the standard library,
+only the compiled files are kept: a traceback then shows its lines without their text.
 
     slim_root.py ROOT [SITE_PACKAGES]
 """
 
 import compileall
 import py_compile
+import re
 import shutil
 import subprocess
 import sys
@@ -70,7 +72,8 @@ def make_root(root: Path, site_packages: Path) -> None:
             copy_file(path, root)
     strip([path for path in inside(root, Path(sys.base_prefix)).rglob("*.so*") if path.is_file()])
     copy_file(LINKER_CACHE, root)
-    compile_modules(inside(root, library), root)
+    compile_library(inside(root, library), root)
+    compile_modules(inside(root, library / "site-packages"), root)
     if BUSYBOX.exists():
         copy_file(BUSYBOX, root)
         for name in APPLETS:
@@ -117,10 +120,23 @@ def libraries_of(binaries: Iterable[Path]) -> set[Path]:
     return found
 
 
-def compile_modules(directory: Path, root: Path) -> None:
+def compile_library(library: Path, root: Path) -> None:
+    """Replace each module of the standard library by its compiled file, which takes its place."""
+    compile_modules(library, root, legacy=True, skip="/site-packages/")
+    for source in library.rglob("*.py"):
+        if "site-packages" not in source.parts and source.with_suffix(".pyc").exists():
+            source.unlink()
+
+
+def compile_modules(
+    directory: Path, root: Path, *, legacy: bool = False, skip: str | None = None
+) -> None:
+    """Compile modules. With `legacy`, a compiled file stands beside its source."""
     compileall.compile_dir(
         directory,
         quiet=1,
+        legacy=legacy,
+        rx=None if skip is None else re.compile(skip),
         stripdir=str(root),
         prependdir="/",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
