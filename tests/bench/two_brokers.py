@@ -55,8 +55,8 @@ def running(
         brokers["kafka"] = WarmedKafkaProcess(directory / "k", settings)
     with ExitStack() as stack:
         for name, broker in brokers.items():
-            for key in ("listeners", "advertised.listeners") if tls_ports else ():
-                broker.settings[key] += f",SSL://127.0.0.1:{tls_ports[name]}"
+            if tls_ports is not None:
+                _add_tls(broker, tls_ports[name])
             stack.callback(broker.stop)
             broker.start()
             await_coordinator(broker, GROUPS)
@@ -65,6 +65,14 @@ def running(
                 create_topic(broker.bootstrap, topic, partitions)
                 await_topic(broker, topic)
         yield brokers
+
+
+def _add_tls(broker: BrokerProcess, port: int) -> None:
+    """Give a broker that is not started yet a TLS listener."""
+    for key in ("listeners", "advertised.listeners"):
+        broker.settings[key] += f",SSL://127.0.0.1:{port}"
+    protocols = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
+    broker.settings["listener.security.protocol.map"] = protocols
 
 
 def await_coordinator(broker: BrokerProcess, key_type: int) -> None:
