@@ -58,9 +58,10 @@ def decrypt_key(protected: bytes, password: str) -> bytes:
         algorithm, encrypted = element(protected, 0, 0), element(protected, 1)
         if algorithm.tag != OID or encrypted.tag != OCTET_STRING:
             raise ValueError
+        is_known = oid_text(algorithm.content) == _SUN_KEY_PROTECTOR
     except ValueError:
         raise JavaKeyStoreError("the private key is damaged") from None
-    if oid_text(algorithm.content) != _SUN_KEY_PROTECTOR:
+    if not is_known:
         raise JavaKeyStoreError("the private key is protected by an unknown algorithm")
     secret = password.encode("utf-16-be")
     digest = encrypted.content[:_DIGEST_BYTES]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.broker.security.tls.java_key_store import (
@@ -180,6 +180,7 @@ def test_every_cut_of_a_java_key_store_is_refused() -> None:
             read_java_key_store(JAVA_STORE[:size], None)
 
 
+@example(48, b"\x80")  # the end of an object identifier
 @given(st.integers(0, len(JAVA_STORE) - 21), st.binary(max_size=8))
 def test_damage_in_a_java_key_store_raises_its_error_only(position: int, noise: bytes) -> None:
     data = JAVA_STORE[:position] + noise + JAVA_STORE[position + len(noise) :]
