@@ -19,9 +19,11 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from odradek.broker.security.sasl.exchange import Login
 from odradek.broker.security.sasl.issuer_keys import KeysAtUrl, KeysInFile, open_keys
 from odradek.broker.security.sasl.signed_tokens import SignedTokens
-from odradek.broker.security.sasl.token_settings import ExpectedClaims, Keys, KeySource
+from odradek.broker.security.sasl.token_settings import ExpectedClaims, Keys, KeySource, key_source
 from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.sasl import sasl_listeners
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker_in_thread import broker_in_thread
 from tests.support.certificates import TlsFiles
@@ -321,17 +323,39 @@ def test_a_fetch_that_fails_is_repeated_and_the_keys_stay(
     assert asked >= 3
 
 
+def trust_of(file: Path) -> tuple[tuple[str, str], ...]:
+    return ("ssl.truststore.location", str(file)), ("ssl.truststore.type", "PEM")
+
+
+def test_an_option_of_tls_that_is_not_used_refuses_the_start() -> None:
+    prefix = "listener.name.in.oauthbearer"
+    options = 'ssl.truststore.type="JKS" ssl.keystore.password="hunter2"'
+    config = BrokerConfig.from_texts(
+        {
+            "listeners": "IN://127.0.0.1:0",
+            "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{prefix}.sasl.jaas.config": f"{OAUTH_MODULE} required {options};",
+            f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
+            "sasl.oauthbearer.jwks.endpoint.url": "https://localhost/keys",
+        }
+    )
+    (listener,) = sasl_listeners(config)
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.password$"):
+        key_source(listener, listener.mechanisms[0])
+
+
 def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(tmp_path: Path) -> None:
     tls = TlsFiles(tmp_path)
     issuer = Issuer(tls)
     try:
-        source = KeySource(issuer.url, 60_000, 1, 1, ca_file=str(tls.ca))
+        source = KeySource(issuer.url, 60_000, 1, 1, trust_of(tls.ca))
         assert KeysAtUrl(source, lambda: 0, wait=True).keys[0]["kid"] == "a"
-        for ca_file in (None, str(TlsFiles(tmp_path / "other").ca)):
+        for trust in ((), trust_of(TlsFiles(tmp_path / "other").ca)):
             with pytest.raises(ConfigError, match="CERTIFICATE_VERIFY_FAILED"):
-                KeysAtUrl(source._replace(ca_file=ca_file), lambda: 0, wait=True)
+                KeysAtUrl(source._replace(trust=trust), lambda: 0, wait=True)
         with pytest.raises(ConfigError, match="nowhere"):
-            KeysAtUrl(source._replace(ca_file="/nowhere"), lambda: 0, wait=True)
+            KeysAtUrl(source._replace(trust=trust_of(Path("/nowhere"))), lambda: 0, wait=True)
     finally:
         issuer.close()
 

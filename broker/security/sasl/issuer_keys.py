@@ -23,7 +23,11 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from odradek.broker.security.tls.stores import read_trust_store
 from odradek.config.errors import ConfigError, invalid_value
+from odradek.config.listener_settings import ListenerSettings
 
 from .token_settings import IssuerKeys, Keys, KeySource
 
@@ -91,10 +95,7 @@ class KeysAtUrl:
         self._timer_ms = timer_ms
         self._context = None
         if source.url.lower().startswith("https:"):
-            try:
-                self._context = ssl.create_default_context(cafile=source.ca_file)
-            except OSError as error:
-                raise ConfigError(f"{source.ca_file}: {error}") from None
+            self._context = _context(source)
         self._missing: OrderedDict[str, int] = OrderedDict()
         self._thread: threading.Thread | None = None
         self._due_ms = timer_ms() + source.refresh_ms
@@ -148,6 +149,15 @@ class KeysAtUrl:
         url = self._source.url
         with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=self._context) as answer:
             return parse_keys(answer.read(MAX_BYTES))
+
+
+def _context(source: KeySource) -> ssl.SSLContext:
+    """How the server of the keys is verified. Raises ConfigError."""
+    trusted = read_trust_store(ListenerSettings(dict(source.trust), URL_KEY))
+    if trusted is None:
+        return ssl.create_default_context()
+    encoded = b"".join(each.public_bytes(Encoding.DER) for each in trusted)
+    return ssl.create_default_context(cadata=encoded)
 
 
 def parse_keys(data: bytes) -> Keys:

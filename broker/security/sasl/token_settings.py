@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from odradek.config.errors import ConfigError
 from odradek.config.sasl import OAUTHBEARER, SaslListener, SaslMechanism
 
-_TRUST = ("ssl.truststore.type", "ssl.truststore.location")
+_TRUST = "ssl.truststore."
 
 
 Keys = tuple[Mapping[str, Any], ...]
@@ -31,14 +31,18 @@ class IssuerKeys(Protocol):
 class KeySource(NamedTuple):
     """Where an issuer's keys are, and how often they are fetched.
 
-    `ca_file` has the authorities that sign the certificate of the server.
+    `trust` has the settings of a trust store (ssl.truststore.*) with the authorities that sign the
+    certificate of the server; without any, those of the system do.
     """
 
     url: str
     refresh_ms: int
     retry_ms: int
     retry_max_ms: int
-    ca_file: str | None = None
+    trust: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"KeySource({self.url})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,7 @@ def key_source(listener: SaslListener, mechanism: SaslMechanism) -> KeySource:
         refresh_ms=_value(listener, "jwks.endpoint.refresh.ms"),
         retry_ms=_value(listener, "jwks.endpoint.retry.backoff.ms"),
         retry_max_ms=_value(listener, "jwks.endpoint.retry.backoff.max.ms"),
-        ca_file=_authorities(mechanism.jaas.options),
+        trust=_trust(mechanism.jaas.options),
     )
 
 
@@ -78,13 +82,12 @@ def _value(listener: SaslListener, name: str) -> Any:
     return listener.settings.mechanism_value(OAUTHBEARER, f"sasl.oauthbearer.{name}")
 
 
-def _authorities(options: Mapping[str, str]) -> str | None:
-    """The file of the authorities that sign the certificate of the issuer's server."""
-    file, kind = options.get("ssl.truststore.location"), options.get("ssl.truststore.type")
-    others = [name for name in options if name.startswith("ssl.") and name not in _TRUST]
-    if others or (file is not None and kind != "PEM"):
+def _trust(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The options of the login module that name a trust store."""
+    others = [name for name in options if name.startswith("ssl.") and not name.startswith(_TRUST)]
+    if others:
         raise ConfigError(
-            f"the JAAS options of {OAUTHBEARER} may have ssl.truststore.location with"
-            " ssl.truststore.type=PEM, and no other option of TLS"
+            f"the JAAS options of {OAUTHBEARER} may have a trust store ({_TRUST}*), and no other"
+            f" options of TLS: {', '.join(sorted(others))}"
         )
-    return file
+    return tuple(sorted(pair for pair in options.items() if pair[0].startswith(_TRUST)))
