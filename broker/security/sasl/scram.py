@@ -49,14 +49,10 @@ class UnknownNames:
         self._secret = secrets.token_bytes(32)
 
     def credential_of(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
-        """The same credential for the same name."""
-
-        def made(purpose: str) -> bytes:
-            text = f"{purpose} {mechanism} {name}".encode("utf-8", "surrogatepass")
-            return hmac.digest(self._secret, text, mechanism.hash_name)
-
-        salt = salt_of(int.from_bytes(made("salt")))
-        return ScramCredential(salt, made("stored"), made("server"), MIN_ITERATIONS, Login(""))
+        """A credential with the same salt for the same name."""
+        text = f"{mechanism} {name}".encode("utf-8", "surrogatepass")
+        salt = salt_of(int.from_bytes(hmac.digest(self._secret, text, "sha256")))
+        return ScramCredential(salt, self._secret, self._secret, MIN_ITERATIONS, Login(""))
 
 
 class ScramExchange:
