@@ -129,7 +129,7 @@ class _ExpectedProof(NamedTuple):
         proof = _decoded(match["proof"])
         if len(proof) != len(signature):
             raise SaslError("Invalid client credentials")
-        client_key = bytes(one ^ other for one, other in zip(signature, proof, strict=True))
+        client_key = (int.from_bytes(signature) ^ int.from_bytes(proof)).to_bytes(len(proof))
         is_proved = hmac.compare_digest(self.mechanism.digest(client_key), credential.stored_key)
         if not (is_proved and self.is_known):
             raise SaslError("Invalid client credentials")
