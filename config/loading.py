@@ -22,7 +22,7 @@ from .properties import parse_properties
 from .protection import refuse_unserved_protection
 from .sasl import sasl_listeners
 
-__all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config"]
+__all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config", "refuse_secrets"]
 
 # The content of the shipped server.properties, for a start without a file.
 SHIPPED: Mapping[str, str] = {
@@ -59,8 +59,8 @@ class LoadedConfig(NamedTuple):
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> LoadedConfig:
     """Load `file`, or the shipped defaults, overridden by `overrides`, each `key=value`.
 
-    Raises ConfigError if the file cannot be read, a value is invalid, an override is a secret, or a
-    key asks for protection that odradek does not have.
+    Raises ConfigError if the file cannot be read, a value is invalid, or a key asks for protection
+    that odradek does not have.
     """
     warnings = []
     texts = dict(SHIPPED)
@@ -84,6 +84,17 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     return LoadedConfig(config, tuple(warnings))
 
 
+def refuse_secrets(arguments: Sequence[str]) -> None:
+    """Raise ConfigError if an override that was an argument of the process is a secret."""
+    for argument in arguments:
+        name, _ = _split_override(argument)
+        if broker_keys.is_secret(name):
+            raise ConfigError(
+                f"{name} cannot be an --override: every user of this machine sees the arguments of"
+                " a process; write it to a file that only its owner can read"
+            )
+
+
 def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
@@ -96,11 +107,6 @@ def _split_override(override: str) -> tuple[str, str]:
     if not equals or not name.strip():
         shown = _KEY_CHARACTERS.match(override)[0]  # type: ignore[index] # it may be empty
         raise ConfigError(f"Invalid override {shown}: must be key=value")
-    if broker_keys.is_secret(name.strip()):
-        raise ConfigError(
-            f"{name.strip()} cannot be an --override: every user of this machine sees the arguments"
-            " of a process; write it to a file that only its owner can read"
-        )
     return name.strip(), value
 
 
