@@ -125,7 +125,8 @@ def test_a_client_gets_its_quota_and_no_more(brokers: Brokers) -> None:
 
 
 def test_a_throttled_client_delays_no_other_one(brokers: Brokers) -> None:
-    alter_quota(brokers.odradek.port, {"client-id": "stopped"}, producer_byte_rate=1)
+    for broker in brokers:  # both, so that kafka-configs lists the same
+        alter_quota(broker.port, {"client-id": "stopped"}, producer_byte_rate=1)
     request = produce_to("t", batch_of("x"), acks=1)
     with (
         WireClient(brokers.odradek.port, client_id="stopped") as stopped,
