@@ -1,8 +1,7 @@
 """Delegation tokens, used with Kafka's own tool and clients, on odradek and on Apache Kafka."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,13 +29,13 @@ from odradek.protocol.messages.renew_delegation_token import (
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.sasl import log_in_by_plain
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
+from tests.support.waiting import wait_for
 from tests.support.wire import WireClient
 
 DAY_MS = 86_400_000
 
 pytestmark = pytest.mark.java
 
-LIMIT_S = 20.0
 # A line of the tool's table: token id, HMAC, owner, requester, renewers.
 ROW = re.compile(r"^([\w-]{22})\s+([\w+/=]{80,})\s+(\S+)\s+(\S+)\s+(\[.*?\])", re.MULTILINE)
 Token = tuple[str, str, str, str, str]
@@ -75,14 +74,6 @@ class TokenTool:
         return str(error.value)
 
 
-def soon(ask: Callable[[], object], expected: object) -> None:
-    """Kafka's broker learns of a change only after the controller has answered."""
-    deadline = time.monotonic() + LIMIT_S
-    while (found := ask()) != expected and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert found == expected
-
-
 def creation(*renewers: CreateDelegationTokenRenewer) -> CreateDelegationTokenRequest:
     return CreateDelegationTokenRequest(renewers=list(renewers), max_lifetime_ms=-1)
 
@@ -113,7 +104,7 @@ def test_a_client_logs_in_by_a_token_until_it_is_expired(
 ) -> None:
     token, hmac, *people = tool.create("--owner-principal", "User:bob")
     assert people == ["User:bob", "User:admin", "[User:alice]"]
-    soon(lambda: tool.described("bob"), [(token, hmac, *people)])
+    wait_for(lambda: tool.described("bob"), [(token, hmac, *people)])
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         tool.topics(secured.client_file(token, hmac, mechanism, by_token=True))
     # A client that has logged in by a token gets no other.
@@ -129,7 +120,7 @@ def test_a_client_logs_in_by_a_token_until_it_is_expired(
     assert "Owner/Renewer" in tool.refusal(*words)
     ending = ("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
     assert "Completed expire" in tool.run(*ending, config=alice)
-    soon(lambda: tool.described("bob"), [])
+    wait_for(lambda: tool.described("bob"), [])
     client = secured.client_file(token, hmac, "SCRAM-SHA-256", by_token=True)
     with pytest.raises(ToolFailedError, match="invalid credentials"):
         tool.topics(client)
@@ -211,7 +202,7 @@ def test_times_of_tokens_are_alike(secured: SecuredBroker, version: int) -> None
             return client.ask(request, ExpireDelegationTokenResponse, min(version, 2))
 
         found = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
-        soon(lambda: renewed(60_000).error_code == found, False)
+        wait_for(lambda: renewed(60_000).error_code == found, False)
         for act, period_ms, least_ms in (
             (renewed, 60_000, 60_000),
             (renewed, 0, DAY_MS),
@@ -224,10 +215,10 @@ def test_times_of_tokens_are_alike(secured: SecuredBroker, version: int) -> None
             later_ms = answer.expiry_timestamp_ms - issued_ms - least_ms
             assert 0 <= later_ms < 60_000, (act, period_ms)
         assert expired(0).error_code == ErrorCode.NONE
-        soon(lambda: renewed(1).error_code, ErrorCode.DELEGATION_TOKEN_EXPIRED)
+        wait_for(lambda: renewed(1).error_code, ErrorCode.DELEGATION_TOKEN_EXPIRED)
         assert expired(1).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
         assert expired(-1).error_code == ErrorCode.NONE
-        soon(lambda: expired(-1).error_code, found)
+        wait_for(lambda: expired(-1).error_code, found)
 
 
 @pytest.mark.slow
@@ -239,7 +230,7 @@ def test_tokens_go_to_kafka_and_come_back(java: JavaTools, tmp_path: Path) -> No
             tool = TokenTool(java, broker)
             if token is None:
                 token = tool.create()
-            soon(lambda tool=tool: tool.described("admin"), [token])
+            wait_for(lambda tool=tool: tool.described("admin"), [token])
             tool.topics(broker.client_file(token[0], token[1], "SCRAM-SHA-256", by_token=True))
             alice = broker.client_file("alice", "alice-secret")
             words = ("--renew", "--renew-time-period", "-1", "--hmac", token[1])

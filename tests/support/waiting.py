@@ -13,3 +13,14 @@ def wait_until(holds: Callable[[], object], *, poll_s: float = POLL_SECONDS) -> 
     while not holds():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(poll_s)
+
+
+def wait_for(ask: Callable[[], object], expected: object) -> None:
+    """Return when the answer is the expected one; fails after a minute, and shows both.
+
+    Kafka's broker learns of a change of metadata only after the controller has answered.
+    """
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while (found := ask()) != expected and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    assert found == expected

@@ -5,7 +5,6 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typer.testing import CliRunner
 
 from odradek.tools.app import app
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
+from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 LIMIT_S = 20.0
@@ -38,14 +38,6 @@ def on_secured(secured: SecuredBroker) -> Run:
         return CliRunner().invoke(app, [*words, "--config", str(file)], input=stdin)
 
     return run_command
-
-
-def soon(ask: Callable[[], object], expected: object) -> None:
-    """Kafka's broker learns of a change only after the controller has answered."""
-    deadline = time.monotonic() + LIMIT_S
-    while (found := ask()) != expected and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert found == expected
 
 
 def listed(run: Run, *words: str, config: Path | None = None) -> list[dict[str, object]]:
@@ -73,7 +65,7 @@ def test_an_added_user_logs_in(
         0,
         "bo=b, can log in by SCRAM-SHA-256, SCRAM-SHA-512\n",
     )
-    soon(lambda: len(listed(on_secured, "users", "list", "bo=b,")), 2)
+    wait_for(lambda: len(listed(on_secured, "users", "list", "bo=b,")), 2)
     file = secured.client_file("bo=b,", "pä ss=,word", mechanism, tls=tls)
     assert listed(on_secured, "tokens", "list", config=file) == []
     wrong = secured.client_file("bo=b,", "wrong", mechanism, tls=tls)
@@ -90,7 +82,7 @@ def test_users_are_listed_and_deleted(on_secured: Run, tmp_path: Path) -> None:
     )
     assert added.exit_code == 0, added.stderr
     expected = [{"user": "carol", "mechanism": "SCRAM-SHA-512", "iterations": 4096}]
-    soon(
+    wait_for(
         lambda: [each for each in listed(on_secured, "users", "list") if each["user"] == "carol"],
         expected,
     )
@@ -100,7 +92,7 @@ def test_users_are_listed_and_deleted(on_secured: Run, tmp_path: Path) -> None:
         on_secured("users", "delete", "carol", "--mechanism", "SCRAM-SHA-256")
     )
     assert on_secured("users", "delete", "carol").stdout == "deleted SCRAM-SHA-512 of carol\n"
-    soon(lambda: "carol" in on_secured("users", "list").stdout, False)
+    wait_for(lambda: "carol" in on_secured("users", "list").stdout, False)
     for words in (["list", "carol"], ["delete", "carol"]):
         assert "there is no user carol" in one_line(on_secured("users", *words))
 
@@ -123,7 +115,7 @@ def test_on_a_terminal_the_password_is_asked_for_twice_and_not_shown(
         assert asking.wait(LIMIT_S) == 0
     os.close(terminal)
     assert b"secret" not in shown
-    soon(lambda: len(listed(on_secured, "users", "list", "erin")), 2)
+    wait_for(lambda: len(listed(on_secured, "users", "list", "erin")), 2)
 
 
 def test_an_empty_password_is_refused(on_secured: Run, tmp_path: Path) -> None:
@@ -145,7 +137,7 @@ def entry(
 
 def check_entries(run: Run, expected: list[dict[str, str]], *words: str) -> None:
     """Compare the entries that are listed, in any order."""
-    soon(lambda: by_text(listed(run, "acls", "list", *words)), by_text(expected))
+    wait_for(lambda: by_text(listed(run, "acls", "list", *words)), by_text(expected))
 
 
 def by_text(entries: Sequence[Mapping[str, object]]) -> list[str]:
@@ -300,7 +292,7 @@ def test_quotas_are_set_listed_and_removed(on_secured: Run) -> None:
     both = alice | {("client-id", None)}
     of_both = {"producer_byte_rate": 10_000_000.0, "request_percentage": 50.5}
     of_ips = {frozenset({("ip", None)}): {"connection_creation_rate": 3.0}}
-    soon(quotas, {both: of_both, alice: {"consumer_byte_rate": 7.0}, **of_ips})
+    wait_for(quotas, {both: of_both, alice: {"consumer_byte_rate": 7.0}, **of_ips})
     assert quotas("--user", "alice") == {both: of_both, alice: {"consumer_byte_rate": 7.0}}
     assert quotas("--default-ip") == of_ips
     shown = on_secured("quotas", "list").stdout.splitlines()
@@ -309,13 +301,13 @@ def test_quotas_are_set_listed_and_removed(on_secured: Run) -> None:
     words = ["quotas", "remove", "--user", "alice"]
     assert "has no request_percentage" in one_line(on_secured(*words, "request_percentage"))
     assert on_secured(*words).stdout == "user alice: removed consumer_byte_rate\n"
-    soon(quotas, {both: of_both, **of_ips})
+    wait_for(quotas, {both: of_both, **of_ips})
     assert "has no quota" in one_line(on_secured(*words))
     assert on_secured(*words, "--default-client-id", "request_percentage").exit_code == 0
-    soon(lambda: quotas("--user", "alice"), {both: {"producer_byte_rate": 10_000_000.0}})
+    wait_for(lambda: quotas("--user", "alice"), {both: {"producer_byte_rate": 10_000_000.0}})
     assert on_secured(*words, "--default-client-id").exit_code == 0
     assert on_secured("quotas", "remove", "--default-ip").exit_code == 0
-    soon(quotas, {})
+    wait_for(quotas, {})
 
 
 @pytest.mark.parametrize(
@@ -354,7 +346,7 @@ def test_a_token_is_created_renewed_and_expired(on_secured: Run) -> None:
             if each["token"] == token
         ]
 
-    soon(lambda: len(tokens("alice")), 1)
+    wait_for(lambda: len(tokens("alice")), 1)
     (found,) = tokens("alice")
     assert (found["owner"], found["requester"]) == ("User:alice", "User:admin")
     assert found["renewers"] == ["User:bob", "User:admin"]
@@ -368,7 +360,7 @@ def test_a_token_is_created_renewed_and_expired(on_secured: Run) -> None:
     assert renewed.stdout.startswith(f"{token} expires at 20"), renewed.stderr
     assert on_secured("tokens", "expire", token, "--in", "1h").exit_code == 0
     assert on_secured("tokens", "expire", token).stdout == f"removed {token}\n"
-    soon(lambda: len(tokens("alice")), 0)
+    wait_for(lambda: len(tokens("alice")), 0)
     for act in ("renew", "expire"):
         assert "`odradek tokens list` shows them" in one_line(on_secured("tokens", act, token))
     assert "no time" in one_line(on_secured("tokens", "expire", token, "--in", "soon"))
