@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from .catalogue import CATALOGUE
+from .counted_handlers import TIMED_EVERY_MS
 from .durations import BOUNDS_MS
 from .metric import Kind, Metric
 from .rendering import PROCESS
@@ -26,6 +27,9 @@ MBeans, and those of kafka-exporter for the lag of groups. Metrics that neither 
 A metric `kafka_server_brokertopicmetrics_*` has a series for each topic, and one without the label
 `topic`, which counts all topics, also deleted ones. What a topic got after `/metrics` was last read
 before its deletion is missing in it.
+
+Every request is counted. Of those of one API and version that come within {TIMED_EVERY_MS} ms, the
+first is timed and stands for the others.
 
 A histogram has the series `_bucket`, `_count` and `_sum`. Its bounds are, in milliseconds:
 {", ".join(f"{bound:g}" for bound in BOUNDS_MS)}.
