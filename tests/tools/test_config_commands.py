@@ -16,6 +16,7 @@ Run = Callable[..., Result]
     [
         ("topic", "orders", "retention.ms", "1000", "dynamic_topic"),
         ("broker", "0", "log.retention.ms", "2000", "dynamic_broker"),
+        ("broker", "", "log.retention.ms", "3000", "dynamic_default_broker"),
         ("group", "readers", "consumer.session.timeout.ms", "9000", "group"),
     ],
 )
@@ -24,7 +25,10 @@ def test_settings_are_changed_shown_and_removed(
 ) -> None:
     broker.create_topic("orders")
     done = run("configs", "alter", kind, name, "--set", f"{setting}={value}")
-    assert (done.exit_code, done.stdout) == (0, f"altered {kind} {name}".rstrip() + "\n")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"altered {f'{kind} {name}' if name else 'all brokers'}\n",
+    )
     shown = json.loads(run("configs", "describe", kind, name, "--json").stdout)
     assert {"setting": setting, "value": value, "source": source} in shown
     assert f"{setting}" in run("configs", "describe", kind, name).stdout
@@ -48,8 +52,9 @@ def test_defaults_are_shown_when_asked_for(run: Run, broker: Broker) -> None:
         (["alter", "topic", "missing", "--set", "retention.ms=1"], 1, "odradek topics list"),
         (["describe", "topic", "missing"], 1, "odradek topics list"),
         (["alter", "broker", "0", "--set", "node.id=7"], 1, "node.id"),
-        (["alter", "broker", "", "--set", "log.retention.ms=1"], 1, "name one broker"),
-        (["describe", "group", ""], 1, "name one group"),
+        (["alter", "broker", "--set", "node.id=7"], 1, "node.id"),
+        (["alter", "topic", "--set", "retention.ms=1"], 1, "name one topic"),
+        (["describe", "group"], 1, "name one group"),
         (["alter", "topic", "orders"], 2, "--unset"),
         (["alter", "topic", "orders", "--set", "retention.ms"], 2, "KEY=VALUE"),
     ],

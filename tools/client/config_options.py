@@ -22,14 +22,16 @@ class Kind(StrEnum):
 
 
 KindArgument = Annotated[Kind, typer.Argument(metavar="topic|broker|group")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a broker: its node.id.")]
+Name = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="Of a broker: its node.id. Without it: all brokers.")
+]
 
 
 @app.command()
 def describe(
     *,
     kind: KindArgument,
-    name: Name,
+    name: Name = "",
     everything: Annotated[bool, typer.Option("--all", help="Defaults, too.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,
@@ -47,7 +49,7 @@ def describe(
 def alter(
     *,
     kind: KindArgument,
-    name: Name,
+    name: Name = "",
     settings: Settings = None,
     unset: Annotated[
         list[str] | None,
