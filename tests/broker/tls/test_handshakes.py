@@ -25,6 +25,7 @@ from tests.support.fake_server import FakeServer
 
 LISTENER = SimpleNamespace(name="SSL", security_protocol=SecurityProtocol.SSL)
 LIMIT = 3
+LIMIT_SECONDS = 30.0
 
 
 class SlowTls:
@@ -58,11 +59,11 @@ class Rig:
         self.context = ssl.create_default_context(cafile=str(files.ca))
         listening = socket.create_server(("127.0.0.1", 0))
         self.address = listening.getsockname()
-        self.acceptor = Acceptor(loop, listening, self._connect, backlog=64)
+        make_connection = partial(Connection, self.server, LISTENER, output_of)
+        self.acceptor = Acceptor(loop, listening, make_connection, 64, set_up=self._set_up)
         self.clients: list[socket.socket] = []
 
-    async def _connect(self, client: socket.socket) -> None:
-        connection = Connection(self.server, LISTENER, output_of)  # type: ignore[arg-type] # a fake
+    async def _set_up(self, connection: Connection, client: socket.socket) -> None:
         self.handshakes.begin(client, connection, self.tls)
 
     async def half_open(self) -> None:
@@ -74,7 +75,7 @@ class Rig:
     async def open(self) -> ssl.SSLSocket:
         """A client whose side of the handshake is complete."""
         count = len(self.server.connections)
-        plain = await asyncio.to_thread(socket.create_connection, self.address)
+        plain = await asyncio.to_thread(socket.create_connection, self.address, LIMIT_SECONDS)
         wrap = partial(self.context.wrap_socket, plain, server_hostname="localhost")
         client = await asyncio.to_thread(wrap)
         self.clients.append(client)
