@@ -54,7 +54,7 @@ def test_a_configuration_that_cannot_be_served_is_one_line_and_exit_code_2(
 
 def test_a_tls_listener_without_its_key_store_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     settings = ["listeners=SSL://127.0.0.1:0", "ssl.keystore.location=nowhere.p12"]
-    settings.append("ssl.keystore.password=not for the log")
+    settings += ["ssl.keystore.password=not for the log", "log.dirs=data"]
     (tmp_path / "tls.properties").write_text("\n".join(settings))
     done = serve(cwd=tmp_path, arguments=["tls.properties"])
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The clients of users log in: kafka-python, aiokafka, confluent-kafka, and Kafka's Java tools."""
+"""The clients of users log in: kafka-python, aiokafka, confluent-kafka, franz-go, Java's tools."""
 
 import asyncio
 import re
@@ -26,6 +26,7 @@ from tests.support.broker_process import (
     make_broker,
     why_no_broker,
 )
+from tests.support.go_programs import build, why_no_go
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.sasl import (
     OAUTH_MODULE,
@@ -281,6 +282,42 @@ def test_confluent_logs_in_again_when_its_login_ends(secured: Secured) -> None:
     while time.monotonic() < ends:
         assert admin.list_topics(timeout=WAIT_S)
         time.sleep(0.2)
+
+
+# -- Go --------------------------------------------------------------------------------------------
+
+FRANZ_GO = Path(__file__).parents[1] / "support" / "franz_go_client"
+
+
+@pytest.fixture(scope="module")
+def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    reason = why_no_go(FRANZ_GO)
+    if reason:
+        pytest.skip(reason)
+    return build(FRANZ_GO, tmp_path_factory.mktemp("franz-go"))
+
+
+def with_franz_go(program: Path, *words: str) -> str:
+    """What the program prints: its record, or why it is refused."""
+    done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("version", ["", "1.2", "1.3"], ids=["plaintext", "tls-1.2", "tls-1.3"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_franz_go_logs_in_writes_and_reads(
+    secured: Secured, franz_go: Path, new_topic: str, mechanism: str, version: str
+) -> None:
+    for password, expected in ((PASSWORD, "franz-go"), ("wrong", "refused: ")):
+        found = with_franz_go(
+            franz_go,
+            secured.bootstrap(mechanism, "TLS" if version else ""),
+            *(new_topic, mechanism, USER),
+            token_of(password) if mechanism == "OAUTHBEARER" else password,
+            str(authority_of(secured.broker)) if version else NO_TLS,
+            version,
+        )
+        assert found.startswith(expected)
 
 
 # -- Java ------------------------------------------------------------------------------------------

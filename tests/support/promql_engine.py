@@ -1,15 +1,14 @@
 """Prometheus' own query engine: a Go program, built where Go and its modules can be had."""
 
-import functools
 import json
 import math
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.go_programs import build, why_no_go
 from tests.support.metrics import Series
 
 SOURCE = Path(__file__).with_name("promql_evaluator")
@@ -26,15 +25,9 @@ class Result(NamedTuple):
     error: str
 
 
-@functools.cache
 def why_no_engine() -> str | None:
     """Why the engine cannot be built here, or None."""
-    if shutil.which("go") is None:
-        return "needs Go"
-    done = subprocess.run(
-        ["go", "mod", "download"], cwd=SOURCE, capture_output=True, text=True, check=False
-    )
-    return f"needs the modules of {SOURCE / 'go.mod'}: {done.stderr}" if done.returncode else None
+    return why_no_go(SOURCE)
 
 
 def evaluate(expressions: Sequence[str], scrapes: Sequence[Series]) -> list[Result]:
@@ -51,8 +44,7 @@ def evaluate(expressions: Sequence[str], scrapes: Sequence[Series]) -> list[Resu
         "series": [{"labels": dict(key), "samples": found} for key, found in samples.items()],
     }
     with tempfile.TemporaryDirectory() as directory:
-        program = Path(directory) / "evaluator"
-        subprocess.run(["go", "build", "-o", program, "."], cwd=SOURCE, check=True)
+        program = build(SOURCE, Path(directory))
         done = subprocess.run(
             [program],
             input=json.dumps(question),
