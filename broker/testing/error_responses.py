@@ -18,7 +18,7 @@ from odradek.protocol.schema import Message, Struct, WireType
 ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
 # By a field of a response: the field of the request that names the same thing by another name.
-OTHER_NAMES = {"partition_index": "partition"}
+OTHER_NAMES = {"partition_index": "partition", "user": "name"}
 SIGNED = ("b", "h", "i", "q")
 # The numbers that are names; texts and ids are names, too.
 NUMBERS = ("index", "partition", "partition_index", "partition_id", "resource_type", "producer_id")

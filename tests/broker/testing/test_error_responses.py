@@ -23,6 +23,10 @@ DIFFERENT = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "the same",
     ApiKey.ALTER_REPLICA_LOG_DIRS: "the request names topics inside directories",
     ApiKey.DESCRIBE_LOG_DIRS: "Kafka has no error in v1-2",
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: "Kafka repeats the users beside it",
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "the request names users in two lists",
+    ApiKey.ALTER_CLIENT_QUOTAS: "Kafka repeats the entities, which are lists",
+    ApiKey.CREATE_DELEGATION_TOKEN: "Kafka names User:ANONYMOUS as the owner",
 }
 # Kafka cannot read a sample: its records are no records, or its version is one of a newer Kafka.
 UNREAD = {ApiKey.PRODUCE, ApiKey.API_VERSIONS, ApiKey.DELETE_GROUPS, ApiKey.TXN_OFFSET_COMMIT}
