@@ -33,6 +33,10 @@ class ScramMechanism(IntEnum):
         return hashlib.new(self.hash_name, data).digest()
 
 
+# The mechanisms by their names in SASL.
+SCRAM_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
+
+
 class ScramKeys(NamedTuple):
     """What is stored of a password."""
 
@@ -40,11 +44,15 @@ class ScramKeys(NamedTuple):
     server_key: bytes
 
 
+def client_key_of(mechanism: ScramMechanism, salted_password: bytes) -> bytes:
+    """The key by which a client proves that it knows its password. It is not stored."""
+    return hmac.digest(salted_password, b"Client Key", mechanism.hash_name)
+
+
 def keys_of(mechanism: ScramMechanism, salted_password: bytes) -> ScramKeys:
     """The keys of a salted password."""
-    client_key = hmac.digest(salted_password, b"Client Key", mechanism.hash_name)
     server_key = hmac.digest(salted_password, b"Server Key", mechanism.hash_name)
-    return ScramKeys(mechanism.digest(client_key), server_key)
+    return ScramKeys(mechanism.digest(client_key_of(mechanism, salted_password)), server_key)
 
 
 def salt_of(random_number: int) -> bytes:

@@ -2,13 +2,17 @@
 
 import base64
 import binascii
-import hashlib
 import hmac
 import secrets
 
-# By mechanism: the hash, and the number that stands for the mechanism in requests.
-MECHANISMS = {"SCRAM-SHA-256": ("sha256", 1), "SCRAM-SHA-512": ("sha512", 2)}
-MIN_ITERATIONS = 4_096
+from odradek.coordinator.metadata.scram_mechanisms import (
+    MIN_ITERATIONS,
+    SCRAM_MECHANISMS,
+    client_key_of,
+    keys_of,
+    salted,
+)
+
 MAX_ITERATIONS = 1_000_000  # a server that asks for more wants to keep the client busy
 _NO_CHANNEL_BINDING = b"n,,"
 
@@ -21,9 +25,9 @@ class ScramClient:
     """One login: `first` is sent, then `final` of the answer; `check` gets the last answer."""
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str | None = None) -> None:
-        """`nonce` is for tests. The mechanism must be one of MECHANISMS."""
-        self._hash = MECHANISMS[mechanism][0]
-        self._password = password.encode()
+        """`nonce` is for tests. The mechanism must be one of SCRAM_MECHANISMS."""
+        self._mechanism = SCRAM_MECHANISMS[mechanism]
+        self._password = password
         self._nonce = (nonce or secrets.token_urlsafe(24)).encode()
         name = user.replace("=", "=3D").replace(",", "=2C").encode()
         self._bare = b"n=%s,r=%s" % (name, self._nonce)
@@ -45,15 +49,15 @@ class ScramClient:
             raise ScramError("the server's nonce does not begin with the client's")
         if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
             raise ScramError(f"the server asks for {iterations} iterations")
-        salted = salted_password(self._hash, self._password, salt, iterations)
+        mechanism = self._mechanism
+        salted_password = salted(mechanism, self._password, salt, iterations)
+        keys = keys_of(mechanism, salted_password)
         without_proof = b"c=%s,r=%s" % (base64.b64encode(_NO_CHANNEL_BINDING), nonce)
         message = b",".join((self._bare, server_first, without_proof))
-        client_key = hmac.digest(salted, b"Client Key", self._hash)
-        stored_key = hashlib.new(self._hash, client_key).digest()
-        signature = hmac.digest(stored_key, message, self._hash)
+        client_key = client_key_of(mechanism, salted_password)
+        signature = hmac.digest(keys.stored_key, message, mechanism.hash_name)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        server_key = hmac.digest(salted, b"Server Key", self._hash)
-        self._signature = hmac.digest(server_key, message, self._hash)
+        self._signature = hmac.digest(keys.server_key, message, mechanism.hash_name)
         return without_proof + b",p=" + base64.b64encode(proof)
 
     def check(self, server_final: bytes) -> None:
@@ -64,11 +68,6 @@ class ScramClient:
         shown = fields.get(b"v", b"")
         if not hmac.compare_digest(shown, base64.b64encode(self._signature)):
             raise ScramError("the server does not prove that it knows the password")
-
-
-def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-    """The key that a password is hashed to."""
-    return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
 
 
 def _fields(message: bytes) -> dict[bytes, bytes]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, salted
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsDeletion,
@@ -25,11 +26,10 @@ from odradek.tools.tables import print_json, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
-from .scram import MECHANISMS, salted_password
 
 SALT_BYTES = 32
 STDIN = Path("-")
-NAMES = {number: name for name, (_, number) in MECHANISMS.items()}
+NAMES = {int(mechanism): name for name, mechanism in SCRAM_MECHANISMS.items()}
 
 
 def read_password(user: str, file: Path | None) -> str:
@@ -79,17 +79,15 @@ class UserCommands(ClusterCommands):
     def add(self, user: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
         """Set the password of a user, for mechanisms by name."""
         upsertions = []
-        for mechanism in mechanisms:
-            hash_name, number = MECHANISMS[mechanism]
+        for mechanism in map(SCRAM_MECHANISMS.__getitem__, mechanisms):
             salt = secrets.token_bytes(SALT_BYTES)
-            salted = salted_password(hash_name, password.encode(), salt, iterations)
             upsertions.append(
                 AlterUserScramCredentialsUpsertion(
                     name=user,
-                    mechanism=number,
+                    mechanism=mechanism,
                     iterations=iterations,
                     salt=salt,
-                    salted_password=salted,
+                    salted_password=salted(mechanism, password, salt, iterations),
                 )
             )
         # A request may name a user only once, so each mechanism is a request.
@@ -102,7 +100,7 @@ class UserCommands(ClusterCommands):
         known = self._described([user]).get(user)
         if known is None:
             raise CommandError(f"there is no user {user}; `odradek users list` shows them")
-        numbers = [MECHANISMS[name][1] for name in mechanisms] or list(known)
+        numbers = [int(SCRAM_MECHANISMS[name]) for name in mechanisms] or list(known)
         for number in numbers:
             name = NAMES.get(number, str(number))
             if number not in known:

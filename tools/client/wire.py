@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TypeVar
 
+from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import has_flexible_response_header
@@ -35,7 +36,7 @@ from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
 from .failure import CommandError
-from .scram import MECHANISMS, ScramClient, ScramError
+from .scram import ScramClient, ScramError
 from .tls import client_context
 
 R = TypeVar("R", bound=Message)
@@ -139,8 +140,8 @@ class WireConnection:
 
     def _authenticate(self, settings: Mapping[str, str]) -> None:
         mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "GSSAPI"))
-        if mechanism != "PLAIN" and mechanism not in MECHANISMS:
-            known = ", ".join(("PLAIN", *MECHANISMS))
+        if mechanism != "PLAIN" and mechanism not in SCRAM_MECHANISMS:
+            known = ", ".join(("PLAIN", *SCRAM_MECHANISMS))
             raise CommandError(
                 f"this command cannot log in by {mechanism}; set sasl.mechanism to one of {known}"
                 " in the file of --config"

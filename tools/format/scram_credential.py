@@ -16,6 +16,7 @@ from odradek.coordinator.metadata.scram_changes import ScramUpsertion, credentia
 from odradek.coordinator.metadata.scram_mechanisms import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
+    SCRAM_MECHANISMS,
     ScramMechanism,
     salt_of,
     salted,
@@ -25,7 +26,6 @@ from odradek.protocol.records.cluster_metadata import UserScramCredentialRecord
 
 _FORM = re.compile(r"([^=]*)=\[(.*)\]", re.DOTALL)
 _KEYS = ("name", "password", "salt", "saltedpassword", "iterations")
-_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 
 class CredentialError(ValueError):
@@ -35,10 +35,10 @@ class CredentialError(ValueError):
 def parse_credential(text: str) -> UserScramCredentialRecord:
     """The record of a credential. Raises CredentialError."""
     match = _FORM.fullmatch(text.strip())
-    if match is None or match[1] not in _MECHANISMS:
-        names = " or ".join(_MECHANISMS)
+    if match is None or match[1] not in SCRAM_MECHANISMS:
+        names = " or ".join(SCRAM_MECHANISMS)
         raise CredentialError(f"a credential must be {names}, followed by =[name=…,password=…]")
-    mechanism, parts = _MECHANISMS[match[1]], _parts(match[2])
+    mechanism, parts = SCRAM_MECHANISMS[match[1]], _parts(match[2])
     salt = _decoded(parts, "salt") or salt_of(secrets.randbits(130))
     iterations = _iterations(parts.get("iterations"))
     try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from odradek.config.sasl import OAUTHBEARER, PLAIN, SaslListener, SaslMechanism
-from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
+from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS
 from odradek.coordinator.timers import Now
 
 from .authenticator import LoginListener, LoginMechanism
@@ -15,8 +15,6 @@ from .scram import ScramExchange, UnknownNames
 from .scram_credential import CredentialOf
 from .token_settings import IssuerKeys, KeySource, expected_claims, key_source
 from .unsecured_tokens import UnsecuredTokens
-
-_SCRAM = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 
 class LoginMechanisms:
@@ -77,7 +75,7 @@ class LoginMechanisms:
             return partial(PlainExchange, passwords_of(mechanism.jaas.options))
         if mechanism.name == OAUTHBEARER:
             return partial(OAuthBearerExchange, self._tokens(listener, mechanism, issuers))
-        scram = _SCRAM[mechanism.name]
+        scram = SCRAM_MECHANISMS[mechanism.name]
         return partial(ScramExchange, scram, self._credential_of, self._unknown)
 
     def _tokens(
