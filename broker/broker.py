@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.group_settings import ConsumerGroupSettings
@@ -53,7 +52,7 @@ from .lifecycle.coordinators import (
     create_transaction_coordinator,
     load_group_configs,
 )
-from .lifecycle.preflight import Preflight, RefusedToStartError
+from .lifecycle.preflight import Preflight
 from .lifecycle.startup import (
     cordoned_ids,
     lead_log,
@@ -146,16 +145,13 @@ class Broker:
 
     def _create_logins(self) -> None:
         """Create what authenticates clients; it may refuse the configuration."""
-        try:
-            self.logins = LoginListeners(
-                self.config,
-                lambda mechanism, name, is_token: credential_of(
-                    self.metadata, self.token_credentials, mechanism, name, is_token
-                ),
-                self.clock,
-            )
-        except ConfigError as error:
-            raise RefusedToStartError(str(error)) from error
+        self.logins = LoginListeners(
+            self.config,
+            lambda mechanism, name, is_token: credential_of(
+                self.metadata, self.token_credentials, mechanism, name, is_token
+            ),
+            self.clock,
+        )
 
     def _open_directories(self) -> MetadataReading | None:
         """Lock, check and open the data directories.
