@@ -23,6 +23,7 @@ from typing import Generic, TypeVar
 from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 
 from .connection_limits import ListenerLimits
+from .listeners import host_and_port
 
 logger = logging.getLogger("odradek.server")
 
@@ -108,7 +109,7 @@ class Acceptor(Generic[P]):
                     self._pause(RETRY_S, self._watch)
                     return
                 continue  # the client has closed the connection
-            address = str(name[0]).removeprefix("::ffff:")
+            address, _ = host_and_port(name)
             delay_ms = 0 if self._limits is None else self._limits.delay_ms()
             if delay_ms or not self._has_room():
                 self._held = client, address

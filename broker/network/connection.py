@@ -49,6 +49,7 @@ from odradek.storage.log import RecordsSlice
 
 from .frame_memory import FrameMemory
 from .group_turns import GROUP_APIS, GroupTurns
+from .listeners import UNKNOWN_ADDRESS, host_and_port
 from .output import Output, PlainOutput
 
 logger = logging.getLogger("odradek.connection")
@@ -63,7 +64,6 @@ _SIZE = struct.Struct(">i")
 
 # How much of a file is checked for cached pages, and sent, at once.
 FILE_CHUNK_BYTES = 1024 * 1024
-UNKNOWN_ADDRESS = ("unknown", 0)
 
 
 class _UnsentSlice:
@@ -146,8 +146,8 @@ class Connection(asyncio.BufferedProtocol):
             logger.error("closed a new connection: %s", error.strerror)
             self._transport.abort()
             return
-        peer = _address(transport.get_extra_info("peername"))
-        local_host, _ = _address(transport.get_extra_info("sockname"))
+        peer = host_and_port(transport.get_extra_info("peername"))
+        local_host, _ = host_and_port(transport.get_extra_info("sockname"))
         self.session = Session(
             self.session.listener, peer, local_host, self._support.max_request_bytes
         )
@@ -547,11 +547,3 @@ class Connection(asyncio.BufferedProtocol):
             logger.error("cut %s in the middle of an answer: %s", self.session, error)
         self._closed_by_us = True
         self._transport.abort()
-
-
-def _address(name: object) -> tuple[str, int]:
-    """Host and port of a socket name. An IPv4 client of a dual-stack socket has an IPv4 host."""
-    if not isinstance(name, tuple):
-        return UNKNOWN_ADDRESS
-    host, port = name[0], name[1]
-    return str(host).removeprefix("::ffff:"), int(port)

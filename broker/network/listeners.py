@@ -1,4 +1,4 @@
-"""Binds the sockets of the listeners.
+"""Binds the sockets of the listeners, and reads the addresses of sockets.
 
 The ports are taken before any data is touched, so that a start fails early if one is in use.
 """
@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odradek.config.listeners import Listener
+
+UNKNOWN_ADDRESS = ("unknown", 0)
 
 
 class ListenError(Exception):
@@ -100,3 +102,11 @@ def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.sock
             return None
         raise
     return sock
+
+
+def host_and_port(name: object) -> tuple[str, int]:
+    """Host and port of a socket name. An IPv4 client of a dual-stack socket has an IPv4 host."""
+    if not isinstance(name, tuple):
+        return UNKNOWN_ADDRESS
+    host, port = name[0], name[1]
+    return str(host).removeprefix("::ffff:"), int(port)

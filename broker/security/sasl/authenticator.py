@@ -25,7 +25,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-from odradek.broker.security.principal import Principal
+from odradek.broker.security.principal import USER, Principal
 from odradek.coordinator.timers import Now
 from odradek.protocol.api_keys import ApiKey
 
@@ -235,7 +235,7 @@ class Authenticator:
             step = self._exchange.evaluate(token)
             if step.login is None:
                 return Evaluated(step.token, 0)
-            principal = Principal("User", step.login.user)
+            principal = Principal(USER, step.login.user)
             self._check_unchanged(principal)
         except SaslAuthenticationError as error:
             self._fail(session, str(error))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from odradek.broker.security.principal import ANONYMOUS, Principal, RefusedClientError
+from odradek.broker.security.principal import ANONYMOUS, USER, Principal, RefusedClientError
 from odradek.config.errors import ConfigError
 from odradek.config.listener_settings import ListenerSettings, listener_keys
 from odradek.config.listeners import Listener, SecurityProtocol
@@ -97,7 +97,7 @@ class ListenerTls:
         if certificate is None:
             return ANONYMOUS
         try:
-            return Principal("User", self._mapping.user_name(subject_of(certificate)))
+            return Principal(USER, self._mapping.user_name(subject_of(certificate)))
         except (ValueError, NoRuleError) as error:
             raise RefusedClientError(str(error)) from None
 
