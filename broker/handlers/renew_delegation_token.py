@@ -4,8 +4,7 @@ Lets a token expire later, at most at its max timestamp. Its owner and its renew
 Kafka: KafkaApis.handleRenewTokenRequest, DelegationTokenControlManager."""
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.token_requests import ERROR_TIMESTAMP, check_token_requests
-from odradek.protocol.errors import ApiError
+from odradek.broker.requests.token_requests import change_expiry
 from odradek.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
@@ -16,21 +15,16 @@ async def handle(
     context: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     broker = context.broker
-    try:
-        check_token_requests(context)
-    except ApiError as error:
-        return RenewDelegationTokenResponse(
-            error_code=error.code, expiry_timestamp_ms=ERROR_TIMESTAMP
-        )
-    try:
-        expiry_ms = broker.controller.renew_token(
+    changed = await change_expiry(
+        context,
+        lambda: broker.controller.renew_token(
             bytes(request.hmac),
             request.renew_period_ms,
             str(context.principal),
             broker.token_rules,
             context.now_ms,
-        )
-        await broker.metadata_sync.sync()
-    except ApiError as error:
-        return RenewDelegationTokenResponse(error_code=error.code)
-    return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
+        ),
+    )
+    return RenewDelegationTokenResponse(
+        error_code=changed.error_code, expiry_timestamp_ms=changed.expiry_timestamp_ms
+    )

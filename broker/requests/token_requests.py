@@ -1,8 +1,11 @@
-"""Decides whether a connection may use the APIs of delegation tokens.
+"""What the APIs of delegation tokens have in common: who may use them, and changes of the expiry.
 
 A token says who its owner is. So its requester must be authenticated, and not by a token: else one
 that is stolen could be replaced by a new one again and again. Kafka: KafkaApis.allowTokenRequests.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from odradek.broker.security.principal import ANONYMOUS
 from odradek.config.listeners import SecurityProtocol
@@ -11,6 +14,13 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from .context import RequestContext
 
 ERROR_TIMESTAMP = -1
+
+
+class ChangedExpiry(NamedTuple):
+    """When a token expires, or an error: ERROR_TIMESTAMP if the broker refuses, else 0."""
+
+    error_code: ErrorCode
+    expiry_timestamp_ms: int
 
 
 def check_token_requests(context: RequestContext) -> None:
@@ -24,3 +34,17 @@ def check_token_requests(context: RequestContext) -> None:
             "Delegation Token requests are not allowed on PLAINTEXT/1-way SSL channels and on"
             " delegation token authenticated channels.",
         )
+
+
+async def change_expiry(context: RequestContext, change: Callable[[], int]) -> ChangedExpiry:
+    """Let the controller change when a token expires. `change` returns the new time."""
+    try:
+        check_token_requests(context)
+    except ApiError as error:
+        return ChangedExpiry(error.code, ERROR_TIMESTAMP)
+    try:
+        expiry_ms = change()
+        await context.broker.metadata_sync.sync()
+    except ApiError as error:
+        return ChangedExpiry(error.code, 0)
+    return ChangedExpiry(ErrorCode.NONE, expiry_ms)
