@@ -31,5 +31,5 @@ def _is_reachable(bound: BoundListener) -> bool:
 def _authenticates(config: BrokerConfig, bound: BoundListener) -> bool:
     protocol = bound.listener.security_protocol
     if protocol is SecurityProtocol.SSL:
-        return config.of_listener(bound.listener.name).text("ssl.client.auth") == "required"
+        return config.of_listener(bound.listener.name).value("ssl.client.auth") == "required"
     return protocol is not SecurityProtocol.PLAINTEXT
