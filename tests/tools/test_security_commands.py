@@ -268,6 +268,25 @@ def test_who_may_not_do_it_is_told_so(on_secured: Run, secured: SecuredBroker) -
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED" in line
 
 
+@pytest.mark.usefixtures("no_entries")
+def test_a_topic_is_read_without_the_right_to_any_group(
+    on_secured: Run, secured: SecuredBroker
+) -> None:
+    assert on_secured("topics", "create", "readable").exit_code == 0
+    assert on_secured("produce", "readable", stdin="one\ntwo\n").exit_code == 0
+    for words in (
+        ["--topic", "readable", "-o", "read", "-o", "describe"],
+        ["--group", "another", "-o", "read"],
+    ):
+        assert on_secured("acls", "add", "alice", *words).exit_code == 0
+    alice = secured.client_file("alice", "alice-secret")
+
+    def consume() -> str:
+        return on_secured("consume", "readable", config=alice).output
+
+    wait_for(consume, "one\ntwo\n")
+
+
 # -- quotas --------------------------------------------------------------------------------------
 
 
