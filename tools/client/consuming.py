@@ -10,8 +10,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from .admin import TIMEOUT_S, check_listening
 from .client_config import client_settings
+from .connecting import TIMEOUT_S, connected
 from .failure import CommandError, refused
 from .moments import parse_moment_ms
 from .record_format import RecordFormat, json_line
@@ -46,7 +46,7 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
     """Print the records. Raises CommandError."""
     line = json_line if options.as_json else RecordFormat(options.format).line
     settings = client_settings(bootstrap, file)
-    check_listening(settings["bootstrap.servers"])
+    connected(settings)
     consumer = Consumer(
         {
             "group.id": f"odradek-consume-{uuid.uuid4()}",
