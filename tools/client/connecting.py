@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from .failure import CommandError, closed, refused
+from .failure import ADVICE, CommandError, closed, refused
 from .listener_probe import find_mismatch
 from .security_protocol import uses_tls
 
@@ -99,6 +99,8 @@ def _failure(
         mismatch = find_mismatch(host, port, uses_tls=uses_tls(settings))
         if mismatch is not None:
             return CommandError(f"{mismatch.text}; {mismatch.advice}")
+    if not failures:
+        return CommandError(f"{host}:{port} does not answer; {ADVICE['_TIMED_OUT']}")
     if not reasons:
         return closed(f"{host}:{port}", settings)
     found = _REPORT.fullmatch(reasons[-1].str())
