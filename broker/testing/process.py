@@ -5,13 +5,10 @@ so it does not outlive the process that has started it.
 """
 
 import gc
-import os
 
 
 def main() -> None:
     """Serve calls until standard input ends."""
-    # Else pydantic reads the entry points of every installed package, in search of plugins.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # What is imported stays until the process ends. Collecting it while it is made would take a
     # tenth of the start.
     gc.disable()
