@@ -12,11 +12,10 @@ ones are refused until it has been appended.
 Kafka: VerificationStateEntry.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Verification:
+class Verification(Struct):
     """One producer's wait, since `since_ms` of the wall clock.
 
     `is_v2`: the producer uses transactions of version 2, with an epoch for each transaction.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from odradek.storage.deletions import remove_paths
 
@@ -32,8 +33,7 @@ MAX_CLOSED_SEGMENTS_OPEN = 1_000
 NEVER_MS = 365 * 24 * 3_600_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicTask:
+class PeriodicTask(Struct, frozen=True, kw_only=True):
     """A function to call at an interval; if `run` returns an awaitable, it is awaited."""
 
     name: str

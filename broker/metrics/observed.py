@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.server import Server
@@ -11,8 +11,7 @@ from .loop_delay import LoopDelay
 from .traffic import Traffic
 
 
-@dataclass(slots=True, kw_only=True)
-class Observed:
+class Observed(Struct, kw_only=True):
     """A broker that serves. `is_stopping` is set when its stop begins."""
 
     broker: Broker

@@ -15,7 +15,8 @@ Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
@@ -38,8 +39,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == 0x7FFFFFFF else epoch + 1
 
 
-@dataclass(slots=True)
-class CachedPartition:
+class CachedPartition(Struct):
     """What the client asked of a partition, and the offsets of the last answer."""
 
     wanted: FetchPartition
@@ -70,8 +70,7 @@ def has_records(answer: FetchPartitionData) -> bool:
     return bool(records)
 
 
-@dataclass(slots=True)
-class FetchSession:
+class FetchSession(Struct):
     """One client's partitions, in the order in which they are served."""
 
     id: int
