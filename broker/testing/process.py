@@ -1,4 +1,4 @@
-"""The process of a test's broker: `python -m odradek.broker.testing.process`.
+"""The process of a test's broker.
 
 It serves calls on its standard input and output (call_server.py). It ends when standard input ends,
 so it does not outlive the process that has started it.
@@ -17,7 +17,3 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     serve_calls()
-
-
-if __name__ == "__main__":
-    main()
