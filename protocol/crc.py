@@ -12,10 +12,12 @@ from importlib.util import module_from_spec
 
 def _load() -> Callable[..., int]:
     package = PathFinder.find_spec("crc32c")
-    assert package is not None
-    spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
-    assert spec is not None
-    assert spec.loader is not None
+    places = None if package is None else package.submodule_search_locations
+    spec = PathFinder.find_spec("crc32c._crc32c", places)
+    if spec is None or spec.loader is None:  # a version of the package that has another inside
+        from crc32c import crc32c as of_package
+
+        return of_package
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     function: Callable[..., int] = module.crc32c
