@@ -14,10 +14,9 @@ and would expire a later one of the same name.
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
-
-from msgspec import Struct
 
 S = TypeVar("S")
 K = TypeVar("K")
@@ -58,7 +57,8 @@ class TimerMoment:
         self.timer_ms = now.timer_ms - age_ms if wall_ms > 0 else NEVER_MS
 
 
-class Deadline(Struct, Generic[S], eq=False):
+@dataclass(slots=True, eq=False)
+class Deadline(Generic[S]):
     """A call of `expire(subject, now)` at `at_ms` of the timer clock; None: it is not scheduled.
 
     `queued_at_ms` is the time of its valid heap entry; None: it has none. Deadlines of one kind

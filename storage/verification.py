@@ -12,10 +12,11 @@ ones are refused until it has been appended.
 Kafka: VerificationStateEntry.
 """
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 
-class Verification(Struct):
+@dataclass(slots=True)
+class Verification:
     """One producer's wait, since `since_ms` of the wall clock.
 
     `is_v2`: the producer uses transactions of version 2, with an epoch for each transaction.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.server import Server
@@ -11,7 +11,8 @@ from .loop_delay import LoopDelay
 from .traffic import Traffic
 
 
-class Observed(Struct, kw_only=True):
+@dataclass(slots=True, kw_only=True)
+class Observed:
     """A broker that serves. `is_stopping` is set when its stop begins."""
 
     broker: Broker

@@ -15,8 +15,7 @@ Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
@@ -39,7 +38,8 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == 0x7FFFFFFF else epoch + 1
 
 
-class CachedPartition(Struct):
+@dataclass(slots=True)
+class CachedPartition:
     """What the client asked of a partition, and the offsets of the last answer."""
 
     wanted: FetchPartition
@@ -70,7 +70,8 @@ def has_records(answer: FetchPartitionData) -> bool:
     return bool(records)
 
 
-class FetchSession(Struct):
+@dataclass(slots=True)
+class FetchSession:
     """One client's partitions, in the order in which they are served."""
 
     id: int

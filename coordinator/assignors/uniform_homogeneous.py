@@ -14,9 +14,8 @@ to the members with room. A partition moves only to balance loads.
 Kafka: UniformHomogeneousAssignmentBuilder.
 """
 
+from dataclasses import dataclass
 from itertools import islice
-
-from msgspec import Struct
 
 from odradek.protocol.primitives import uuid_text
 
@@ -25,7 +24,8 @@ from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpe
 _Partitions = list[tuple[bytes, int]]
 
 
-class _Share(Struct, kw_only=True):
+@dataclass(slots=True, kw_only=True)
+class _Share:
     """The partitions a member keeps, and how many more it gets (`room`)."""
 
     member: MemberSpec

@@ -9,6 +9,7 @@ Kafka: LogToClean, CleanerStats; there everything runs in one process.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +68,8 @@ class CleanedGroup(NamedTuple):
     segments: tuple[CleanedSegment, ...]
 
 
-class CleanerStats(Struct):
+@dataclass(slots=True)
+class CleanerStats:
     """Counts of one round. Kafka: CleanerStats; the caller measures the time."""
 
     bytes_read: int = 0
