@@ -92,7 +92,8 @@ class IndexFile:
     @property
     def max_entries(self) -> int:
         """The number of entries that fit into the file."""
-        return self.file_bytes // self.entry.size
+        length = self._length
+        return (self.file_bytes if length is None else length) // self.entry.size
 
     @property
     def size_bytes(self) -> int:
@@ -162,12 +163,12 @@ class IndexFile:
 
     def _append(self, key: int, value: int) -> None:
         """Add an entry at the end. Raises ValueError if it does not fit into its column."""
-        loaded = self._load()
+        keys, values = self._loaded or self._load()
         try:
-            loaded.keys.append(key)
-            loaded.values.append(value)
+            keys.append(key)
+            values.append(value)
         except OverflowError:
-            del loaded.keys[len(loaded.values) :]
+            del keys[len(values) :]
             raise ValueError(f"{self.path}: no entry can hold ({key}, {value})") from None
 
     def _slot(self, slot: int) -> tuple[int, int]:

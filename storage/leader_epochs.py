@@ -68,7 +68,7 @@ class LeaderEpochs:
         Returns whether the file was written; nothing is written if `epoch` is the latest one
         already. Entries that contradict the new one are dropped. Raises ValueError, OSError.
         """
-        latest = self.latest
+        latest = self._entries[-1] if self._entries else None
         if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
             self._insert(EpochEntry(epoch, start_offset))
             self._is_changed = self._lacks_latest_epoch = True

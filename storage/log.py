@@ -251,7 +251,7 @@ class PartitionLog:
         walked: WalkedRecords | None,
     ) -> AppendResult:
         header, parts, stamp_ms = check_client_batch(batch, self._rules, now_ms, walked)
-        if header.producer_id >= 0:
+        if header.producer_id >= 0 and not self.producers.continues_with(header):
             duplicate = self.producers.find_duplicate(header)
             if duplicate is not None:
                 if duplicate.last_offset >= self.recovery_point and self._is_flush_due():
@@ -307,8 +307,7 @@ class PartitionLog:
 
         `marker` is the content of a batch that ends a transaction.
         """
-        base_offset, size = self.log_end_offset, header.size_bytes
-        last_offset = base_offset + header.last_offset_delta
+        size = header.size_bytes
         if size > self._limits.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -316,19 +315,45 @@ class PartitionLog:
                 f"({self._limits.segment_bytes})",
             )
         segment = self.segments.active
-        newest_ms = header.max_timestamp
+        last_offset = self.log_end_offset + header.last_offset_delta
         try:
-            if segment.should_roll(size, self._limits, newest_ms, last_offset, now_ms):
-                segment = self._roll(base_offset, now_ms)
-            self._write_to(segment, header, parts)
+            if segment.should_roll(size, self._limits, header.max_timestamp, last_offset, now_ms):
+                segment = self._roll(self.log_end_offset, now_ms)
         except OSError as error:
             raise self.failed("append", error) from error
-        self._slicer.remember(base_offset, segment, segment.size_bytes)
+        base_offset = self._write_to(segment, header, parts, marker)
+        return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
+
+    def _write_to(
+        self,
+        segment: Segment,
+        header: BatchHeader,
+        parts: tuple[Buffer, ...],
+        marker: EndMarker | None = None,
+    ) -> int:
+        """Write a batch to the active segment, and update the state. Returns its base offset."""
+        offset, leader_epoch = self.log_end_offset, self.leader_epoch
+        last_offset, timestamp_ms = offset + header.last_offset_delta, header.max_timestamp
+        try:
+            if leader_epoch >= 0 and self.epochs.assign(leader_epoch, offset, sync=False):
+                self._unsynced.add(self.epochs.path)
+            file = segment.file
+            prefix = batch_prefix(offset, header.batch_length, leader_epoch)
+            try:
+                size = self._files.append(file, (prefix, *parts))
+            except OSError:
+                # If the truncation fails too, the next append overwrites the partial write.
+                with suppress(OSError):
+                    self._files.truncate(file, segment.size_bytes)
+                raise
+        except OSError as error:
+            raise self.failed("append", error) from error
+        self._slicer.remember(offset, segment, segment.size_bytes)
         if marker is not None:
-            self._end_transaction(segment, marker, base_offset, newest_ms)
+            self._end_transaction(segment, marker, offset, timestamp_ms)
         elif header.producer_id >= 0:
-            self.producers.update(header, base_offset)
-        segment.note_append(size, last_offset, newest_ms)
+            self.producers.update(header, offset)
+        segment.note_append(size, last_offset, timestamp_ms)
         self.appended_bytes += size
         self.log_end_offset = self.producers.map_end_offset = last_offset + 1
         if self.log_end_offset - self.recovery_point < self._flush_messages:
@@ -337,7 +362,7 @@ class PartitionLog:
                 self.notify_waiters()
         else:
             self._request_flush()
-        return AppendResult(base_offset, last_offset, log_append_time_ms, self.log_start_offset)
+        return offset
 
     def _advance_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
@@ -347,20 +372,6 @@ class PartitionLog:
         """Notify readers that wait: there are new records, or the log is deleted or offline."""
         for callback in tuple(self.on_append):
             callback(self)
-
-    def _write_to(self, segment: Segment, header: BatchHeader, parts: tuple[Buffer, ...]) -> None:
-        offset, leader_epoch = self.log_end_offset, self.leader_epoch
-        if leader_epoch >= 0 and self.epochs.assign(leader_epoch, offset, sync=False):
-            self._unsynced.add(self.epochs.path)
-        file = segment.file
-        try:
-            prefix = batch_prefix(offset, header.batch_length, leader_epoch)
-            self._files.append(file, (prefix, *parts))
-        except OSError:
-            # If the truncation fails too, the next append overwrites the partial write.
-            with suppress(OSError):
-                self._files.truncate(file, segment.size_bytes)
-            raise
 
     def _end_transaction(
         self, segment: Segment, marker: EndMarker, offset: int, timestamp_ms: int

@@ -43,7 +43,7 @@ class OffsetIndex(IndexFile):
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry. Raises ValueError: full, not after the last, too far from the base."""
-        keys = self._load().keys
+        keys, _ = self._loaded or self._load()
         relative_offset = offset - self.base_offset
         if len(keys) >= self.max_entries:
             raise ValueError(f"{self.path} is full with {len(keys)} entries")

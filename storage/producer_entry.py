@@ -20,8 +20,10 @@ Kafka: ProducerStateEntry, ProducerAppendInfo, BatchMetadata.
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import (
+    MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     increment_sequence,
 )
@@ -90,6 +92,22 @@ class ProducerEntry:
     @property
     def has_open_transaction(self) -> bool:
         return self.txn_first_offset != NO_OFFSET
+
+    def continues_with(self, header: BatchHeader) -> bool:
+        """Whether the batch is the next one of the same epoch, and of the same transaction if any.
+
+        If so, `check` accepts it and `find_duplicate` finds nothing. The offsets of the kept
+        batches span less than all sequence numbers. So none of them has the numbers that come next.
+        """
+        if not self.batches or header.producer_epoch != self.epoch or self.epoch < 0:
+            return False
+        oldest, newest = self.batches[0], self.batches[-1]
+        is_transactional = header.attributes & TRANSACTIONAL_BIT != 0
+        return (
+            header.base_sequence == (newest.last_sequence + 1) & MAX_SEQUENCE
+            and is_transactional == (self.txn_first_offset != NO_OFFSET)
+            and newest.last_offset - oldest.last_offset + oldest.offset_delta < MAX_SEQUENCE
+        )
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """The batch with the same epoch and the same first and last sequence."""
@@ -170,19 +188,16 @@ class ProducerEntry:
 
     def add(self, header: BatchHeader, base_offset: int) -> None:
         """Add a batch that was appended (or is replayed) at `base_offset`."""
-        self.add_span(
-            header.producer_epoch,
-            BatchSpan(
-                header.last_sequence,
-                base_offset + header.last_offset_delta,
-                header.last_offset_delta,
-                header.max_timestamp,
-            ),
-        )
+        sequence, delta = header.base_sequence, header.last_offset_delta
+        if sequence != NO_SEQUENCE:  # as `header.last_sequence`, without two calls: a hot path
+            sequence = (sequence + delta) & MAX_SEQUENCE
+        span = BatchSpan(sequence, base_offset + delta, delta, header.max_timestamp)
+        self.add_span(header.producer_epoch, span)
 
     def add_span(self, epoch: int, span: BatchSpan) -> None:
         """Add a batch of which only the span is known."""
-        self._enter_epoch(epoch)
+        if epoch != self.epoch:
+            self._enter_epoch(epoch)
         if len(self.batches) == BATCHES_KEPT:
             del self.batches[0]
         self.batches.append(span)

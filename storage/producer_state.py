@@ -2,6 +2,9 @@
 
     find_duplicate -> check -> (the log appends) -> update
 
+Most batches continue where their producer's last one ended. `continues_with` finds that out with
+one look at the producer, and the first two steps are left out.
+
 Nothing changes before the append has succeeded. The rules are in producer_entry.py.
 
 The state can be computed by replaying the log's batches from the start. To save that at a restart,
@@ -23,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.batch_header import TRANSACTIONAL_BIT, BatchHeader
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
@@ -80,6 +83,14 @@ class ProducerStates:
         self._snapshots = self._list_snapshots()
 
     # --- one append
+
+    def continues_with(self, header: BatchHeader) -> bool:
+        """Whether the batch is the next one of a known producer: it is new and may be appended.
+
+        If not, `find_duplicate`, `check_transaction` and `check` find out what it is.
+        """
+        producer = self.producers.get(header.producer_id)
+        return producer is not None and not self._verifications and producer.continues_with(header)
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """The stored copy of the batch, if it is one of the last five of its producer."""
@@ -190,7 +201,7 @@ class ProducerStates:
             producer = ProducerEntry(producer_id, header.producer_epoch, header.max_timestamp)
             self.producers[producer_id] = producer
         producer.add(header, base_offset)
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_BIT:
             self._verifications.pop(producer_id, None)
             if not producer.has_open_transaction:
                 producer.txn_first_offset = base_offset

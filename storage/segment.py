@@ -309,7 +309,7 @@ class Segment:
 
     def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:
         """Update the state for a batch that was written at the end of the file."""
-        newest = self.newest
+        newest = self._newest or self.newest
         if max_timestamp > newest.timestamp_ms:
             self._newest = newest = TimestampOffset(max_timestamp, last_offset)
         if self._bytes_since_index_entry > self._settings.index_interval_bytes:
@@ -324,15 +324,17 @@ class Segment:
         # The index is full only if segment.index.bytes was lowered and an older segment is rebuilt.
         # Then batches after the last entry are found by scanning.
         if self._index_room > 0:
-            self.offset_index.append(last_offset, self.size_bytes)
-            self.time_index.maybe_append(newest.timestamp_ms, newest.offset)
+            offsets = self._offset_index or self.offset_index
+            times = self._time_index or self.time_index
+            offsets.append(last_offset, self.size_bytes)
+            times.maybe_append(newest.timestamp_ms, newest.offset)
             self._index_room -= 1
-            if self.offset_index.entries == 1:
+            if offsets.entries == 1:
                 # Kafka's dump tool takes zeros as the end of an index, but not as its first entry.
                 # If the write fails, the next flush tries again.
                 with suppress(OSError):
-                    self.offset_index.write_out()
-                    self.time_index.write_out()
+                    offsets.write_out()
+                    times.write_out()
 
     def _open_indexes_for_append(self) -> None:
         """Extend the index files to their full size and load what appends need."""

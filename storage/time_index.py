@@ -49,7 +49,7 @@ class TimeIndex(IndexFile):
         `closing` may use the last slot, or extend an index that was trimmed. Raises ValueError:
         full, offset or timestamp before the last entry's, or too far from the base offset.
         """
-        keys, values = self._load()
+        keys, values = self._loaded or self._load()
         relative_offset = offset - self.base_offset
         if not closing and len(keys) >= self.max_entries - 1:
             raise ValueError(f"{self.path} is full with {len(keys)} entries")

@@ -5,16 +5,21 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.batch_header import MAX_SEQUENCE, BatchHeader, read_header
+from odradek.protocol.batch_header import (
+    MAX_SEQUENCE,
+    BatchHeader,
+    increment_sequence,
+    read_header,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.files import Files
-from odradek.storage.producer_entry import BatchSpan
+from odradek.storage.producer_entry import BatchSpan, ProducerEntry
 from odradek.storage.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
@@ -542,3 +547,59 @@ def test_every_record_of_a_retrying_producer_is_stored_once_and_in_order(
             assert append(states, header) == expected
             sent.append((header, expected))
             sequence = (sequence + count) & MAX_SEQUENCE
+
+
+counts = st.sampled_from([1, 2, 5, 2**30, MAX_SEQUENCE])  # compressed batches may claim any count
+
+
+@settings(deadline=None)
+@given(
+    appended=st.lists(counts, max_size=7),
+    count=counts,
+    skipped=st.sampled_from([0, 0, 0, 1, -1]),
+    epochs=st.tuples(st.integers(-1, 1), st.integers(-1, 1)),
+    transactions=st.tuples(st.booleans(), st.booleans()),
+)
+@example([5, 6, MAX_SEQUENCE - 5], 6, 0, (0, 0), (False, False))
+@example([MAX_SEQUENCE, 1], MAX_SEQUENCE, 0, (0, 0), (False, False))
+def test_a_batch_that_continues_its_producer_passes_every_check_and_is_no_duplicate(
+    appended: list[int],
+    count: int,
+    skipped: int,
+    epochs: tuple[int, int],
+    transactions: tuple[bool, bool],
+) -> None:
+    entry = ProducerEntry(PID, epochs[0], BASE_TIME)
+    sequence, offset = 0, 0
+    for size in appended:
+        entry.add(claiming(batch(0), sequence, size), offset)
+        sequence, offset = increment_sequence(sequence, size), offset + size
+    if transactions[0]:
+        entry.txn_first_offset = 0
+    following = claiming(batch(0, epoch=epochs[1], txn=transactions[1]), sequence + skipped, count)
+    if entry.continues_with(following):
+        assert entry.find_duplicate(following) is None
+        entry.check(following, offset, check_sequence=True)
+        assert entry.has_open_transaction == following.is_transactional
+    else:
+        is_ordinary = epochs == (0, 0) and not any(transactions) and not skipped
+        assert not is_ordinary or sum(appended) > MAX_SEQUENCE or not appended
+
+
+def claiming(header: BatchHeader, sequence: int, count: int) -> BatchHeader:
+    """The header with another sequence and number of records."""
+    return header._replace(
+        base_sequence=sequence & MAX_SEQUENCE, record_count=count, last_offset_delta=count - 1
+    )
+
+
+def test_the_batch_after_the_first_continues_its_producer(states: ProducerStates) -> None:
+    assert not states.continues_with(batch(0))
+    append(states, batch(0))
+    assert states.continues_with(batch(1))
+    assert not states.continues_with(batch(0))
+    assert not states.continues_with(batch(1, txn=True))
+    assert not states.continues_with(batch(1, epoch=1))
+    assert not states.continues_with(batch(1, pid=PID + 1))
+    states.begin_verification(PID + 1, 0, 0, NOW, is_v2=False)
+    assert not states.continues_with(batch(1))
