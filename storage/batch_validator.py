@@ -28,6 +28,7 @@ from typing import NamedTuple
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
+    HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
@@ -108,6 +109,36 @@ def check_client_batch(
     if rules.log_append_time:
         return _with_append_time(view, header, now_ms)
     return CheckedBatch(header, (view[PREFIX_BYTES:],), -1)
+
+
+def read_ordinary_batch(data: Buffer, rules: AppendRules, now_ms: int) -> BatchHeader | None:
+    """Check a batch of a client in one pass: the quick twin of `check_client_batch`.
+
+    Returns its header if the batch may be stored as it was sent. Returns None if
+    `check_client_batch` must decide: the batch may be invalid, or its records must be read or
+    changed, or it is of a transaction.
+    """
+    size = len(data)
+    if not HEADER_BYTES < size <= rules.max_message_bytes:
+        return None
+    header = BatchHeader._make(HEADER.unpack_from(data))
+    codec, count = header.attributes, header.record_count  # no other attribute is set, see below
+    if (
+        header.magic == MAGIC_V2
+        and header.batch_length + LOG_OVERHEAD == size
+        and header.base_offset == 0
+        and 0 < count == header.last_offset_delta + 1
+        and 0 <= codec <= CompressionType.ZSTD
+        and (codec or count * SMALLEST_RECORD_BYTES <= size - HEADER_BYTES)
+        and (rules.compression is None or codec == rules.compression)
+        and (header.producer_id < 0 or header.base_sequence >= 0)
+        and header.max_timestamp - now_ms <= rules.timestamp_after_max_ms
+        and not rules.read_records
+        and not rules.log_append_time
+        and crc32c.crc32c(memoryview(data)[CHECKED_POSITION:]) == header.crc
+    ):
+        return header
+    return None
 
 
 def read_one_batch(data: Buffer) -> BatchHeader:

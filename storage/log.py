@@ -37,7 +37,7 @@ from odradek.protocol.primitives import uuid_text
 
 from .append import AppendOrigin, AppendResult, EndMarker
 from .append_rules import AppendRules
-from .batch_validator import check_client_batch, read_coordinator_batch
+from .batch_validator import check_client_batch, read_coordinator_batch, read_ordinary_batch
 from .checkpoints import TopicPartition, write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
@@ -267,6 +267,35 @@ class PartitionLog:
                 self.producers.check_transaction(header, is_verified=transaction_verified)
             self.producers.check(header, self.log_end_offset)
         return self._write(header, parts, now_ms, log_append_time_ms=stamp_ms)
+
+    def check_ordinary(self, batch: Buffer, now_ms: int) -> BatchHeader | None:
+        """Check in one pass whether a client's batch may be appended. Changes nothing.
+
+        Returns None if `append` must decide: the batch is out of the ordinary, or its append may
+        have to read a file, roll a segment or sync.
+        """
+        if self._offline_reason is not None or not self.is_prepared:
+            return None
+        header = read_ordinary_batch(batch, self._rules, now_ms)
+        if header is None or (
+            header.producer_id >= 0 and not self.producers.continues_with(header)
+        ):
+            return None
+        end_offset = self.log_end_offset + header.record_count
+        if end_offset - self.recovery_point >= self._flush_messages:
+            return None
+        has_room = self.segments.active.has_room(
+            len(batch), self._limits, header.max_timestamp, end_offset - 1
+        )
+        return header if has_room else None
+
+    def append_ordinary(self, header: BatchHeader, batch: Buffer) -> int:
+        """Append a batch for which `check_ordinary` has just returned `header`.
+
+        Returns the base offset. Raises KAFKA_STORAGE_ERROR: then nothing is appended.
+        """
+        self.check_online()  # the append before, to another log, may have lost the directory
+        return self._write_to(self.segments.active, header, (memoryview(batch)[PREFIX_BYTES:],))
 
     def begin_verification(
         self, producer: tuple[int, int], sequence: int, now_ms: int, *, is_v2: bool

@@ -270,6 +270,8 @@ class Segment:
         self, size: int, limits: RollLimits, max_timestamp: int, last_offset: int, now_ms: int
     ) -> bool:
         """Whether a write of `size` bytes must go to a new segment. Kafka: shouldRoll."""
+        if self.has_room(size, limits, max_timestamp, last_offset):
+            return False
         if self.size_bytes + size > limits.segment_bytes:
             return True
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
@@ -280,6 +282,21 @@ class Segment:
         if not self._is_appendable:
             self._open_indexes_for_append()
         return self._index_room <= 0
+
+    def has_room(self, size: int, limits: RollLimits, max_timestamp: int, last_offset: int) -> bool:
+        """Whether what is in memory is enough to say that a write needs no new segment."""
+        if self.size_bytes:
+            first_ms = self._first_timestamp_ms
+            if first_ms is None or first_ms < 0:
+                return False
+            if max_timestamp - first_ms > limits.segment_ms - self._settings.jitter_ms:
+                return False
+        return (
+            self._index_room > 0
+            and self._is_appendable
+            and self.size_bytes + size <= limits.segment_bytes
+            and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+        )
 
     def prepare_append(self) -> None:
         """Read what the first append after opening needs, and extend the index files."""

@@ -20,7 +20,12 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.produce_answers import (
+    UNKNOWN_OFFSET,
+    close_on_error,
+    count_refusal,
+    refused,
+)
 from odradek.broker.requests.produced_batches import (
     ATTRIBUTES_LOW_BYTE,
     FIRST_VERSION_BY_ID,
@@ -36,6 +41,7 @@ from odradek.broker.requests.produced_transactions import (
     verify_all,
     verify_when_ended,
 )
+from odradek.broker.requests.quick_produce import append_quickly
 from odradek.broker.requests.transaction_verification import UnsyncedTransactionError, Verified
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -52,7 +58,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProducePartitionResponse,
-    ProduceRecordError,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicData,
@@ -63,7 +68,6 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.record_walk import (
     AT_ONCE,
-    RecordsRefusedError,
     WalkedRecords,
     WalkTooLongError,
     convert_messages,
@@ -73,22 +77,9 @@ from odradek.storage.topic_names import is_internal
 ADMIN_CLIENT_ID = "__admin_client"
 LAST_VERSION_WITH_MESSAGE_SETS = 2
 FIRST_VERSION_WITH_ZSTD = 7
-UNKNOWN_OFFSET = -1
 NO_TRANSACTIONAL_ID = ApiError(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "a transactional batch came without a transactional id",
-)
-# Errors of a log that are sent without the log start offset.
-# Kafka: ReplicaManager.appendToLocalLog.
-WITHOUT_LOG_START = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
 )
 # Errors of the transaction coordinator after which the write can be repeated.
 RETRIED_LATER = frozenset(
@@ -132,7 +123,10 @@ class LateBatch(NamedTuple):
 
 def handle(
     context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+) -> bytearray | ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    answer = append_quickly(context, request)
+    if answer is not None:
+        return answer if request.acks else None
     if request.transactional_id is None:
         if has_transactional_batch(request):
             return append(context, request, NO_TRANSACTIONAL_ID)
@@ -450,15 +444,6 @@ def append_to_partition(
     )
 
 
-def count_refusal(context: RequestContext, topic: str) -> None:
-    """Count a refused batch, if metrics are kept. The topic may not exist."""
-    traffic = context.broker.traffic
-    if traffic is not None:
-        exists = topic in context.broker.metadata.topics
-        counts = traffic.topics[topic] if exists else traffic.without_topic
-        counts.failed_produce += 1
-
-
 def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryview | bytes:
     """The record batch made of a message set, empty if the set has no whole message.
 
@@ -492,32 +477,3 @@ def check_first_batch(context: RequestContext, records: memoryview | bytes) -> i
             f"zstd needs Produce v{FIRST_VERSION_WITH_ZSTD} or later",
         )
     return attributes
-
-
-def refused(
-    index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
-) -> ProducePartitionResponse:
-    """The answer for a refused batch; `log_start_offset` is that of the log."""
-    singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
-    return ProducePartitionResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=UNKNOWN_OFFSET,
-        log_start_offset=UNKNOWN_OFFSET if error.code in WITHOUT_LOG_START else log_start_offset,
-        record_errors=[
-            ProduceRecordError(batch_index=index, batch_index_error_message=text)
-            for index, text in singles
-        ],
-        error_message=error.message,
-    )
-
-
-def close_on_error(topics: list[ProduceTopicResponse]) -> None:
-    for topic in topics:
-        for partition in topic.partition_responses:
-            if partition.error_code != ErrorCode.NONE:
-                code = ErrorCode(partition.error_code)
-                raise RefusedRequestError(
-                    f"Produce with acks=0 to {topic.name}-{partition.index} failed:"
-                    f" {code.name}: {partition.error_message}"
-                )

@@ -63,7 +63,7 @@ def _timed(
     except Exception:
         counts.unanswered += 1
         raise
-    if result is None or isinstance(result, Struct):
+    if result is None or isinstance(result, (Struct, bytearray)):
         counts.time(monotonic() - began)
         return result
 

@@ -361,6 +361,9 @@ class Connection(asyncio.BufferedProtocol):
             answer = self._support.dispatcher.dispatch(self.session, frame)
             if answer is None:
                 return
+            if isinstance(answer, bytes):
+                self._send_small(answer)
+                return
             if answer.pending is not None:
                 self._wait_for(answer, answer.pending)
                 return
@@ -436,7 +439,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing = pieces
         self._push()
 
-    def _send_small(self, answer: bytearray) -> None:
+    def _send_small(self, answer: bytes | bytearray) -> None:
         """Send an answer without file slices: the common case, one system call."""
         assert self._socket is not None
         try:

@@ -68,6 +68,12 @@ class Route(NamedTuple):
     handle: Handler
     flexible_header: bool
 
+    def frame(self, body: bytearray, correlation_id: int) -> bytes:
+        """Frame a response that a handler has encoded."""
+        header = b"\0" if self.flexible_header else b""
+        size = _SIZE.size + len(header) + len(body)
+        return _RESPONSE_HEADER.pack(size, correlation_id) + header + body
+
 
 class Answer:
     """A response and what is needed to encode it.
@@ -104,7 +110,10 @@ class Answer:
         out += _RESPONSE_HEADER.pack(0, self._correlation_id)
         if self._flexible_header:
             out.append(0)
-        codec_for(self.response.__class__, self._version).write(self.response, out, splices)
+        if self.response.__class__ is bytearray:  # encoded by the handler
+            out += self.response
+        else:
+            codec_for(self.response.__class__, self._version).write(self.response, out, splices)
         size = len(out) - _SIZE.size
         for _, records in splices:
             size += records.size_bytes
@@ -139,11 +148,12 @@ class Dispatcher:
         self._now_ms = broker.now_ms
         self._quotas = broker.quotas
 
-    def dispatch(self, session: Session, frame: memoryview) -> Answer | None:
+    def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
 
-        If there are quotas, it returns an answer with a meter and without a response then.
-        Raises DecodeError and RefusedRequestError: the connection must be closed.
+        Returns bytes, the framed response, if the handler has encoded it. If there are quotas, it
+        returns an answer with a meter and without a response for acks=0. Raises DecodeError and
+        RefusedRequestError: the connection must be closed.
         """
         if session.guard is not None:
             answer = self._guarded(session, session.guard, frame)
@@ -158,8 +168,7 @@ class Dispatcher:
         if route is None:
             route = self._route(header.api_key, header.api_version)
         request, _ = route.decode(frame, position)
-        if self._broker.log_syncs.due:  # a timer started these fsyncs; this request need not wait
-            self._broker.log_syncs.due.clear()
+        self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
             self._meter(session, header.client_id, route, len(frame))
             if self._quotas.is_active
@@ -176,6 +185,8 @@ class Dispatcher:
             meter,
         )
         result = route.handle(context, request)
+        if result.__class__ is bytearray:
+            return route.frame(result, header.correlation_id)
         if result is None and meter is None:
             return None
         answer = Answer(header.correlation_id, route.version, route.flexible_header)

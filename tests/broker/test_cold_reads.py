@@ -22,6 +22,8 @@ from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of, values_from
 from tests.support.partition_logs import UnsyncedFiles
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 
 class Rig:
     """A broker that was started again since `t`, of two partitions, got a record in each."""

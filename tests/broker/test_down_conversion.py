@@ -22,6 +22,8 @@ from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop
 from tests.support.hostile_batches import zeros
 from tests.support.log_box import batch_of
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 VERSION = 2
 TOPICS = ("t", "u")
 

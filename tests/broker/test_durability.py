@@ -41,6 +41,8 @@ from tests.support.gated_files import GatedFiles
 from tests.support.log_box import batch_of, split
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 STILL_WAITS_S = 0.2
 
 

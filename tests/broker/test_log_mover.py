@@ -27,6 +27,8 @@ from odradek.storage.log import PartitionLog
 from tests.support.broker_in_loop import until
 from tests.support.log_box import batch_of, values_from
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 NOW_MS = 1_700_000_000_000
 
 

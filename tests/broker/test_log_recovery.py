@@ -32,6 +32,8 @@ from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 3
 # A process that takes its task and never ends it.

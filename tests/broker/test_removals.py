@@ -10,6 +10,8 @@ from odradek.storage import deletions
 from tests.support.broker_in_loop import broker_in_loop, until
 from tests.support.faulty_files import FaultyFiles
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 
 def retired(directory: Path) -> list[str]:
     return [path.name.partition(".")[0] for path in directory.glob("*-delete")]

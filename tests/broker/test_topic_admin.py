@@ -33,6 +33,8 @@ from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import put
 from tests.support.partition_logs import UnsyncedFiles
 
+pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
 NOW_MS = 1_700_000_000_000
 
 

@@ -1,0 +1,138 @@
+"""The quick path of Produce, for requests in which nothing is out of the ordinary.
+
+    quick      append_quickly           one pass of checks over all batches, then the writes
+    careful    handlers/produce.py      every other request, from its start
+
+Nothing is written before all batches have passed, so the careful path finds everything unchanged.
+What the quick path answers are the bytes that the careful path would have sent, and it leaves the
+same logs: both write by the same method of the log. Tests compare the two.
+
+The careful path serves what is refused, and also: transactions; clients that do not know zstd;
+batches that are duplicates, or whose records must be read or changed; appends that roll a segment,
+read a file or wait for a sync; requests under quotas, and to nearly full disks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.protocol.accepted_produce import encode_accepted
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
+
+from .context import RequestContext
+from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
+from .produced_batches import FIRST_VERSION_BY_ID
+
+FIRST_VERSION_WITH_ZSTD = 7
+NOT_OF_CLIENTS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that its log will accept, unless the disk fails."""
+
+    log: PartitionLog
+    header: BatchHeader
+    data: memoryview
+
+
+def append_quickly(
+    context: RequestContext, request: ProduceRequest
+) -> bytearray | ProduceResponse | None:
+    """Append the batches of an ordinary request; None if the careful path must serve it.
+
+    Returns the encoded response, also for acks=0. If a disk has failed, it returns a response with
+    the errors, or raises RefusedRequestError for acks=0.
+    """
+    batches = check_all(context, request)
+    if batches is None:
+        return None
+    stored: list[tuple[int, int]] = []  # base offset and log start offset of each batch
+    errors: dict[int, ApiError] = {}  # by the number of the batch
+    for log, header, data in batches:
+        try:
+            stored.append((log.append_ordinary(header, data), log.log_start_offset))
+        except ApiError as error:
+            errors[len(stored)] = error
+            stored.append((UNKNOWN_OFFSET, UNKNOWN_OFFSET))
+            count_refusal(context, log.topic)
+    if errors:
+        return answer_with_errors(request, stored, errors)
+    return encode_accepted(request, context.api_version, stored)
+
+
+def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedBatch] | None:
+    """Check the whole request; None if anything about it is out of the ordinary."""
+    broker, version = context.broker, context.api_version
+    if (
+        version < FIRST_VERSION_WITH_ZSTD
+        or request.transactional_id is not None
+        or not -1 <= request.acks <= 1
+        or context.meter is not None
+        or broker.disk_space.low
+    ):
+        return None
+    batches: list[CheckedBatch] = []
+    for topic in request.topic_data:
+        name = topic.name
+        if version >= FIRST_VERSION_BY_ID:
+            known = broker.metadata.topics.by_id.get(topic.topic_id)
+            if known is None:
+                return None
+            name = known.name
+        if name in NOT_OF_CLIENTS or not context.authorize(
+            AclOperation.WRITE, ResourceType.TOPIC, name, is_logged=False
+        ):
+            return None
+        for partition in topic.partition_data:
+            log, data = broker.log_manager.find(name, partition.index), partition.records
+            if log is None or not isinstance(data, memoryview):
+                return None
+            header = log.check_ordinary(data, context.now_ms)
+            if header is None:
+                return None
+            batches.append(CheckedBatch(log, header, data))
+    if len(batches) != 1 and len({batch.log for batch in batches}) != len(batches):
+        return None  # a second batch to a log cannot be checked before the first one is stored
+    return batches or None
+
+
+def answer_with_errors(
+    request: ProduceRequest, stored: Sequence[tuple[int, int]], errors: Mapping[int, ApiError]
+) -> ProduceResponse:
+    """The response when some of the disks have failed. Raises RefusedRequestError for acks=0."""
+    topics: list[ProduceTopicResponse] = []
+    numbers = itertools.count()
+    for topic in request.topic_data:
+        answers: list[ProducePartitionResponse] = []
+        for partition, number in zip(topic.partition_data, numbers, strict=False):
+            if number in errors:
+                answers.append(refused(partition.index, errors[number]))
+                continue
+            base_offset, log_start_offset = stored[number]
+            answers.append(
+                ProducePartitionResponse(
+                    index=partition.index,
+                    base_offset=base_offset,
+                    log_start_offset=log_start_offset,
+                )
+            )
+        topics.append(
+            ProduceTopicResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+            )
+        )
+    if request.acks == 0:
+        close_on_error(topics)
+    return ProduceResponse(responses=topics)
