@@ -14,6 +14,9 @@ any connection, overwrites them. An own buffer doubles as bytes arrive, whatever
 announces; a large one is kept until large frames stop coming. frame_memory.py limits what all
 buffers hold together.
 
+The answers to all requests of one read are sent together, by one system call. They are sent earlier
+if the next request waits, or is answered with slices of files, or closes the connection.
+
 Answers are written to the socket directly (output.py), because the transport would copy bytes. An
 answer is a list of pieces: bytes and slices of log files. A slice is sent as the socket takes it,
 so a stalled consumer costs no memory. Pages that are not in the page cache are read by a disk
@@ -55,12 +58,16 @@ from .output import Output, PlainOutput
 
 logger = logging.getLogger("odradek.connection")
 
-# The size of the shared buffer, and of a connection's own buffer at first, if no request waits.
+# The size of the shared buffer.
+SHARED_BYTES = 128 * 1024
+# The smallest size of a connection's own buffer, and how much it holds while a request waits.
 START_BYTES = 16 * 1024
 # The smallest size of an own buffer that is made while a request waits.
 WAITING_BYTES = 1024
 # A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
+# Answers that wait for those of the same read are sent when they have this size.
+ANSWERS_BYTES = 64 * 1024
 _SIZE = struct.Struct(">i")
 
 # How much of a file is checked for cached pages, and sent, at once.
@@ -85,7 +92,7 @@ class ConnectionSupport(Struct, frozen=True, kw_only=True):
     """What all connections of a server share.
 
     `opened` and `closed` are called when a connection is made and lost. `now_ms` is the wall clock.
-    `receive_view` is the shared receive buffer of START_BYTES.
+    `receive_view` is the shared receive buffer.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -128,6 +135,8 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: asyncio.Future[object] | None = None
         self._is_held = False  # until its turn comes (GroupTurns), or its client is not throttled
         self._throttled: asyncio.TimerHandle | None = None
+        self._answers: list[bytes | bytearray] = []  # to the requests of the current read
+        self._answers_bytes = 0
         self._outgoing: list[Piece] = []  # unsent pieces of the answer, the last piece first
         self._paused = False
         self._watching = False  # whether it waits until the socket takes bytes
@@ -155,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 # asyncio's signature
         if self._end == 0:
-            return self._view
+            return self._view[:START_BYTES] if self.busy else self._view
         if self._end == len(self._view):
             self._make_room()
         return self._view[self._end :]
@@ -181,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
             self._throttled.cancel()
         self._watch(False)
         self._socket.close()
-        self._outgoing = []
+        self._answers, self._outgoing = [], []
         self._transport = None  # they hold each other: without the collector neither would be freed
         self._support.closed(self)
 
@@ -269,6 +278,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._small_frames = 0
             else:
                 self._small_frames += 1
+        if self._answers:
+            self._send_answers()
         self._after_serving()
 
     def take_turn(self) -> None:
@@ -291,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._start == self._end:
             self._start = self._end = 0
             if self._view is not self._shared and (
-                len(self._view) <= START_BYTES or self._small_frames >= SHRINK_AFTER_FRAMES
+                len(self._view) <= SHARED_BYTES or self._small_frames >= SHRINK_AFTER_FRAMES
             ):
                 self.shrink()
         elif self._view is self._shared:
@@ -300,10 +311,15 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_or_resume()
 
     def _keep_rest(self) -> None:
-        """Move unserved bytes to an own buffer: a small one while a request waits."""
+        """Move unserved bytes to an own buffer: one with little room while a request waits."""
         have = self._end - self._start
-        waiting_bytes = min(max(2 * have, WAITING_BYTES), START_BYTES)
-        self._replace_buffer(waiting_bytes if self.busy else START_BYTES)
+        if self.busy:
+            size_bytes = max(have, min(max(2 * have, WAITING_BYTES), START_BYTES))
+        elif have < START_BYTES:
+            size_bytes = START_BYTES
+        else:  # a part of a large frame
+            size_bytes = min(2 * have, self._frame_bytes())
+        self._replace_buffer(size_bytes)
 
     def shrink(self) -> None:
         """Free the connection's own buffer, if it is empty."""
@@ -362,7 +378,7 @@ class Connection(asyncio.BufferedProtocol):
             if answer is None:
                 return
             if isinstance(answer, bytes):
-                self._send_small(answer)
+                self._send_soon(answer)
                 return
             if answer.pending is not None:
                 self._wait_for(answer, answer.pending)
@@ -395,6 +411,8 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if answer.response is not None:
                 self._send_answer(answer)
+            if self._answers:  # at once: if the client is gone, no more requests are served
+                self._send_answers()
             if answer.meter is not None:
                 self._throttle(answer.meter)
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
@@ -424,8 +442,10 @@ class Connection(asyncio.BufferedProtocol):
         splices: Splices = []
         answer.write(head, splices)
         if not splices:
-            self._send_small(head)
+            self._send_soon(head)
             return
+        if self._answers:
+            self._send_answers()
         view = memoryview(head)
         pieces: list[Piece] = []
         position = 0
@@ -436,12 +456,24 @@ class Connection(asyncio.BufferedProtocol):
         if position < len(head):
             pieces.append(view[position:])
         pieces.reverse()
+        if self._outgoing:  # the socket takes no more of earlier answers
+            self._outgoing = pieces + self._outgoing
+            return
         self._outgoing = pieces
         self._push()
 
-    def _send_small(self, answer: bytes | bytearray) -> None:
-        """Send an answer without file slices: the common case, one system call."""
+    def _send_soon(self, answer: bytes | bytearray) -> None:
+        """Send an answer without file slices together with the others of the same read."""
+        self._answers.append(answer)
+        self._answers_bytes += len(answer)
+        if self._answers_bytes >= ANSWERS_BYTES:
+            self._send_answers()
+
+    def _send_answers(self) -> None:
+        """Send the answers to the requests of this read: one system call."""
         assert self._socket is not None
+        answer = self._answers[0] if len(self._answers) == 1 else b"".join(self._answers)
+        self._answers, self._answers_bytes = [], 0
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:
@@ -534,11 +566,16 @@ class Connection(asyncio.BufferedProtocol):
         self._serve()
 
     def close(self, reason: str | None) -> None:
-        """Close the connection; a `reason` is logged."""
+        """Close the connection; a `reason` is logged. The answers of this read are sent first."""
         if self._transport is None or self._transport.is_closing():
             return
         if reason is not None:
             logger.warning("closed %s: %s", self.session, reason)
+        if self._answers:
+            self._send_answers()
+            if self._outgoing:
+                self._finishing = True
+                return
         self._closed_by_us = True
         self._transport.close()
 

@@ -17,7 +17,7 @@ from odradek.config.listeners import Listener
 from odradek.protocol.api_keys import ApiKey
 
 from .acceptor import Acceptor
-from .connection import START_BYTES, Connection, ConnectionSupport
+from .connection import SHARED_BYTES, Connection, ConnectionSupport
 from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
 from .listeners import BoundListener
@@ -66,7 +66,7 @@ class Server:
             group_turns=broker.group_turns,
             files=broker.files,
             disk=broker.disk,
-            receive_view=memoryview(bytearray(START_BYTES)),
+            receive_view=memoryview(bytearray(SHARED_BYTES)),
             opened=self._opened,
             closed=self._closed,
         )

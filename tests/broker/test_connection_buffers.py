@@ -14,7 +14,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.network.connection import START_BYTES, WAITING_BYTES, Connection
+from odradek.broker.network.connection import (
+    ANSWERS_BYTES,
+    SHARED_BYTES,
+    START_BYTES,
+    WAITING_BYTES,
+    Connection,
+)
+from odradek.broker.network.output import PlainOutput
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
 from tests.support.fake_server import FakeAnswer, FakeServer
@@ -108,6 +115,7 @@ class House(FakeServer):
         self.turns = Turns()
         self.group_turns = self.turns  # type: ignore[assignment] # it has what is asked of it
         self.parked: list[asyncio.Future[bytes]] = []
+        self.answer = b""
         self.wires = [Wire(self, one) for one in requests]
 
     def dispatch(self, session: Session, frame: memoryview) -> FakeAnswer:
@@ -116,7 +124,7 @@ class House(FakeServer):
         wire.served.append(request)
         kind = HEADER.unpack_from(request)[1]
         if kind != WAITS:
-            return FakeAnswer(request[: HEADER.size])
+            return FakeAnswer(self.answer or request[: HEADER.size])
         self.parked.append(self.loop.create_future())
         return FakeAnswer(pending=self.parked[-1])
 
@@ -159,7 +167,10 @@ def request(kind: int, size_bytes: int = 0, number: int = 0) -> bytes:
 Step = Callable[[House], Any]
 
 sizes = st.one_of(
-    st.integers(0, 600), st.integers(START_BYTES - 20, START_BYTES), st.integers(0, 80_000)
+    st.integers(0, 600),
+    st.integers(START_BYTES - 20, START_BYTES),
+    st.integers(SHARED_BYTES - 20, SHARED_BYTES),
+    st.integers(0, 80_000),
 )
 scripts = st.lists(
     st.lists(st.tuples(st.sampled_from([PLAIN, WAITS, GIVES_WAY]), sizes), max_size=6),
@@ -205,7 +216,7 @@ async def serve(scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int
         for wire in made.wires:
             assert wire.served == wire.requests
             own = wire.connection.buffer_bytes
-            assert own == 0 or own > START_BYTES, "a small buffer is kept for nothing"
+            assert own == 0 or own > SHARED_BYTES, "a small buffer is kept for nothing"
 
 
 async def test_a_connection_holds_a_buffer_only_while_it_has_unserved_bytes() -> None:
@@ -255,3 +266,90 @@ async def test_requests_that_follow_one_that_waited_are_dropped_when_the_client_
         assert wire.transport.is_closing()
         assert wire.served == wire.requests[:1]
     assert caplog.messages == []
+
+
+def answers_in(wire: Wire) -> list[int]:
+    """The sizes of what the client gets by each read, without waiting for more."""
+    wire.transport.peer.setblocking(False)
+    sizes = []
+    while True:
+        try:
+            sizes.append(len(wire.transport.peer.recv(1 << 20)))
+        except BlockingIOError:
+            return sizes
+        if not sizes[-1]:
+            return sizes
+
+
+@pytest.fixture
+def sends(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of what connections give to their sockets, call by call."""
+    sizes: list[int] = []
+
+    class Counting(PlainOutput):
+        def send(self, data: Any, flags: int = 0, /) -> int:
+            sizes.append(len(data))
+            return super().send(data, flags)
+
+    monkeypatch.setattr(Connection.__init__, "__defaults__", (Counting,))
+    return sizes
+
+
+ANSWER_BYTES = 4 + HEADER.size
+
+
+async def test_the_answers_to_the_requests_of_one_read_are_sent_together(sends: list[int]) -> None:
+    with house([request(PLAIN, 50, number) for number in range(9)]) as made:
+        (wire,) = made.wires
+        wire.feed(4 * (4 + HEADER.size + 50) + 10)
+        assert sends == [4 * ANSWER_BYTES]
+        wire.feed(1 << 20)
+        assert sends == [4 * ANSWER_BYTES, 5 * ANSWER_BYTES]
+
+
+async def test_answers_are_sent_before_the_next_request_waits(sends: list[int]) -> None:
+    with house(
+        [request(PLAIN, 1, 1), request(PLAIN, 1, 2), request(WAITS), request(PLAIN)]
+    ) as made:
+        (wire,) = made.wires
+        wire.feed(1 << 20)
+        assert sends == [2 * ANSWER_BYTES]
+        await made.resolve()
+        assert sends == [2 * ANSWER_BYTES, 4 + len(b"waited"), ANSWER_BYTES]
+
+
+async def test_answers_are_sent_before_a_bad_frame_closes_the_connection(sends: list[int]) -> None:
+    with house([request(PLAIN, 1, 1), request(PLAIN, 1, 2)]) as made:
+        (wire,) = made.wires
+        wire.left += b"\xff" * 4
+        wire.feed(1 << 20)
+        assert sends == [2 * ANSWER_BYTES]
+        assert wire.transport.is_closing()
+
+
+async def test_a_bad_frame_closes_the_connection_when_the_client_has_read_the_answers() -> None:
+    with house([request(PLAIN, 1, number) for number in range(30)]) as made:
+        (wire,) = made.wires
+        made.answer = b"x" * 1000
+        wire.transport.socket.setblocking(False)
+        wire.transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        wire.left += b"\xff" * 4
+        wire.feed(1 << 20)
+        assert not wire.transport.is_closing()
+        received = 0
+        for _ in range(PATIENCE):
+            received += sum(answers_in(wire))
+            await asyncio.sleep(0.001)
+            if wire.transport.is_closing():
+                break
+        assert received + sum(answers_in(wire)) == 30 * 1004
+
+
+async def test_large_answers_to_the_requests_of_one_read_are_not_kept_together(
+    sends: list[int],
+) -> None:
+    with house([request(PLAIN, 1, number) for number in range(4)]) as made:
+        (wire,) = made.wires
+        made.answer = bytes(ANSWERS_BYTES // 2)
+        wire.feed(1 << 20)
+        assert sends == [ANSWERS_BYTES + 8] * 2

@@ -4,7 +4,7 @@ import asyncio
 import struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.network.connection import START_BYTES, Connection
+from odradek.broker.network.connection import SHARED_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.broker.requests.session import Session
@@ -38,7 +38,7 @@ class FakeServer:
     def __init__(self, loop: asyncio.AbstractEventLoop, memory_bytes: int = 4 * LIMIT) -> None:
         self.loop = loop
         self.max_request_bytes = LIMIT
-        self.receive_view = memoryview(bytearray(START_BYTES))
+        self.receive_view = memoryview(bytearray(SHARED_BYTES))
         self.frame_memory = FrameMemory(loop, memory_bytes)
         self.group_turns = GroupTurns(loop, self.clock)
         self.ticks = 0
