@@ -135,7 +135,7 @@ def read_ordinary_batch(data: Buffer, rules: AppendRules, now_ms: int) -> BatchH
         and header.max_timestamp - now_ms <= rules.timestamp_after_max_ms
         and not rules.read_records
         and not rules.log_append_time
-        and crc32c.crc32c(memoryview(data)[CHECKED_POSITION:]) == header.crc
+        and crc32c(memoryview(data)[CHECKED_POSITION:]) == header.crc
     ):
         return header
     return None
