@@ -9,6 +9,11 @@ from typing import Protocol
 
 from odradek.storage.files import OpenFile
 
+# SO_SNDBUF of a connection from this machine. The system's own tuning grows the buffer to
+# megabytes. The client then copies faster than the broker sends, sleeps after each packet, and the
+# broker pays for waking it. With a small buffer the broker waits, and the client reads on.
+LOCAL_SEND_BYTES = 256 * 1024
+
 
 class Output(Protocol):
     """Where a connection writes its answers. It never waits.
@@ -20,7 +25,10 @@ class Output(Protocol):
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int: ...
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
-        """Send bytes of a file. Returns 0 if the file ends before `position`."""
+        """Send bytes of a file. Returns 0 if the file ends before `position`.
+
+        If it took fewer than `count`, wait until the descriptor is writable.
+        """
 
     def fileno(self) -> int: ...
 
@@ -32,9 +40,17 @@ class PlainOutput(socket.socket):
 
     __slots__ = ()
 
-    def __init__(self, transport: asyncio.BaseTransport) -> None:
-        """Raises OSError if there is no descriptor left."""
+    def __init__(
+        self, transport: asyncio.BaseTransport, local_send_bytes: int | None = LOCAL_SEND_BYTES
+    ) -> None:
+        """`local_send_bytes`: SO_SNDBUF if the client is on this machine; None: leave it as it is.
+
+        Raises OSError if there is no descriptor left.
+        """
         super().__init__(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if local_send_bytes is not None and peer and own and peer[0] == own[0]:
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, local_send_bytes)
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
         return os.sendfile(self.fileno(), file.fd, position, count)

@@ -21,6 +21,7 @@ from .connection import SHARED_BYTES, Connection, ConnectionSupport
 from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
 from .listeners import BoundListener
+from .output import PlainOutput
 from .tls_handshakes import Handshakes
 from .tls_transport import output_of
 
@@ -84,11 +85,16 @@ class Server:
         backlog = self._broker.config.socket_listen_backlog_size
         limits = self._limits.of_listener(listener.name)
         if not listener.security_protocol.uses_tls:
-            make_connection = partial(Connection, self._support, listener)
+            make_connection = partial(Connection, self._support, listener, self._open_output)
             return Acceptor(self._loop, sock, make_connection, backlog, limits)
         make_connection = partial(Connection, self._support, listener, output_of)
         set_up = partial(self._connect_tls, listener)
         return Acceptor(self._loop, sock, make_connection, backlog, limits, set_up)
+
+    def _open_output(self, transport: asyncio.BaseTransport) -> PlainOutput:
+        if "socket.send.buffer.bytes" in self._broker.config.texts:
+            return PlainOutput(transport, local_send_bytes=None)
+        return PlainOutput(transport)
 
     async def _connect_tls(
         self, listener: Listener, connection: Connection, client: socket.socket

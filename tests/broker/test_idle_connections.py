@@ -29,6 +29,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
         "connections_max_idle_ms": str(IDLE_MS),
         "log_segment_delete_delay_ms": "0",
         "message_max_bytes": str(2 * MIB),
+        "socket_send_buffer_bytes": "-1",
     }
     async with broker_in_loop([tmp_path], Files(), **settings) as broker:
         await broker.broker.topic_admin.create([NewTopic(name="t")])

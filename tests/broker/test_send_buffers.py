@@ -1,0 +1,58 @@
+"""The send buffers of connections: small for clients on this machine, else the system's own."""
+
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.network.output import LOCAL_SEND_BYTES
+from odradek.storage.files import Files
+from tests.support.broker_in_loop import broker_in_loop, until
+from tests.support.wire import WireClient
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux doubles SO_SNDBUF")
+
+ANOTHER_HOST = "127.0.0.2"  # differs from the address of the broker
+
+
+async def send_buffer_bytes(directory: Path, own_host: str, settings: Mapping[str, str]) -> int:
+    async with broker_in_loop([directory], Files(), **settings) as broker:
+        connections = broker._running._server.connections
+        with WireClient(broker.port, own_host=own_host):
+            await until(lambda: connections)
+            (connection,) = connections
+            size: int = connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+            return size
+
+
+async def test_a_client_on_this_machine_gets_a_small_buffer(tmp_path: Path) -> None:
+    assert await send_buffer_bytes(tmp_path, "127.0.0.1", {}) == granted_bytes(LOCAL_SEND_BYTES)
+
+
+async def test_the_buffer_of_another_client_is_left_to_the_system(tmp_path: Path) -> None:
+    assert await send_buffer_bytes(tmp_path, ANOTHER_HOST, {}) == untouched_bytes()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("102400", 204800), ("-1", None)])
+async def test_a_configured_buffer_is_kept(tmp_path: Path, text: str, expected: int | None) -> None:
+    found = await send_buffer_bytes(tmp_path, "127.0.0.1", {"socket_send_buffer_bytes": text})
+    assert found == (expected or untouched_bytes())
+
+
+def granted_bytes(size: int) -> int:
+    """The buffer that the system gives for that SO_SNDBUF: twice as much, up to a limit."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+
+def untouched_bytes() -> int:
+    """The buffer of an accepted connection that nobody has set."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        return accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
