@@ -48,7 +48,7 @@ from odradek.config.listeners import Listener
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
 from odradek.protocol.schema import DecodeError, Splices
-from odradek.storage.files import Files
+from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
 
 from .frame_memory import FrameMemory
@@ -72,17 +72,23 @@ _SIZE = struct.Struct(">i")
 
 # How much of a file is checked for cached pages, and sent, at once.
 FILE_CHUNK_BYTES = 1024 * 1024
+# How long checked pages count as cached.
+CHECKED_MS = 100
 
 
 class _UnsentSlice:
-    """The part of a slice of a log file that is still to be sent."""
+    """The part of a slice of a log file that is still to be sent.
 
-    __slots__ = ("file", "left_bytes", "position")
+    The pages before `cached_end` were in the page cache at `checked_ms`.
+    """
+
+    __slots__ = ("cached_end", "checked_ms", "end", "file", "position")
 
     def __init__(self, records: RecordsSlice) -> None:
         self.file = records.file
-        self.position = records.position
-        self.left_bytes = records.size_bytes
+        self.position = self.cached_end = records.position
+        self.end = records.position + records.size_bytes
+        self.checked_ms = 0
 
 
 Piece = memoryview | _UnsentSlice
@@ -521,24 +527,41 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.remove_writer(self._socket.fileno())
 
     def _push_file(self, unsent: _UnsentSlice) -> bool:
-        """Send a slice of a file. Returns False if its pages must be read from the disk first."""
+        """Send a slice of a file. Returns False if its pages must be read from the disk first.
+
+        Raises BlockingIOError if the socket takes no more now, and OSError.
+        """
         assert self._socket is not None
-        files = self._support.files
-        while unsent.left_bytes:
-            chunk = min(unsent.left_bytes, FILE_CHUNK_BYTES)
-            if not files.is_cached(unsent.file, chunk, unsent.position):
-                self._watch(False)
-                reading = self._support.disk.run(
-                    files.read_ahead, unsent.file, chunk, unsent.position
-                )
-                reading.add_done_callback(self._pages_read)
+        while (left := unsent.end - unsent.position) > 0:
+            if not self._has_cached_pages(unsent):
+                self._read_pages(unsent.file, min(left, FILE_CHUNK_BYTES), unsent.position)
                 return False
-            sent = self._socket.send_file(unsent.file, unsent.position, chunk)
+            count = unsent.cached_end - unsent.position
+            sent = self._socket.send_file(unsent.file, unsent.position, count)
             if sent == 0:
                 raise OSError(f"{unsent.file.path} ends before byte {unsent.position}")
             unsent.position += sent
-            unsent.left_bytes -= sent
+            if sent < count:
+                raise BlockingIOError
         return True
+
+    def _has_cached_pages(self, unsent: _UnsentSlice) -> bool:
+        """Whether the next pages of a slice are in the page cache, as a check has shown."""
+        now_ms = self.last_active_ms  # set before each attempt to send
+        if unsent.position < unsent.cached_end and now_ms - unsent.checked_ms <= CHECKED_MS:
+            return True
+        chunk = min(unsent.end - unsent.position, FILE_CHUNK_BYTES)
+        if not self._support.files.is_cached(unsent.file, chunk, unsent.position):
+            return False
+        unsent.cached_end = unsent.position + chunk
+        unsent.checked_ms = now_ms
+        return True
+
+    def _read_pages(self, file: OpenFile, size: int, position: int) -> None:
+        """Have a disk thread read pages into the page cache, and then go on sending."""
+        self._watch(False)
+        reading = self._support.disk.run(self._support.files.read_ahead, file, size, position)
+        reading.add_done_callback(self._pages_read)
 
     def _pages_read(self, done: asyncio.Future[None]) -> None:
         if self._transport is None or self._transport.is_closing() or done.cancelled():

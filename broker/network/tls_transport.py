@@ -38,7 +38,6 @@ class TlsOutput:
     def __init__(self, sock: socket.socket, chunk: memoryview) -> None:
         self.socket = sock  # an SSLSocket once the handshake is complete
         self._chunk = chunk
-        self._has_used_turn = False
 
     def send(self, data: bytes | bytearray | memoryview, _flags: int = 0, /) -> int:
         try:
@@ -47,9 +46,6 @@ class TlsOutput:
             raise BlockingIOError from None
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
-        if self._has_used_turn:
-            self._has_used_turn = False
-            raise BlockingIOError
         sent = 0
         count = min(count, TURN_BYTES)
         while sent < count:
@@ -63,7 +59,6 @@ class TlsOutput:
                 return sent
             if size < len(chunk):
                 break
-        self._has_used_turn = sent == TURN_BYTES
         return sent
 
     def fileno(self) -> int:

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pytest
 import pytest_asyncio
 
-from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection import CHECKED_MS, FILE_CHUNK_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
-from odradek.storage.files import Files
+from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
 from tests.support.broker_in_loop import until
 from tests.support.fake_server import LIMIT, FakeAnswer, FakeServer
@@ -42,6 +42,17 @@ class Client:
             return await self.reader.read() == b""
         except ConnectionResetError:
             return True
+
+
+class FilesSeen(Files):
+    """Notes where pages are checked before they are sent."""
+
+    def __init__(self) -> None:
+        self.checked: list[int] = []
+
+    def is_cached(self, file: OpenFile, size: int, position: int) -> bool:
+        self.checked.append(position)
+        return super().is_cached(file, size, position)
 
 
 @pytest_asyncio.fixture
@@ -211,6 +222,26 @@ async def test_a_slice_of_a_file_is_sent_between_bytes(
     expected = b"before" + data[100 : 100 + 2 * MIB] + b"between" + data[:10] + b"end"
     assert await client.receive() == expected
     assert await client.receive() == b"next"
+
+
+@pytest.mark.parametrize("pause_ms", [0, 2 * CHECKED_MS])
+async def test_pages_are_checked_again_if_the_client_did_not_read_for_a_while(
+    server: FakeServer, client: Client, tmp_path: Path, pause_ms: int
+) -> None:
+    data = os.urandom(8 * MIB)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    times = [0]
+    server.now_ms = lambda: times[0]
+    server.files = FilesSeen()
+    server.answers[b"fetch"] = FakeAnswer(RecordsSlice(Files().open(path), 0, len(data)))
+    client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+    client.send(b"fetch")
+    await until(lambda: server.connections and server.connections[0]._watching)
+    times[0] = pause_ms
+    assert await client.receive() == data
+    checks = [position % FILE_CHUNK_BYTES for position in server.files.checked]
+    assert any(checks) == bool(pause_ms)
 
 
 async def test_a_client_that_reads_slowly_gets_every_byte(
