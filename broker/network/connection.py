@@ -74,6 +74,8 @@ _SIZE = struct.Struct(">i")
 FILE_CHUNK_BYTES = 1024 * 1024
 # How long checked pages count as cached.
 CHECKED_MS = 100
+# Slices of at most so many bytes in all are copied into the answer: one system call sends them.
+COPIED_BYTES = 32 * 1024
 
 
 class _UnsentSlice:
@@ -447,7 +449,7 @@ class Connection(asyncio.BufferedProtocol):
         head = bytearray()
         splices: Splices = []
         answer.write(head, splices)
-        if not splices:
+        if not splices or self._copy_slices(head, splices):
             self._send_soon(head)
             return
         if self._answers:
@@ -467,6 +469,25 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._outgoing = pieces
         self._push()
+
+    def _copy_slices(self, answer: bytearray, splices: Splices) -> bool:
+        """Insert small slices into the answer. Returns False if they are large or not cached."""
+        if sum([records.size_bytes for _, records in splices]) > COPIED_BYTES:
+            return False
+        parts = []
+        for end, records in splices:
+            piece = cast(RecordsSlice, records)
+            size = piece.size_bytes
+            try:
+                data = self._support.files.pread_cached(piece.file, size, piece.position)
+            except OSError:
+                return False  # sending the file reports it
+            if data is None or len(data) < size:
+                return False
+            parts.append((end, data))
+        for end, data in reversed(parts):
+            answer[end:end] = data
+        return True
 
     def _send_soon(self, answer: bytes | bytearray) -> None:
         """Send an answer without file slices together with the others of the same read."""

@@ -45,10 +45,14 @@ class Client:
 
 
 class FilesSeen(Files):
-    """Notes where pages are checked before they are sent."""
+    """Notes where pages are checked before they are sent; `is_cold`: none can be copied."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_cold: bool = False) -> None:
         self.checked: list[int] = []
+        self._is_cold = is_cold
+
+    def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
+        return None if self._is_cold else super().pread_cached(file, size, position)
 
     def is_cached(self, file: OpenFile, size: int, position: int) -> bool:
         self.checked.append(position)
@@ -222,6 +226,25 @@ async def test_a_slice_of_a_file_is_sent_between_bytes(
     expected = b"before" + data[100 : 100 + 2 * MIB] + b"between" + data[:10] + b"end"
     assert await client.receive() == expected
     assert await client.receive() == b"next"
+
+
+async def test_small_slices_of_files_are_sent_between_bytes(
+    server: FakeServer, client: Client, tmp_path: Path
+) -> None:
+    data = os.urandom(3000)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    file = Files().open(path)
+    slices = [RecordsSlice(file, *each) for each in ((5, 2000), (7, 0), (0, 10), (2990, 10))]
+    for cold in (False, True):
+        server.files = FilesSeen(is_cold=cold)
+        server.answers[b"fetch"] = FakeAnswer(
+            slices[0], b"a", slices[1], slices[2], b"b", slices[3]
+        )
+        client.send(b"fetch", b"next")
+        assert await client.receive() == data[5:2005] + b"a" + data[:10] + b"b" + data[2990:]
+        assert await client.receive() == b"next"
+        assert bool(server.files.checked) == cold, "cached slices are copied, others are not"
 
 
 @pytest.mark.parametrize("pause_ms", [0, 2 * CHECKED_MS])
