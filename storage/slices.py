@@ -1,7 +1,8 @@
 """Finds the slices of segment files that Fetch returns.
 
 Most readers continue where their last slice ended, or where a batch was appended. The file
-positions of a few such offsets are kept per log, so that they need no search. For other offsets the
+positions of a few such offsets are kept per log, so that they need no search. The two kinds are
+kept apart, because appends would soon replace the positions of readers. For other offsets the
 offset index and a few batch headers are read.
 
 A slice ends at the end of a batch. Kafka may cut a batch in two; the consumer then fetches that
@@ -14,7 +15,9 @@ from .files import OpenFile
 from .segment import FoundBatch, Segment
 from .segment_list import SegmentList
 
-POSITIONS_KEPT = 16
+POSITIONS_KEPT = 16  # of each kind
+
+_Positions = dict[int, tuple[Segment, int]]
 
 
 class RecordsSlice(SplicedRecords):
@@ -31,21 +34,21 @@ class RecordsSlice(SplicedRecords):
 class Slicer:
     """Cuts slices out of a log's segments."""
 
-    __slots__ = ("_positions", "_segments")
+    __slots__ = ("_appended", "_next_reads", "_segments")
 
     def __init__(self, segments: SegmentList) -> None:
         self._segments = segments
-        self._positions: dict[int, tuple[Segment, int]] = {}
+        self._appended: _Positions = {}  # where batches were appended
+        self._next_reads: _Positions = {}  # where slices ended
 
     def remember(self, offset: int, segment: Segment, position: int) -> None:
-        """Keep the position of `offset`, because a reader is likely to ask for it next."""
-        self._positions[offset] = (segment, position)
-        if len(self._positions) > POSITIONS_KEPT:
-            del self._positions[next(iter(self._positions))]
+        """Keep the position of a batch that was appended: a reader is likely to ask for it next."""
+        _keep(self._appended, offset, segment, position)
 
     def forget(self) -> None:
         """Drop all positions, because segments were removed or truncated."""
-        self._positions.clear()
+        self._appended.clear()
+        self._next_reads.clear()
 
     def cut(
         self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool
@@ -57,7 +60,7 @@ class Slicer:
         if offset == end_offset:
             active = self._segments.active
             return RecordsSlice(active.file, active.size_bytes, 0)
-        segment, position = self._positions.get(offset, (None, 0))
+        segment, position = self._next_reads.get(offset) or self._appended.get(offset) or (None, 0)
         found = None
         if segment is None or position >= segment.size_bytes:
             where = self._find(offset)
@@ -71,9 +74,9 @@ class Slicer:
             size, next_offset = segment.whole_batches(found, max_bytes)
             if not size and at_least_one_batch:
                 size, next_offset = found.header.size_bytes, found.header.next_offset
-            self.remember(next_offset, segment, position + size)
+            _keep(self._next_reads, next_offset, segment, position + size)
         elif segment is self._segments.active:
-            self.remember(end_offset, segment, segment.size_bytes)
+            _keep(self._next_reads, end_offset, segment, segment.size_bytes)
         return RecordsSlice(segment.file, position, size)
 
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
@@ -89,3 +92,9 @@ class Slicer:
                 return segment, found
             segment.check_end(offset)  # else records would be skipped silently
         return None
+
+
+def _keep(positions: _Positions, offset: int, segment: Segment, position: int) -> None:
+    positions[offset] = (segment, position)
+    if len(positions) > POSITIONS_KEPT:
+        del positions[next(iter(positions))]

@@ -9,6 +9,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.slices import POSITIONS_KEPT
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, read_slice, split, values_from
 
 SIZE = len(batch_of(b"v"))
@@ -222,3 +223,19 @@ def test_epochs_follow_the_leader(tmp_path: Path) -> None:
     log = box.open(log_start_offset=1)
     assert log.leader_epoch == 4
     assert log.latest_offset() == (-1, 3, 4)
+
+
+def test_appends_do_not_make_a_reader_search_for_its_position(tmp_path: Path) -> None:
+    files = CountingFiles()
+    log = LogBox(tmp_path, files=files, index_interval_bytes=0).open()
+    for _ in range(100):
+        put(log, b"v")
+    reads = []
+    for step in range(3):
+        if step == 2:
+            for _ in range(2 * POSITIONS_KEPT):
+                put(log, b"v")
+        before = files.reads
+        assert log.read(5 * step, 5 * SIZE, at_least_one_batch=True).size_bytes == 5 * SIZE
+        reads.append(files.reads - before)
+    assert reads[1] == reads[2]
