@@ -244,6 +244,8 @@ def read_all(
 ) -> tuple[Answers, int]:
     """Read every partition in order, within the request's and the broker's limit of bytes.
 
+    Partitions of a session that have nothing new are left out.
+
     The first partition with records gives at least one batch, even if it exceeds the limits:
     otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt
     (cold_reads.py), WouldWaitError is raised with all that must be read from disk first.
@@ -260,6 +262,7 @@ def read_all(
         try:
             answer = read_partition(
                 context,
+                plan,
                 key,
                 wanted,
                 max_bytes=min(wanted.partition_max_bytes, left_bytes),
@@ -268,6 +271,8 @@ def read_all(
             )
         except WouldWaitError as error:
             missing.append(error)
+            continue
+        if answer is None:
             continue
         answers[key] = answer
         if isinstance(answer.records, RecordsSlice):
@@ -280,19 +285,23 @@ def read_all(
 
 def read_partition(
     context: RequestContext,
+    plan: FetchPlan,
     key: PartitionKey,
     wanted: FetchPartition,
     *,
     max_bytes: int,
     is_first: bool,
     committed: bool,
-) -> FetchPartitionData:
+) -> FetchPartitionData | None:
+    """The answer for a partition, or None if it would equal what its session has sent."""
     try:
         log = find_log(context, key)
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
         diverging = diverging_epoch(log, wanted)
         if diverging is not None:
             return describe(wanted.partition, log, diverging_epoch=diverging)
+        if plan.has_sent_end(key, wanted.fetch_offset, log):
+            return None
         if committed:
             offset = wanted.fetch_offset
             read = log.read_committed(offset, max_bytes, at_least_one_batch=is_first)

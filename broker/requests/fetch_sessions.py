@@ -21,6 +21,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import SplicedRecords
+from odradek.storage.log import PartitionLog
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -100,6 +101,18 @@ class FetchPlan:
         self._session = session
         self._epoch = session.epoch if session else 0
         self._remember = remember
+
+    def has_sent_end(self, key: PartitionKey, offset: int, log: PartitionLog) -> bool:
+        """Whether `offset` is the log's end, and the session has sent the log's offsets already."""
+        end_offset = log.log_end_offset
+        if offset != end_offset or self._session is None or not log.is_online:
+            return False
+        cached = self._session.partitions.get(key)
+        return (
+            cached is not None
+            and cached.high_watermark == end_offset == log.high_watermark
+            and cached.log_start_offset == log.log_start_offset
+        )
 
     def postpone(self) -> tuple[ErrorCode, int]:
         """The error and session id of a response without partitions. The session is unchanged."""
