@@ -810,6 +810,8 @@ CASES = [
 class RecordingAuthorizer(Authorizer):
     """Refuses some operations and resource types, and records what it is asked."""
 
+    has_rules = True
+
     def __init__(self, refused: frozenset[str]) -> None:
         self.refused = refused
         self.checks: list[str] = []
