@@ -9,8 +9,10 @@ return KAFKA_STORAGE_ERROR · v7 adds sessions (KIP-227) · v9 adds leader epoch
 diverging epochs (KIP-595) · v13 names topics by id (KIP-516).
 Not done: rack-aware replica choice, follower fetches (single node)."""
 
-from collections.abc import Awaitable, Collection
+import asyncio
+from collections.abc import Awaitable, Collection, Coroutine
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -118,9 +120,7 @@ def respond_or_wait(
     """Respond or begin to wait. Must be called in the same turn of the event loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
     if must_wait and not any(is_urgent(answer) for answer in answers.values()):
-        missing_bytes = request.min_bytes - readable_bytes
-        waiting = begin_to_wait(context, request, plan, missing_bytes, request.max_wait_ms)
-        return wait_and_respond(context, request, plan, waiting)
+        return WaitingFetch(context, request, plan, request.min_bytes - readable_bytes).response
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return convert_and_respond(context, plan, answers)
     return respond(context, plan, answers)
@@ -132,7 +132,7 @@ def begin_to_wait(
     plan: FetchPlan,
     missing_bytes: int,
     left_ms: float,
-) -> Awaitable[bool]:
+) -> asyncio.Future[bool]:
     """Begin to wait. Must be called in the turn of the reads: later, a log may be deleted."""
     logs = [find_log(context, key) for key in plan.wanted]
     return context.broker.fetch_waiters.wait(
@@ -140,25 +140,83 @@ def begin_to_wait(
     )
 
 
-async def wait_and_respond(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, waiting: Awaitable[bool]
-) -> FetchResponse:
-    while True:
-        has_news = await waiting
-        read = partial(read_all, context, request, plan)
-        answers, readable_bytes = await context.broker.cold_reads.look_up(read)
+class WaitingFetch:
+    """A Fetch that waits for records. `response` is a future without a task, unless a read has to
+    wait for the disk: at the end of a log many consumers wait for each record.
+    """
+
+    __slots__ = ("_context", "_plan", "_request", "_work", "response")
+
+    def __init__(
+        self, context: RequestContext, request: FetchRequest, plan: FetchPlan, missing_bytes: int
+    ) -> None:
+        """Begin to wait. Must be called in the same turn of the event loop as the reads."""
+        self._context = context
+        self._request = request
+        self._plan = plan
+        self._work: asyncio.Future[Any]  # what it waits for: records, or the disk
+        self._wait(missing_bytes, request.max_wait_ms)
+        self.response: asyncio.Future[FetchResponse] = context.broker.loop.create_future()
+        self.response.add_done_callback(self._ended)
+
+    def _wait(self, missing_bytes: int, left_ms: float) -> None:
+        self._work = begin_to_wait(self._context, self._request, self._plan, missing_bytes, left_ms)
+        self._work.add_done_callback(self._released)
+
+    def _ended(self, _: asyncio.Future[FetchResponse]) -> None:
+        self._work.cancel()  # if the client is gone; otherwise it is done
+
+    def _released(self, waiting: asyncio.Future[bool]) -> None:
+        """Read again, because there is news or the time is up."""
+        if self.response.done():  # the client is gone
+            return
+        meter = self._context.meter
+        if meter is not None:
+            meter.resume()
+        try:
+            with self._context.broker.cold_reads.first_attempt:
+                answers, readable_bytes = read_all(self._context, self._request, self._plan)
+            self._respond_or_wait(waiting.result(), answers, readable_bytes)
+        except WouldWaitError as missing:
+            self._start(self._read_cold(waiting.result(), missing))
+        except Exception as error:  # noqa: BLE001 # the connection reports it
+            self.response.set_exception(error)
+        finally:
+            if meter is not None:
+                meter.pause()
+
+    def _respond_or_wait(self, has_news: bool, answers: Answers, readable_bytes: int) -> None:
+        context, request = self._context, self._request
         missing_bytes = request.min_bytes - readable_bytes
-        left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
         # The new records may follow an open transaction, or wait for their fsync.
         needs_more = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
-        if not (has_news and needs_more and left_ms > 0) or any(
-            is_urgent(answer) for answer in answers.values()
-        ):
-            break
-        waiting = begin_to_wait(context, request, plan, missing_bytes, left_ms)
-    if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
-        return await convert_and_respond(context, plan, answers)
-    return respond(context, plan, answers)
+        if has_news and needs_more and not any(is_urgent(answer) for answer in answers.values()):
+            left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
+            if left_ms > 0:
+                self._wait(missing_bytes, left_ms)
+                return
+        if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+            self._start(self._convert(answers))
+        else:
+            self.response.set_result(respond(context, self._plan, answers))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        meter = self._context.meter
+        self._work = asyncio.ensure_future(work if meter is None else meter.timed(work))
+        self._work.add_done_callback(self._worked)
+
+    def _worked(self, work: asyncio.Future[None]) -> None:
+        error = None if work.cancelled() else work.exception()
+        if error is not None and not self.response.done():
+            self.response.set_exception(error)
+
+    async def _read_cold(self, has_news: bool, missing: WouldWaitError) -> None:
+        read = partial(read_all, self._context, self._request, self._plan)
+        answers, readable_bytes = await self._context.broker.cold_reads.look_up(read, missing)
+        self._respond_or_wait(has_news, answers, readable_bytes)
+
+    async def _convert(self, answers: Answers) -> None:
+        self.response.set_result(await convert_and_respond(self._context, self._plan, answers))
 
 
 def reads_committed(request: FetchRequest) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,14 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
-from tests.support.broker_in_loop import produce_to
+from tests.support.broker_in_loop import produce_to, until
 from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of, values_from
 from tests.support.partition_logs import UnsyncedFiles
 
 pytestmark = pytest.mark.usefixtures("both_produce_paths")
+
+LONG_MS = 60_000
 
 
 class Rig:
@@ -46,11 +48,11 @@ class Rig:
         context = request_context(self.broker, version, NOW_MS)
         return HANDLERS[spec.key](context, request)
 
-    def fetch(self) -> Awaitable[Any]:
-        """An answer that waits for the disk."""
-        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    def fetch(self, offset: int = 0, max_wait_ms: int = 1) -> asyncio.Future[Any]:
+        """An answer that waits for the disk, or for records at the end of the log."""
+        partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         topics = [FetchTopic(topic="t", partitions=[partition])]
-        answer = self.ask(FetchRequest(max_wait_ms=1, min_bytes=1, topics=topics), 12)
+        answer = self.ask(FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=topics), 12)
         assert inspect.isawaitable(answer)
         return asyncio.ensure_future(answer)
 
@@ -81,6 +83,33 @@ async def test_a_fetch_that_waited_for_the_disk_sees_what_was_appended_meanwhile
     [topic] = (await answer).responses
     assert topic.partitions[0].high_watermark == 2
     assert topic.partitions[0].records.size_bytes == rig.log().size_bytes
+
+
+async def test_a_fetch_that_waited_for_records_has_them_read_by_a_disk_thread(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.fetch()
+    answer = rig.fetch(rig.log().log_end_offset, LONG_MS)
+    monkeypatch.setattr(UnsyncedFiles, "pread_cached", lambda *_: None)
+    rig.log().append(batch_of(b"new"), now_ms=NOW_MS)
+    rig.log()._slicer.forget()
+    records = (await answer).responses[0].partitions[0].records
+    assert values_from(rig.log(), 1) == [b"new"]
+    assert records.size_bytes == len(batch_of(b"new"))
+
+
+async def test_a_fetch_whose_client_is_gone_waits_no_more(rig: Rig) -> None:
+    await rig.fetch()
+    for is_released in (False, True):
+        answer = rig.fetch(rig.log().log_end_offset, LONG_MS)
+        assert rig.broker.fetch_waiters.count == 1
+        if is_released:
+            rig.log().append(batch_of(b"new"), now_ms=NOW_MS)
+        answer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await answer
+        await until(lambda: rig.broker.fetch_waiters.count == 0)
+        assert not rig.log().on_append
 
 
 async def test_the_first_produce_answers_each_partition_in_its_place(rig: Rig) -> None:
