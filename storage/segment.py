@@ -521,26 +521,24 @@ class Segment:
             pass
         return False
 
-    def whole_batches(self, found: FoundBatch, max_bytes: int) -> WholeBatches:
-        """Whole batches from there on that fit into `max_bytes`; fewer if an index entry ends it.
+    def whole_batches(self, start: int, max_bytes: int) -> WholeBatches | None:
+        """Whole batches from the one at `start` on that fit into `max_bytes`.
 
-        Size 0 if the first batch is larger than `max_bytes`.
+        They are fewer if an index entry ends them. Returns None if the first batch does not fit.
         """
-        entry = self.offset_index.before_position(found.position + max_bytes)
-        if entry.position > found.position:
+        entry = self.offset_index.before_position(start + max_bytes)
+        if entry.position > start:
             for _, header in scan_headers(self.files, self.file, entry.position, self.size_bytes):
                 if header.last_offset == entry.offset:
-                    return WholeBatches(entry.position - found.position, header.base_offset)
+                    return WholeBatches(entry.position - start, header.base_offset)
                 break
-        size, next_offset = 0, found.header.base_offset
-        for position, header in scan_headers(
-            self.files, self.file, found.position, self.size_bytes
-        ):
-            end = position + header.batch_length + LOG_OVERHEAD - found.position
+        size = next_offset = 0
+        for position, header in scan_headers(self.files, self.file, start, self.size_bytes):
+            end = position + header.batch_length + LOG_OVERHEAD - start
             if end > max_bytes:
                 break
             size, next_offset = end, header.next_offset
-        return WholeBatches(size, next_offset)
+        return WholeBatches(size, next_offset) if size else None
 
     def tail(self) -> WholeBatches:
         """The size of all whole batches in the file, and the offset after the last.

@@ -12,7 +12,7 @@ batch again.
 from odradek.protocol.schema import SplicedRecords
 
 from .files import OpenFile
-from .segment import FoundBatch, Segment
+from .segment import FoundBatch, Segment, WholeBatches
 from .segment_list import SegmentList
 
 POSITIONS_KEPT = 16  # of each kind
@@ -61,20 +61,21 @@ class Slicer:
             active = self._segments.active
             return RecordsSlice(active.file, active.size_bytes, 0)
         segment, position = self._next_reads.get(offset) or self._appended.get(offset) or (None, 0)
-        found = None
         if segment is None or position >= segment.size_bytes:
             where = self._find(offset)
             if where is None:
                 return RecordsSlice(self._segments.active.file, 0, 0)
-            segment, found = where
-            position = found.position
+            segment, (position, _) = where
         size = segment.size_bytes - position
         if size > max_bytes:
-            found = found or segment.batch_at(position)
-            size, next_offset = segment.whole_batches(found, max_bytes)
-            if not size and at_least_one_batch:
-                size, next_offset = found.header.size_bytes, found.header.next_offset
-            _keep(self._next_reads, next_offset, segment, position + size)
+            whole = segment.whole_batches(position, max_bytes)
+            if whole is None:
+                first = segment.batch_at(position).header
+                if not at_least_one_batch:
+                    return RecordsSlice(segment.file, position, 0)
+                whole = WholeBatches(first.size_bytes, first.next_offset)
+            size = whole.size_bytes
+            _keep(self._next_reads, whole.next_offset, segment, position + size)
         elif segment is self._segments.active:
             _keep(self._next_reads, end_offset, segment, segment.size_bytes)
         return RecordsSlice(segment.file, position, size)
