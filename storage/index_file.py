@@ -10,7 +10,8 @@ An index is active or closed, like its segment:
   ends the process.)
 - *closed*: `trim` truncates the file to its entries and drops them from memory. The first lookup
   opens the file, which stays open until `release`. A lookup halves the range by preads until it
-  fits a block, and bisects that block.
+  fits a block, and bisects that block. The block is kept, because readers go on: the next lookup
+  is often in it or in the one after it.
 
 Only the length of an existing file says how many entries it has. After a crash the last entries of
 an active index are the zeros of the hole. They are never read, because the indexes of every segment
@@ -43,6 +44,30 @@ class _Entries(NamedTuple):
     values: "array[int]"
 
 
+class _Block(NamedTuple):
+    """Entries of a closed index as they are in the file: slots `start` to `stop` (exclusive)."""
+
+    start: int
+    stop: int
+    data: bytes
+    entry: struct.Struct
+
+    def value(self, slot: int, column: int) -> int:
+        value: int = self.entry.unpack_from(self.data, (slot - self.start) * self.entry.size)[
+            column
+        ]
+        return value
+
+    def floor(self, key: int, column: int) -> tuple[int, int] | None:
+        """The last entry of the block that is at most `key` in that column."""
+        slots = range(self.start, self.stop)
+        index = bisect_right(slots, key, key=lambda slot: self.value(slot, column)) - 1
+        if index < 0:
+            return None
+        first, second = self.entry.unpack_from(self.data, index * self.entry.size)
+        return first, second
+
+
 class IndexFile:
     """Entries (key, value), both ascending, in a file; OffsetIndex and TimeIndex define them.
 
@@ -64,6 +89,7 @@ class IndexFile:
         self._file: OpenFile | None = None  # of a closed index, after its first read
         self._length: int | None = None  # of the file in bytes; None: not known yet
         self._tail: tuple[int, int] | None = None  # the last entry of a closed index, once read
+        self._block: _Block | None = None  # of a closed index, where the last lookup ended
         self._is_changed = True  # the file may differ from its last sync
 
     @classmethod
@@ -116,7 +142,7 @@ class IndexFile:
 
     def release(self) -> None:
         """Release memory and descriptor; the file does not change."""
-        self._loaded = self._file = self._length = self._tail = None
+        self._loaded = self._file = self._length = self._tail = self._block = None
 
     def use_copies_in(self, directory: Path) -> None:
         """Use the copy of the file in that directory from now on."""
@@ -198,20 +224,47 @@ class IndexFile:
         return self._floor_on_disk(key, column)
 
     def _floor_on_disk(self, key: int, column: int) -> tuple[int, int] | None:
-        low, high = 0, self.entries  # the result is in [low, high)
-        if not high:
+        entries = self.entries
+        if not entries:
             return None
+        block = self._block
+        if block is None or not self._is_in(block, key, column):
+            low = 0
+            if block is not None and block.value(block.stop - 1, column) <= key:
+                low = block.stop - 1
+                block = self._read_block(low)
+            if block is None or not self._is_in(block, key, column):
+                block = self._search(low, entries, key, column)
+            self._block = block
+        return block.floor(key, column)
+
+    def _is_in(self, block: _Block, key: int, column: int) -> bool:
+        """Whether the floor of `key` is in that block."""
+        return (block.start == 0 or block.value(block.start, column) <= key) and (
+            block.stop == self.entries or key < block.value(block.stop - 1, column)
+        )
+
+    def _search(self, low: int, high: int, key: int, column: int) -> _Block:
+        """The block with the floor of `key`, which is in [low, high) if there is one."""
         file = self._open()
-        block = BLOCK_BYTES // self.entry.size
-        while high - low > block:
+        while high - low > self._block_entries:
             middle = (low + high) // 2
             if self._read(file, middle, middle + 1)[0][column] <= key:
                 low = middle
             else:
                 high = middle
-        entries = self._read(file, low, high)
-        at = bisect_right(entries, key, key=lambda entry: entry[column]) - 1
-        return entries[at] if at >= 0 else None
+        return self._read_block(low)
+
+    @property
+    def _block_entries(self) -> int:
+        return BLOCK_BYTES // self.entry.size
+
+    def _read_block(self, start: int) -> _Block:
+        """As many entries from slot `start` on as fit into a block."""
+        stop = min(start + self._block_entries, self.entries)
+        size = self.entry.size
+        data = self._files.pread_exact(self._open(), (stop - start) * size, start * size)
+        return _Block(start, stop, data, self.entry)
 
     def _load(self) -> _Entries:
         if self._loaded is None:
@@ -243,7 +296,7 @@ class IndexFile:
     def _resize(self, size: int) -> None:
         self._is_changed = True
         self._files.preallocate(self._open(), size)
-        self._length, self._tail = size, None
+        self._length, self._tail, self._block = size, None, None
 
     def _check_length(self) -> None:
         if self.file_bytes % self.entry.size:

@@ -1,5 +1,6 @@
 """Offset and time index: entries, lookups, states; files that Kafka wrote or a crash left."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.compression import Buffer
 from odradek.storage.files import Files, OpenFile
-from odradek.storage.index_file import CorruptIndexError
+from odradek.storage.index_file import BLOCK_BYTES, CorruptIndexError
 from odradek.storage.offset_index import OffsetIndex, OffsetPosition
 from odradek.storage.time_index import TimeIndex, TimestampOffset
 from tests.support.golden import BASE_TIME, GOLDEN
@@ -277,7 +278,17 @@ def test_a_lookup_in_a_large_closed_index_reads_little(tmp_path: Path) -> None:
         read.clear()
         assert index.lookup(BASE + slot) == OffsetPosition(BASE + slot, 7 * slot)
         assert len(read) <= 12
-        assert sum(read) <= 5000
+        assert sum(read) <= 2 * BLOCK_BYTES + 100
+    index.lookup(BASE)
+    for slot in range(0, 20_000, 100):
+        read.clear()
+        assert index.before_position(7 * slot + 6) == OffsetPosition(BASE + slot, 7 * slot)
+        assert len(read) <= 1, "a reader that goes on needs at most the next block"
+    chance = random.Random(1)
+    for slot in (chance.randrange(entries) for _ in range(2000)):
+        expected = OffsetPosition(BASE + slot, 7 * slot)
+        assert index.before_position(7 * slot + chance.randrange(7)) == expected
+        assert index.lookup(BASE + slot) == expected
 
 
 def test_a_missing_index_is_reported_at_its_first_use(tmp_path: Path) -> None:
