@@ -19,9 +19,10 @@ if the next request waits, or is answered with slices of files, or closes the co
 
 Answers are written to the socket directly (output.py), because the transport would copy bytes. An
 answer is a list of pieces: bytes and slices of log files. A slice is sent as the socket takes it,
-so a stalled consumer costs no memory. Pages that are not in the page cache are read by a disk
-thread first, because the loop must not wait for a disk. The first byte of an answer promises its
-length: if a slice can no longer be read, the connection has to be cut.
+so a stalled consumer costs no memory; small slices are copied into the answer, which is then sent
+by one call. Pages that are not in the page cache are read by a disk thread first, because the loop
+must not wait for a disk. The first byte of an answer promises its length: if a slice can no longer
+be read, the connection has to be cut.
 """
 
 from __future__ import annotations
