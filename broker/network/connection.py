@@ -502,6 +502,9 @@ class Connection(asyncio.BufferedProtocol):
         assert self._socket is not None
         answer = self._answers[0] if len(self._answers) == 1 else b"".join(self._answers)
         self._answers, self._answers_bytes = [], 0
+        if self._outgoing:  # the socket takes no more of earlier answers
+            self._outgoing.insert(0, memoryview(answer))
+            return
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:

@@ -283,6 +283,37 @@ async def test_a_client_that_reads_slowly_gets_every_byte(
     assert await client.receive() == b"next"
 
 
+@pytest.mark.parametrize("does_client_read", [False, True])
+async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
+    server: FakeServer, client: Client, does_client_read: bool
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    data = os.urandom(60_000)
+    server.answers[b"large"] = FakeAnswer(data)
+    server.answers[b"slow"] = FakeAnswer(pending=pending)
+    sock = client.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    client.send(b"hello")
+    assert await client.receive() == b"hello"
+    connection = server.connections[0]
+    connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
+    client.writer.transport.pause_reading()
+    client.send(b"large", b"slow")
+    await until(lambda: connection._watching and connection._waiting is not None)
+    received = os.read(sock.fileno(), 1024) if does_client_read else b""
+    connection._waited(server.answers[b"slow"], done(b"at last"))
+    client.writer.transport.resume_reading()
+    wanted = b"".join(struct.pack(">i", len(each)) + each for each in (data, b"at last"))
+    rest = client.reader.readexactly(len(wanted) - len(received))
+    assert received + await asyncio.wait_for(rest, 5) == wanted
+
+
+def done(result: bytes) -> asyncio.Future[bytes]:
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(result)
+    return future
+
+
 async def test_a_file_that_ends_too_early_cuts_the_connection(
     server: FakeServer, client: Client, tmp_path: Path
 ) -> None:
