@@ -58,3 +58,10 @@ def test_a_request_that_fails_is_counted_without_a_time() -> None:
         send(traffic, now_ms=NOW_MS, fails=True)
     counts = traffic.requests[ApiKey.HEARTBEAT][4]
     assert (counts.answered.count, counts.unanswered) == (0, 1)
+
+
+def test_a_response_that_the_handler_has_encoded_is_timed_at_once() -> None:
+    traffic = Traffic()
+    serve = counted(traffic, ApiKey.PRODUCE, 9, lambda _context, _request: bytearray(b"encoded"))
+    assert serve(SimpleNamespace(now_ms=NOW_MS), object()) == b"encoded"  # type: ignore[arg-type]
+    assert traffic.requests[ApiKey.PRODUCE][9].answered.count == 1
