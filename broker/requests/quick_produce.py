@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.protocol.accepted_produce import encode_accepted
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.produce import (
@@ -31,6 +30,7 @@ from odradek.protocol.messages.produce import (
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 
+from .accepted_produce import encode_accepted
 from .context import RequestContext
 from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
 from .produced_batches import FIRST_VERSION_BY_ID

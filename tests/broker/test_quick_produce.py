@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS, produce
 from odradek.broker.requests import quick_produce
+from odradek.broker.requests.accepted_produce import FIRST_VERSION, encode_accepted
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
 from odradek.broker.requests.session import Session
 from odradek.broker.security.authorizer import Authorizer
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
-from odradek.protocol.accepted_produce import FIRST_VERSION, encode_accepted
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.batch_header import HEADER_BYTES, stamp_crc
 from odradek.protocol.compression import Buffer, CompressionType

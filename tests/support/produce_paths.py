@@ -7,8 +7,8 @@ import pytest
 
 from odradek.broker.handlers import produce
 from odradek.broker.requests import quick_produce
+from odradek.broker.requests.accepted_produce import encode_accepted
 from odradek.broker.requests.context import RequestContext
-from odradek.protocol.accepted_produce import encode_accepted
 from odradek.protocol.batch_header import PREFIX_BYTES, batch_prefix
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.storage.log import PartitionLog

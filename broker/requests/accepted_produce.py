@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .messages.produce import ProduceRequest
-from .primitives import write_uvarint
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.primitives import write_uvarint
 
 FIRST_VERSION = 5  # the first with log start offsets
 FIRST_VERSION_WITH_MESSAGES = 8
