@@ -95,6 +95,7 @@ class TransactionCoordinator:
         self._loads = LoadQueue(loop, self._on_shard_loaded)
         self._completion = Completion(
             find_shard=self.shards.of,
+            serving=self.shards.serving,
             markers=markers,
             transaction_version=transaction_version,
             deadlines=self.alarm.deadlines,
@@ -129,6 +130,7 @@ class TransactionCoordinator:
         self.alarm.cancel()
         self._timeouts.cancel()
         self._expiry.cancel()
+        self._completion.write_completed(self._clock())
         for shard in self.shards.serving():
             self._completion.cancel(shard)
         self.shards.close()
@@ -150,7 +152,7 @@ class TransactionCoordinator:
         TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and those of `init_producer_id`.
         """
         self._check_init(call)
-        transaction = self.shards.of(call.transactional_id).state.by_id.get(call.transactional_id)
+        transaction = self.shards.of(call.transactional_id).state.find(call.transactional_id)
         if transaction is None:
             return True
         check_start(transaction, call.expected)
@@ -168,7 +170,7 @@ class TransactionCoordinator:
         now = self._clock()
         shard = self.shards.of(call.transactional_id)
         timeout_ms = NO_TIMEOUT_MS if call.is_two_phase else call.timeout_ms
-        transaction = shard.state.by_id.get(call.transactional_id)
+        transaction = shard.state.find(call.transactional_id)
         if transaction is None:
             assert new_producer_id is not None
             transaction = Transaction(
@@ -358,7 +360,7 @@ class TransactionCoordinator:
     def describe(self, transactional_id: str) -> Transaction:
         """Return the transaction of an id. Raises ApiError: TRANSACTIONAL_ID_NOT_FOUND."""
         _check_not_empty(transactional_id)
-        known = self.shards.of(transactional_id).state.by_id.get(transactional_id)
+        known = self.shards.of(transactional_id).state.find(transactional_id)
         if known is None:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
@@ -368,7 +370,7 @@ class TransactionCoordinator:
 
     def transactions(self) -> Iterator[Transaction]:
         """Iterate over all transactional ids. Raises ApiError while some are still loading."""
-        return (known for shard in self.shards.all() for known in shard.state.by_id.values())
+        return (known for shard in self.shards.all() for known in shard.state.all())
 
     # -- in the background -------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ def _transactions(observed: Observed) -> Iterator[Sample]:
     counts = Counter(
         transaction.state
         for shard in observed.broker.transactions.shards.serving()
-        for transaction in shard.state.by_id.values()
+        for transaction in shard.state.all()
     )
     for state in TransactionState:
         if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE):
@@ -93,7 +93,7 @@ def _oldest_transaction_seconds(observed: Observed) -> float:
     starts_ms = [
         transaction.start_ms
         for shard in observed.broker.transactions.shards.serving()
-        for transaction in shard.state.by_id.values()
+        for transaction in shard.state.all()
         if transaction.state not in IDLE
     ]
     return max(0, observed.broker.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0

@@ -1,9 +1,15 @@
 """Completes the transactions that are prepared: writes their markers, then the Complete record.
 
-Usually this happens in the turn of the event loop in which the transaction was prepared, so no
-client sees a transaction that is committed in one partition and not in another. Some partitions
-must wait: a log may still be recovered after a start, or its directory may be offline. Then the
-transaction stays prepared, clients get CONCURRENT_TRANSACTIONS, and the rest is tried again.
+Usually the markers are written in the turn of the event loop in which the transaction was prepared,
+so no client sees a transaction that is committed in one partition and not in another. Some
+partitions must wait: a log may still be recovered after a start, or its directory may be offline.
+Then the transaction stays prepared, clients get CONCURRENT_TRANSACTIONS, and the rest is tried
+again.
+
+Once all markers are written, the producer may begin its next transaction. The Complete record is
+written with the next record of the shard, such as the one that begins that transaction, and alone
+if none comes. A crash before that leaves a prepared transaction: its markers are written again,
+which changes nothing.
 
 With `flush.messages` each step waits until the step before it is synced. After a power cut no
 marker may be on the disk whose decision is lost: the transaction would be aborted in the other
@@ -13,10 +19,10 @@ Kafka: TransactionMarkerChannelManager.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from odradek.coordinator.shards import Shard
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
 from odradek.storage.checkpoints import TopicPartition
@@ -35,6 +41,8 @@ TransactionShard = Shard[TransactionTable]
 # The delay before the rest of the markers is tried again, and a sync is looked for again.
 RETRY_MS = 100
 SYNC_RETRY_MS = 2
+# The longest time for which Complete records wait for another record of their shard.
+COMPLETE_RECORD_MS = 100
 
 
 class Completion:
@@ -44,15 +52,22 @@ class Completion:
         self,
         *,
         find_shard: Callable[[str], TransactionShard],
+        serving: Callable[[], Iterable[TransactionShard]],
         markers: MarkerWriter,
         transaction_version: Callable[[], int],
         deadlines: DeadlineQueue,
     ) -> None:
-        """`find_shard` raises ApiError if the shard of a transactional id is not served."""
+        """`find_shard` raises ApiError if the shard of a transactional id is not served.
+
+        `serving` iterates over the shards that are served.
+        """
         self._find_shard = find_shard
+        self._serving = serving
         self._markers = markers
         self._transaction_version = transaction_version
+        self._deadlines = deadlines
         self._retries = KeyedDeadlines(deadlines, self._retry)
+        self._records_due = Deadline(self._write_completed, None)
         # By transactional id, while its transaction is being completed: the partitions that have
         # their marker, and the marker's log and offset.
         self._written: dict[str, dict[TopicPartition, tuple[PartitionLog, int] | None]] = {}
@@ -69,6 +84,26 @@ class Completion:
         for transaction in shard.state.prepared():
             self._retries.cancel(transaction.transactional_id)
             self._written.pop(transaction.transactional_id, None)
+        shard.state.completed.clear()
+
+    def write_completed(self, now: Now) -> bool:
+        """Write the Complete records that are not written yet. Returns whether all are written."""
+        all_written = True
+        for shard in self._serving():
+            completed = shard.state.completed
+            if not completed:
+                continue
+            outcome = shard.state.write_completed(self._transaction_version())
+            try:
+                shard.journal.commit(outcome, now.wall_ms)
+            except ApiError as error:
+                all_written = False
+                logger.warning("cannot complete %s yet: %s", ", ".join(completed), error)
+        return all_written
+
+    def _write_completed(self, _subject: None, now: Now) -> None:
+        if not self.write_completed(now):
+            self._deadlines.schedule(self._records_due, now.timer_ms + RETRY_MS)
 
     def _retry(self, transactional_id: str, now: Now) -> int | None:
         try:
@@ -82,7 +117,7 @@ class Completion:
         return None if retry_ms is None else now.timer_ms + retry_ms
 
     def _try(self, shard: TransactionShard, transaction: Transaction, now: Now) -> int | None:
-        """Complete the transaction. Returns the delay before the next try; None if it is done."""
+        """Write the markers. Returns the delay before the next try; None if all are written."""
         transactional_id = transaction.transactional_id
         if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
             return SYNC_RETRY_MS
@@ -91,14 +126,10 @@ class Completion:
         written = self._written[transactional_id]
         if any(place is not None and not _is_synced(*place) for place in written.values()):
             return SYNC_RETRY_MS
-        completed = complete(transaction, now.wall_ms)
-        outcome = shard.state.write(completed, self._transaction_version(), None)
-        try:
-            shard.journal.commit(outcome, now.wall_ms)
-        except ApiError as error:
-            logger.warning("cannot complete %s yet: %s", transactional_id, error)
-            return RETRY_MS
         del self._written[transactional_id]
+        shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
+        if self._records_due.at_ms is None:
+            self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
 
     def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:

@@ -3,13 +3,16 @@
 A transactional id is stored in the partition that it hashes to. Each record has the whole state of
 one id, so the newest record counts.
 
-One thing is not in the records: the epoch that a producer had before its current one. A producer
-that repeats InitProducerId after a restart of the broker is fenced therefore, as in Kafka.
+Two things are not in the records. One is the epoch that a producer had before its current one. A
+producer that repeats InitProducerId after a restart of the broker is fenced therefore, as in Kafka.
+The other is which transactions are completed but for their record (`completed`). That record is
+written together with the next record of the partition. After a crash before that, the markers are
+written again.
 
 Kafka: TransactionStateManager.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -33,6 +36,9 @@ class TransactionTable:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Transaction] = {}
+        # By transactional id: transactions whose markers are all written, and whose Complete record
+        # is not. In `by_id` they are still prepared.
+        self.completed: dict[str, Transaction] = {}
         # By transactional id: the offset of its newest record.
         self.record_offsets: dict[str, int] = {}
         self._open_since: dict[str, TimerMoment] = {}
@@ -45,6 +51,7 @@ class TransactionTable:
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         transactional_id = key.transactional_id
+        self.completed.pop(transactional_id, None)
         if value is None:
             self.by_id.pop(transactional_id, None)
             self.record_offsets.pop(transactional_id, None)
@@ -65,9 +72,17 @@ class TransactionTable:
 
     # -- lookups -----------------------------------------------------------------------------------
 
+    def find(self, transactional_id: str) -> Transaction | None:
+        """Return the transaction of an id; None if the id is not known."""
+        return self.completed.get(transactional_id) or self.by_id.get(transactional_id)
+
+    def all(self) -> Iterator[Transaction]:
+        """Iterate over the transactions of all ids."""
+        return (self.completed.get(each, known) for each, known in self.by_id.items())
+
     def get(self, transactional_id: str) -> Transaction:
         """Return the transaction of an id. Raises ApiError: INVALID_PRODUCER_ID_MAPPING."""
-        transaction = self.by_id.get(transactional_id)
+        transaction = self.find(transactional_id)
         if transaction is None:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -116,12 +131,25 @@ class TransactionTable:
         *,
         last_epoch: int | None = None,
     ) -> Outcome[R]:
-        """Write the next transaction of an id; `last_epoch`: the epoch before it, if it changes."""
-        record = record_of(transaction, transaction_version)
-        if last_epoch is None:
-            return Outcome(reply=reply, records=(record,))
-        note = partial(self._last_epochs.__setitem__, transaction.transactional_id, last_epoch)
-        return Outcome(reply=reply, records=(record,), then=(note,))
+        """Write the next transaction of an id; `last_epoch`: the epoch before it, if it changes.
+
+        The records of completed transactions are written before it.
+        """
+        completed = self._completed_records(transaction_version)
+        records = (*completed, record_of(transaction, transaction_version))
+        then: tuple[Callable[[], None], ...] = ()
+        if last_epoch is not None:
+            note = self._last_epochs.__setitem__
+            then = (partial(note, transaction.transactional_id, last_epoch),)
+        return Outcome(reply=reply, records=records, then=then, atomic=not completed)
+
+    def write_completed(self, transaction_version: int) -> Outcome[None]:
+        """Write the records of the completed transactions."""
+        records = self._completed_records(transaction_version)
+        return Outcome(reply=None, records=records, atomic=False)
+
+    def _completed_records(self, transaction_version: int) -> tuple[JournalRecord, ...]:
+        return tuple([record_of(each, transaction_version) for each in self.completed.values()])
 
     def expire(self, now_ms: int, expiration_ms: int) -> Outcome[None]:
         """Delete the transactional ids that have been idle for `expiration_ms`."""

@@ -64,8 +64,8 @@ STEPS_OF_V2: dict[str, tuple[Step, tuple[ErrorCode, ...]]] = {
     "next write": (lambda one: one.write(1, 0), (STORAGE,)),
     "other write": (lambda one: one.write(0, 1), (LATER, STORAGE)),
     "offsets": (lambda one: one.commit_offset(5), (NOT_COORDINATOR, NOT_COORDINATOR)),
-    # Prepare; the markers of three partitions; Complete. Once it is prepared, it is decided.
-    "end": (lambda one: one.end(), (NOT_COORDINATOR, NONE, NONE, NONE, NONE)),
+    # Prepare; the markers of three partitions. Once it is prepared, it is decided.
+    "end": (lambda one: one.end(), (NOT_COORDINATOR, NONE, NONE, NONE)),
 }
 STEPS_OF_V1: dict[str, tuple[Step, tuple[ErrorCode, ...]]] = {
     "start": (lambda one: one.start(), (NOT_COORDINATOR,)),
@@ -74,7 +74,7 @@ STEPS_OF_V1: dict[str, tuple[Step, tuple[ErrorCode, ...]]] = {
     "other write": (lambda one: one.write(0, 1), (STORAGE,)),
     "add offsets": (lambda one: one.add_offsets(), (NOT_COORDINATOR,)),
     "offsets": (lambda one: one.commit_offset(5), (NOT_COORDINATOR,)),
-    "end": (lambda one: one.end(), (NOT_COORDINATOR, NONE, NONE, NONE, NONE)),
+    "end": (lambda one: one.end(), (NOT_COORDINATOR, NONE, NONE, NONE)),
 }
 CASES = [
     pytest.param(is_v2, name, number, id=f"v{1 + is_v2}, {name}, write {number}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -111,6 +112,7 @@ async def test_records_have_the_format_of_the_version(rig: Transactions) -> None
         await one.start()
         await one.begin()
         await one.end()
+        rig.wait(COMPLETE_RECORD_MS)
         found[version] = value_versions(rig, start_offset)
     assert found == {0: [0] * 4, 1: [1] * 4, 2: [1] * 4}
 

@@ -81,7 +81,7 @@ class Transactions:
         return self.broker.transactions.shards.at(0).state
 
     def known(self, transactional_id: str) -> Transaction:
-        transaction: Transaction = self.table.by_id[transactional_id]
+        transaction: Transaction = self.table.find(transactional_id)
         return transaction
 
     def wait(self, ms: int, *, wall_ms: int | None = None) -> None:
