@@ -1,11 +1,27 @@
-"""The batch of a transaction's marker: one control record, the same in all of its partitions."""
+"""The batch of a transaction's marker: one control record, the same in all of its partitions.
 
+The record depends only on the marker's kind and the coordinator's epoch, because its time is that
+of the batch. So its bytes are kept, and only the header is packed for each transaction.
+"""
+
+import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from odradek.protocol.batch_header import PREFIX_BYTES, BatchHeader, read_header
-from odradek.protocol.record import Record
-from odradek.protocol.record_batch import build_batch
+from crc32c import crc32c
+
+from odradek.protocol.batch_header import (
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from odradek.protocol.record import Record, append_record
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 
 from .append import EndMarker
@@ -13,6 +29,9 @@ from .append import EndMarker
 # A transaction ends in all of its partitions at once; topics differ in whether they have
 # LogAppendTime.
 CACHED_BATCHES = 2
+# The header after the 16 bytes that the log writes: magic and CRC, then what the CRC covers.
+_MAGIC_AND_CRC = struct.Struct(">bI")
+_COVERED_HEADER = struct.Struct(">hiqqqhii")
 
 
 class MarkerBatch(NamedTuple):
@@ -25,14 +44,37 @@ class MarkerBatch(NamedTuple):
 @lru_cache(CACHED_BATCHES)
 def marker_batch(marker: EndMarker, now_ms: int, *, has_append_time: bool) -> MarkerBatch:
     """Build the batch of a marker. `has_append_time`: with LogAppendTime."""
-    kind = ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT
-    record = Record(control_key(kind), end_txn_value(marker.coordinator_epoch), now_ms)
-    batch = build_batch(
-        [record],
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        is_transactional=True,
-        is_control=True,
-        log_append_time_ms=now_ms if has_append_time else None,
+    record = _marker_record(marker.is_commit, marker.coordinator_epoch)
+    attributes = TRANSACTIONAL_BIT | CONTROL_BIT
+    if has_append_time:
+        attributes |= LOG_APPEND_TIME_BIT
+    producer_id, epoch = marker.producer_id, marker.producer_epoch
+    covered = _COVERED_HEADER.pack(
+        attributes, 0, now_ms, now_ms, producer_id, epoch, NO_SEQUENCE, 1
     )
-    return MarkerBatch(read_header(batch), bytes(batch[PREFIX_BYTES:]))
+    covered += record
+    crc = crc32c(covered)
+    header = BatchHeader(
+        0,
+        HEADER_BYTES - LOG_OVERHEAD + len(record),
+        NO_PARTITION_LEADER_EPOCH,
+        MAGIC_V2,
+        crc,
+        attributes,
+        0,
+        now_ms,
+        now_ms,
+        producer_id,
+        epoch,
+        NO_SEQUENCE,
+        1,
+    )
+    return MarkerBatch(header, _MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered)
+
+
+@lru_cache(CACHED_BATCHES)
+def _marker_record(is_commit: bool, coordinator_epoch: int) -> bytes:
+    kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
+    out = bytearray()
+    append_record(out, Record(control_key(kind), end_txn_value(coordinator_epoch), 0), 0, 0)
+    return bytes(out)
