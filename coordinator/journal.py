@@ -23,19 +23,17 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
 
 from odradek.protocol.any_batch import read_any_header, read_any_records
 from odradek.protocol.batch_header import HEADER_BYTES, MAGIC_V2, BatchHeader, CorruptRecordError
 from odradek.protocol.compression import CompressionType
-from odradek.protocol.declaration import cut_fields
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_type
-from odradek.protocol.schema import DecodeError, EncodeError, Message
+from odradek.protocol.schema import DecodeError, EncodeError
 from odradek.storage.append import EndMarker
 from odradek.storage.log import AppendOrigin, PartitionLog
 
@@ -158,7 +156,7 @@ class Journal:
     def _encoded(self, record: JournalRecord) -> Encoded:
         """Return the record as a restart will read it, with its key and value bytes."""
         key, value = self._codec.encode(record)
-        if record.value is not None and _is_cut(record.value, record.value_version):
+        if self._codec.is_cut(record):
             stored = self._codec.decode(key, value)
             assert stored is not None, "what has been written can be read"
             record = stored
@@ -168,19 +166,6 @@ class Journal:
 def _report_failure(outcome: Outcome[object], error: ErrorCode) -> None:
     if outcome.otherwise is not None:
         outcome.otherwise(error)
-
-
-def _is_cut(value: Message, version: int) -> bool:
-    """Whether a field that this version does not have is set."""
-    for name, default in _cut_defaults(type(value), version):  # no generator: once for each record
-        if getattr(value, name) != default:
-            return True
-    return False
-
-
-@cache
-def _cut_defaults(message: type[Message], version: int) -> tuple[tuple[str, object], ...]:
-    return tuple((field.name, field.default) for field in cut_fields(message, version))
 
 
 def stored_records(

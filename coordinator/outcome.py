@@ -8,7 +8,7 @@ NamedTuple takes three times as long to make.
 """
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -24,10 +24,11 @@ class JournalRecord(Struct, frozen=True, gc=False):
     `value_version` is the version in which the value is written, chosen by the decision, as in
     Kafka's ApiMessageAndVersion. `key` is None in `__cluster_metadata`. `value` is None for a
     tombstone (its version is ignored), and for a record whose value is not decoded: then `unread`
-    has the stored bytes.
+    has the stored bytes. The codec of a log may make other values than messages: that of
+    `__transaction_state` makes transactions.
     """
 
-    value: Message | None
+    value: Any
     value_version: int = 0
     key: Message | None = None
     unread: bytes | None = None

@@ -17,9 +17,11 @@ it must also be written into the log's snapshots.
 
 import struct
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Protocol
 
+from odradek.protocol.declaration import cut_fields
 from odradek.protocol.primitives import read_uvarint, write_uvarint
 from odradek.protocol.records.cluster_metadata import RECORD_TYPES
 from odradek.protocol.schema import DecodeError, Message, codec_for
@@ -39,6 +41,9 @@ class RecordCodec(Protocol):
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """Return the typed record; None when its type or version is unknown. Raises DecodeError."""
+
+    def is_cut(self, record: JournalRecord) -> bool:
+        """Whether a field is set that the record's version does not have, so that it is lost."""
 
 
 class MetadataRecordCodec:
@@ -85,6 +90,10 @@ class MetadataRecordCodec:
             return JournalRecord(None, unread=bytes(value))
         return JournalRecord(message.decode(value, version, position), version)
 
+    def is_cut(self, record: JournalRecord) -> bool:
+        """See RecordCodec."""
+        return record.value is not None and _is_cut(record.value, record.value_version)
+
 
 class CoordinatorRecordCodec:
     """Keyed records of the coordinators' logs; `types` maps record type to key and value.
@@ -128,6 +137,23 @@ class CoordinatorRecordCodec:
         if version not in value_type.SPEC.versions:
             return None
         return JournalRecord(value_type.decode(value, version, _INT16.size), version, typed_key)
+
+    def is_cut(self, record: JournalRecord) -> bool:
+        """See RecordCodec."""
+        return record.value is not None and _is_cut(record.value, record.value_version)
+
+
+def _is_cut(value: Message, version: int) -> bool:
+    """Whether a field that this version does not have is set."""
+    for name, default in _cut_defaults(type(value), version):  # no generator: once for each record
+        if getattr(value, name) != default:
+            return True
+    return False
+
+
+@cache
+def _cut_defaults(message: type[Message], version: int) -> tuple[tuple[str, object], ...]:
+    return tuple((field.name, field.default) for field in cut_fields(message, version))
 
 
 def _numbered(number: int, message: Message, version: int) -> bytes:

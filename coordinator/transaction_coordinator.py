@@ -18,7 +18,6 @@ from typing import NamedTuple
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.records.transaction_state import RECORD_TYPES
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP
@@ -27,9 +26,9 @@ from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from .alarm import Alarm
 from .load_queue import LoadQueue
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
-from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards
 from .timers import Deadline, Now
+from .transactions.codec import TransactionCodec
 from .transactions.completion import Completion, TransactionShard
 from .transactions.ending import must_end_v1, must_end_v2, prepare, prepare_fence, producer_after
 from .transactions.marker_writer import MarkerWriter
@@ -88,7 +87,7 @@ class TransactionCoordinator:
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
             TransactionTable,
-            CoordinatorRecordCodec(RECORD_TYPES),
+            TransactionCodec(),
             compression=CompressionType.NONE,
             logger=logger,
         )

@@ -133,7 +133,7 @@ class ClusterMetadata:
     def _apply(self, record: JournalRecord) -> None:
         if record.unread is not None:
             self.kept.unread.append(record.unread)
-        apply = self._replay_of.get(type(record.value))  # type: ignore[arg-type] # None is no key
+        apply = self._replay_of.get(type(record.value))
         if apply is not None:
             apply(record.value)
 

@@ -20,10 +20,10 @@ from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.coordinator.timers import Now, TimerMoment
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
+from odradek.protocol.records.transaction_state import TransactionLogKey
 
 from .states import IDLE, PREPARED, TransactionState
-from .transaction import Transaction, record_of, stored_transaction, tombstone_of
+from .transaction import Transaction, record_of, tombstone_of
 
 R = TypeVar("R")
 
@@ -47,7 +47,7 @@ class TransactionTable:
     # -- replay ------------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
-        """Apply one record of the log. Raises LookupError for a state that does not exist."""
+        """Apply one record of the log; its value is a Transaction (codec.py)."""
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         transactional_id = key.transactional_id
@@ -58,11 +58,10 @@ class TransactionTable:
             self._open_since.pop(transactional_id, None)
             self._last_epochs.pop(transactional_id, None)
             return
-        assert isinstance(value, TransactionLogValue)
-        transaction = stored_transaction(transactional_id, value)
-        self.by_id[transactional_id] = transaction
+        assert isinstance(value, Transaction)
+        self.by_id[transactional_id] = value
         self.record_offsets[transactional_id] = context.offset
-        if transaction.state is TransactionState.ONGOING:
+        if value.state is TransactionState.ONGOING:
             self._open_since.setdefault(transactional_id, TimerMoment())
         else:
             self._open_since.pop(transactional_id, None)

@@ -26,6 +26,7 @@ NO_TIME = -1
 NO_PARTITIONS: AbstractSet[TopicPartition] = frozenset()
 # The first transaction.version whose records have the producer ids before and after.
 FIRST_VERSION_WITH_PRODUCER_IDS = 1
+FIRST_VALUE_WITH_PRODUCER_IDS = 1  # of the value itself
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,10 +56,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
     def partitions_by_topic(self) -> dict[str, list[int]]:
         """Return the partitions in order."""
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in sorted(self.partitions):
-            by_topic.setdefault(topic, []).append(partition)
-        return by_topic
+        return partitions_by_topic(self.partitions)
 
     def become(self, state: TransactionState, **changes: Any) -> "Transaction":
         """Return the next transaction of this id."""
@@ -73,10 +71,25 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= MAX_EPOCH - 1
 
 
+def partitions_by_topic(partitions: AbstractSet[TopicPartition]) -> dict[str, list[int]]:
+    """Return partitions by topic, in order."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return by_topic
+
+
 def record_of(transaction: Transaction, transaction_version: int) -> JournalRecord:
     """Return the record of a transaction. `transaction_version` is the finalized one."""
     has_ids = transaction_version >= FIRST_VERSION_WITH_PRODUCER_IDS
-    value = TransactionLogValue(
+    key = TransactionLogKey(transactional_id=transaction.transactional_id)
+    return JournalRecord(transaction, int(has_ids), key)
+
+
+def message_of(transaction: Transaction, value_version: int) -> TransactionLogValue:
+    """Return the value of a transaction's record, without fields that its version does not have."""
+    has_ids = value_version >= FIRST_VALUE_WITH_PRODUCER_IDS
+    return TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id if has_ids else NO_PRODUCER_ID,
         next_producer_id=transaction.next_producer_id if has_ids else NO_PRODUCER_ID,
@@ -88,8 +101,6 @@ def record_of(transaction: Transaction, transaction_version: int) -> JournalReco
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version if has_ids else 0,
     )
-    key = TransactionLogKey(transactional_id=transaction.transactional_id)
-    return JournalRecord(value, int(has_ids), key)
 
 
 def tombstone_of(transactional_id: str) -> JournalRecord:

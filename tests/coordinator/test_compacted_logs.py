@@ -12,11 +12,12 @@ from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.journal import Journal
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.producer import NO_PRODUCER, ProducerIdAndEpoch
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.record_codec import CoordinatorRecordCodec, RecordCodec
+from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.table import TransactionTable
 from odradek.coordinator.transactions.transaction import Transaction, record_of, tombstone_of
-from odradek.protocol.records import consumer_offsets, transaction_state
+from odradek.protocol.records import consumer_offsets
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from odradek.storage.append import EndMarker
 from odradek.storage.log import PartitionLog
@@ -38,20 +39,21 @@ TABLE_STEPS = st.one_of(
     st.tuples(st.just("tombstone"), KEYS),
     st.tuples(st.just("clean"), st.sampled_from([0, RETENTION_MS + 1])),
 )
+GROUP_CODEC = CoordinatorRecordCodec(consumer_offsets.RECORD_TYPES)
 QUICK = settings(max_examples=25, deadline=None)
 
 
 class Compacted:
     """A journal on a compacted log of small segments."""
 
-    def __init__(self, root: Path, new_state: Callable[[], Any], record_types: Any) -> None:
+    def __init__(self, root: Path, new_state: Callable[[], Any], codec: RecordCodec) -> None:
         files = QuickFiles()
         box = LogBox(root, files=files, segment_bytes=300, delete_retention_ms=RETENTION_MS)
         box.config = compacted(box.config)
         self.log: PartitionLog = box.open()
         self._files = files
         self._new_state = new_state
-        self._codec = CoordinatorRecordCodec(record_types)
+        self._codec = codec
         self.state = new_state()
         self._journal = Journal(self.log, self.state, self._codec)
         self._now_ms = NOW_MS
@@ -86,7 +88,7 @@ def all_offsets(state: GroupState) -> tuple[object, ...]:
 @given(st.lists(OFFSET_STEPS, max_size=60))
 def test_offsets_of_groups_with_transactions(steps: list[tuple[str, Any, Any]]) -> None:
     with TemporaryDirectory() as root:
-        box = Compacted(Path(root), GroupState, consumer_offsets.RECORD_TYPES)
+        box = Compacted(Path(root), GroupState, GROUP_CODEC)
         for number, (step, who, where) in enumerate(steps):
             key = OffsetCommitKey(group="g", topic="t", partition=where or 0)
             if step == "commit":
@@ -108,7 +110,7 @@ def test_offsets_of_groups_with_transactions(steps: list[tuple[str, Any, Any]]) 
 @given(st.lists(TABLE_STEPS, max_size=60))
 def test_transactions(steps: list[tuple[Any, int]]) -> None:
     with TemporaryDirectory() as root:
-        box = Compacted(Path(root), TransactionTable, transaction_state.RECORD_TYPES)
+        box = Compacted(Path(root), TransactionTable, TransactionCodec())
         for number, (step, which) in enumerate(steps):
             name = f"shop-{which}"
             if step == "clean":

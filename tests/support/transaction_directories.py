@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
+from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.transaction import Transaction, record_of, tombstone_of
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import ConfigRecord, PartitionRecord, TopicRecord
-from odradek.protocol.records.transaction_state import RECORD_TYPES
 from odradek.storage.append import AppendOrigin, EndMarker
 from odradek.storage.checkpoints import (
     MetaProperties,
@@ -42,7 +42,7 @@ def stopped_directory(
     A text is the tombstone of that transactional id. `policy`: that of `orders`.
     """
     ends = {}
-    codec = CoordinatorRecordCodec(RECORD_TYPES)
+    codec = TransactionCodec()
     records = [
         codec.encode(tombstone_of(each) if isinstance(each, str) else record_of(each, 2))
         for each in states

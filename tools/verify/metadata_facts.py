@@ -94,6 +94,7 @@ class MetadataFacts:
 
 def _message(value: bytes | None) -> Message | None:
     try:
-        return _CODEC.decode(None, value).value
+        message: Message | None = _CODEC.decode(None, value).value
     except DecodeError:
         return None
+    return message

@@ -1,0 +1,127 @@
+"""Converts transactions to the keys and values of `__transaction_state`, and back.
+
+A record's value is a Transaction. Its stored form is that of TransactionLogValue, and is made from
+one except in the usual case: version 1, and no producer id to change to. That value is packed here,
+because each transaction has three records, and building a message for each takes longer than all
+else that the coordinator does. Tests compare the two.
+"""
+
+import struct
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+
+from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.protocol.batch_header import NO_PRODUCER_ID
+from odradek.protocol.primitives import write_uvarint
+from odradek.protocol.records.transaction_state import (
+    RECORD_TYPES,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from odradek.protocol.schema import DecodeError, EncodeError
+from odradek.storage.checkpoints import TopicPartition
+
+from .states import TransactionState
+from .transaction import Transaction, message_of, partitions_by_topic, stored_transaction
+
+_VERSION = 1
+_KEY = struct.Struct(">hh")  # the record type, and the length of the id
+_NULL = b"\0"
+# Version, producer id, epoch, timeout, state.
+_HEAD = struct.Struct(">hqhib")
+# The two times, then the tagged fields: their number; each with its tag and size.
+_END = struct.Struct(">qqBBBq")  # the previous producer id
+_END_V2 = struct.Struct(">qqBBBqBBh")  # and the client's transaction version
+# The cache of encoded partitions: the number of sets, and the largest set that is kept.
+CACHED_SETS = 1024
+MAX_CACHED_PARTITIONS = 16
+
+
+class TransactionCodec:
+    """The RecordCodec of `__transaction_state`."""
+
+    def __init__(self) -> None:
+        self._messages = CoordinatorRecordCodec(RECORD_TYPES)
+
+    def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
+        """Return key and value; a tombstone has no value. Raises EncodeError."""
+        transaction = record.value
+        if transaction is None:
+            return self._messages.encode(record)
+        if (
+            record.value_version != _VERSION
+            or transaction.next_producer_id != NO_PRODUCER_ID
+            or transaction.previous_producer_id == NO_PRODUCER_ID
+        ):
+            message = message_of(transaction, record.value_version)
+            return self._messages.encode(JournalRecord(message, record.value_version, record.key))
+        try:
+            name = transaction.transactional_id.encode("utf-8", "replace")
+            return _KEY.pack(0, len(name)) + name, _value(transaction)
+        except struct.error as error:
+            raise EncodeError(f"the record of a transaction: {error}") from error
+
+    def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
+        """See RecordCodec. Raises DecodeError also for an unknown state."""
+        record = self._messages.decode(key, value)
+        if record is None or record.value is None:
+            return record
+        assert isinstance(record.key, TransactionLogKey)
+        assert isinstance(record.value, TransactionLogValue)
+        try:
+            transaction = stored_transaction(record.key.transactional_id, record.value)
+        except LookupError as error:
+            raise DecodeError(f"{record.key.transactional_id} has an unknown {error}") from None
+        return JournalRecord(transaction, record.value_version, record.key)
+
+    def is_cut(self, record: JournalRecord) -> bool:
+        """Whether a field is set that the record's version does not have. See RecordCodec."""
+        transaction: Transaction | None = record.value
+        if transaction is None or record.value_version >= _VERSION:
+            return False
+        return (
+            transaction.previous_producer_id != NO_PRODUCER_ID
+            or transaction.next_producer_id != NO_PRODUCER_ID
+            or transaction.client_version != 0
+        )
+
+
+def _value(transaction: Transaction) -> bytes:
+    """Pack a value of version 1 with a previous producer id and no next one."""
+    head = _HEAD.pack(
+        _VERSION,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.timeout_ms,
+        transaction.state,
+    )
+    partitions = transaction.partitions
+    if transaction.state is TransactionState.EMPTY:
+        middle = _NULL
+    elif len(partitions) <= MAX_CACHED_PARTITIONS:
+        middle = _cached_partitions(partitions)
+    else:
+        middle = _packed_partitions(partitions)
+    times = (transaction.last_update_ms, transaction.start_ms)
+    previous = transaction.previous_producer_id
+    version = transaction.client_version
+    if version:
+        return head + middle + _END_V2.pack(*times, 2, 0, 8, previous, 2, 2, version)
+    return head + middle + _END.pack(*times, 1, 0, 8, previous)
+
+
+def _packed_partitions(partitions: AbstractSet[TopicPartition]) -> bytes:
+    by_topic = partitions_by_topic(partitions)
+    out = bytearray()
+    write_uvarint(out, len(by_topic) + 1)
+    for topic, numbers in by_topic.items():
+        name = topic.encode("utf-8", "replace")
+        write_uvarint(out, len(name) + 1)
+        out += name
+        write_uvarint(out, len(numbers) + 1)
+        out += struct.pack(f">{len(numbers)}ix", *numbers)  # and no tagged fields
+    return bytes(out)
+
+
+_cached_partitions = lru_cache(CACHED_SETS)(_packed_partitions)
