@@ -22,7 +22,7 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -97,7 +97,8 @@ class Journal:
         """
         if outcome.records:
             try:
-                for chunk in self._chunks(outcome):
+                encoded = self._encode(outcome.records)
+                for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
                     self._append_and_replay(chunk, now_ms, producer)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
@@ -132,15 +133,14 @@ class Journal:
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
             self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
-    def _chunks(self, outcome: Outcome[object]) -> Iterator[list[Encoded]]:
-        """Encode the records; each list goes into one batch."""
+    def _encode(self, records: Sequence[JournalRecord]) -> list[Encoded]:
         try:
-            encoded = [self._encoded(record) for record in outcome.records]
+            return [self._encoded(record) for record in records]
         except EncodeError as error:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
-        if outcome.atomic:
-            yield encoded
-            return
+
+    def _chunks(self, encoded: Iterable[Encoded]) -> Iterator[list[Encoded]]:
+        """Divide records that need not be in one batch; each list goes into one."""
         limit = self.log.config.max_message_bytes - HEADER_BYTES
         chunk: list[Encoded] = []
         size = 0

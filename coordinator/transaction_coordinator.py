@@ -270,9 +270,9 @@ class TransactionCoordinator:
         """Return the log of the newest record of an id if that must be synced, and is not yet.
 
         Until then nothing may be written for its transaction: after a power cut, nobody would end
-        it. Raises ApiError.
+        it. The id must be known. Raises ApiError.
         """
-        shard, _ = self._find(transactional_id)
+        shard = self.shards.of(transactional_id)
         log = shard.journal.log
         is_synced = log.high_watermark > shard.state.record_offsets[transactional_id]
         return None if is_synced else log

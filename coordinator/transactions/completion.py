@@ -45,6 +45,10 @@ SYNC_RETRY_MS = 2
 COMPLETE_RECORD_MS = 100
 
 
+# The partitions that have their marker, and the marker's log and offset.
+Written = dict[TopicPartition, tuple[PartitionLog, int] | None]
+
+
 class Completion:
     """The prepared transactions of all shards."""
 
@@ -68,15 +72,15 @@ class Completion:
         self._deadlines = deadlines
         self._retries = KeyedDeadlines(deadlines, self._retry)
         self._records_due = Deadline(self._write_completed, None)
-        # By transactional id, while its transaction is being completed: the partitions that have
-        # their marker, and the marker's log and offset.
-        self._written: dict[str, dict[TopicPartition, tuple[PartitionLog, int] | None]] = {}
+        # By transactional id, while its transaction waits to be completed.
+        self._written: dict[str, Written] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
-        self._written[transaction.transactional_id] = {}
-        retry_ms = self._try(shard, transaction, now)
+        written: Written = {}
+        retry_ms = self._try(shard, transaction, written, now)
         if retry_ms is not None:
+            self._written[transaction.transactional_id] = written
             self._retries.schedule(transaction.transactional_id, now.timer_ms + retry_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
@@ -106,6 +110,7 @@ class Completion:
             self._deadlines.schedule(self._records_due, now.timer_ms + RETRY_MS)
 
     def _retry(self, transactional_id: str, now: Now) -> int | None:
+        written = self._written.pop(transactional_id)
         try:
             shard = self._find_shard(transactional_id)
         except ApiError:
@@ -113,28 +118,33 @@ class Completion:
         transaction = shard.state.by_id.get(transactional_id)
         if transaction is None or transaction.state not in PREPARED:
             return None
-        retry_ms = self._try(shard, transaction, now)
-        return None if retry_ms is None else now.timer_ms + retry_ms
+        retry_ms = self._try(shard, transaction, written, now)
+        if retry_ms is None:
+            return None
+        self._written[transactional_id] = written
+        return now.timer_ms + retry_ms
 
-    def _try(self, shard: TransactionShard, transaction: Transaction, now: Now) -> int | None:
+    def _try(
+        self, shard: TransactionShard, transaction: Transaction, written: Written, now: Now
+    ) -> int | None:
         """Write the markers. Returns the delay before the next try; None if all are written."""
         transactional_id = transaction.transactional_id
         if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
             return SYNC_RETRY_MS
-        if not self._write_markers(shard, transaction, now):
+        if not self._write_markers(shard, transaction, written, now):
             return RETRY_MS
-        written = self._written[transactional_id]
-        if any(place is not None and not _is_synced(*place) for place in written.values()):
-            return SYNC_RETRY_MS
-        del self._written[transactional_id]
+        for place in written.values():
+            if place is not None and not _is_synced(*place):
+                return SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
 
-    def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:
+    def _write_markers(
+        self, shard: TransactionShard, transaction: Transaction, written: Written, now: Now
+    ) -> bool:
         """Write the markers that are missing. Returns whether all are written."""
-        written = self._written[transaction.transactional_id]
         for where, place in list(written.items()):
             if place is not None and not place[0].is_online:
                 del written[where]  # the log was deleted or lost: its marker will not be synced

@@ -30,6 +30,8 @@ class TransactionState(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    __hash__ = int.__hash__  # Enum's is a function in Python, and each request asks for some
+
     @property
     def client_name(self) -> str:
         """The name that clients see, such as PrepareCommit."""

@@ -148,6 +148,8 @@ class TransactionTable:
         return Outcome(reply=None, records=records, atomic=False)
 
     def _completed_records(self, transaction_version: int) -> tuple[JournalRecord, ...]:
+        if not self.completed:
+            return ()
         return tuple([record_of(each, transaction_version) for each in self.completed.values()])
 
     def expire(self, now_ms: int, expiration_ms: int) -> Outcome[None]:
