@@ -86,6 +86,7 @@ def verify_batches(
     producer: ProducerIdAndEpoch | None = None
     answers: dict[TopicPartition, Obstacle | None] = {}
     unknown: set[TopicPartition] = set()
+    is_trusted, adds = may_skip(broker, support), support is Support.ADDS
     for log, header in batches:
         sender = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
         if producer not in (None, sender):
@@ -95,12 +96,10 @@ def verify_batches(
         producer = sender
         key = (log.topic, log.partition)
         answers[key] = None
+        if is_trusted:
+            continue
         try:
-            if may_skip(broker, support):
-                continue
-            if log.begin_verification(
-                sender, header.base_sequence, now_ms, is_v2=support is Support.ADDS
-            ):
+            if log.begin_verification(sender, header.base_sequence, now_ms, is_v2=adds):
                 unknown.add(key)
         except ApiError as error:
             answers[key] = error
@@ -138,6 +137,8 @@ def add_or_verify(
     except ApiError as error:
         code = known_producer_error(error.code, knows_fenced=False)
         return dict.fromkeys(partitions, ApiError(code, error.message))
+    if not missing and unsynced is None:
+        return {}
     code = ErrorCode.TRANSACTION_ABORTABLE
     if support is Support.OLD_ERRORS:
         code = ErrorCode.INVALID_TXN_STATE
