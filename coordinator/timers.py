@@ -16,7 +16,9 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 S = TypeVar("S")
 K = TypeVar("K")
@@ -24,7 +26,7 @@ K = TypeVar("K")
 NEVER_MS = -(1 << 63)
 
 
-class Now(NamedTuple):
+class Now(Struct, frozen=True, gc=False):
     """One moment on two clocks, in milliseconds.
 
     Deadlines use the timer clock, which never jumps: a laptop that wakes up, or a corrected wall

@@ -6,7 +6,8 @@ bytes can be written as they were received.
 """
 
 from enum import Enum, auto
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class AppendOrigin(Enum):
@@ -20,7 +21,7 @@ class AppendOrigin(Enum):
     COORDINATOR = auto()
 
 
-class AppendResult(NamedTuple):
+class AppendResult(Struct, frozen=True, gc=False):
     """Where the records are stored. For a duplicate, where they were appended the first time."""
 
     base_offset: int
@@ -30,7 +31,7 @@ class AppendResult(NamedTuple):
     is_duplicate: bool = False
 
 
-class EndMarker(NamedTuple):
+class EndMarker(Struct, frozen=True, gc=False):
     """A marker that ends a producer's transaction in one log.
 
     `transaction_version` 2 or higher means that the marker's epoch is higher than that of the
