@@ -39,6 +39,7 @@ class Undecided:
         (data / CLEAN_SHUTDOWN).unlink(missing_ok=True)
         path = data / RECOVERY_POINT_CHECKPOINT
         write_offsets(Files(), path, dict.fromkeys(read_offsets(Files(), path), 0))
+        self._rewrite(f"{TRANSACTION_STATE_TOPIC}-*", _split)
 
     def drop_states(self, transactional_id: str, states: Collection[int]) -> None:
         """Remove the coordinator's last records of an id, as long as they have these states."""
@@ -113,6 +114,15 @@ class Undecided:
                 _remove_derived(log)
             dropped += len(gone)
         return dropped
+
+
+def _split(batch: memoryview) -> bytes:
+    """Give each record of a batch a batch of its own, so that it can be taken out alone."""
+    epoch = read_header(batch).partition_leader_epoch
+    return b"".join(
+        build_batch([record], base_offset=record.offset, partition_leader_epoch=epoch)
+        for record in read_records(batch)
+    )
 
 
 def _state_in(batch: memoryview, transactional_id: str) -> int | None:
