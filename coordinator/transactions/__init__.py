@@ -5,7 +5,7 @@ raises ApiError; the coordinator (transaction_coordinator) writes it to `__trans
 replay puts it in the table. The end of a transaction has two steps: it is prepared (decided), then
 its markers are written, then it is completed.
 
-Reading order: states, transaction, codec (its stored form), table (the transactions of one partition,
-by replay); starting, partitions, ending (the decisions); marker_writer, completion (how an end is
-carried out); settings.
+Reading order: states, transaction, codec (its stored form), table (the transactions of one
+partition, by replay); starting, partitions, ending (the decisions); marker_writer, completion (how
+an end is carried out); settings.
 """
