@@ -37,10 +37,12 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
 
+from .admin.applied_config import AppliedConfig
 from .admin.config_admin import ConfigAdmin
 from .admin.effective_config import EffectiveConfig
 from .admin.quota_admin import QuotaAdmin
 from .admin.topic_admin import TopicAdmin
+from .admin.topic_logs import TopicLogs
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
@@ -280,6 +282,16 @@ class Broker:
             config=lambda: self.config,
             now_ms=self.now_ms,
         )
+        self.topic_logs = TopicLogs(
+            log_manager=self.log_manager,
+            disk=self.disk,
+            node_id=self.config.node_id,
+            config_of=self._topic_config,
+            on_deleted=self._topic_deleted,
+        )
+        self.applied_config = AppliedConfig(
+            self.effective_config, self.metadata.configs, self.log_manager
+        )
         self.log_mover = LogMover(
             moves=self.log_moves,
             in_force=self.effective_config,
@@ -298,11 +310,9 @@ class Broker:
             config=self.config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
+            topic_logs=self.topic_logs,
             log_cleaner=self.log_cleaner,
-            disk=self.disk,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
-            on_deleted=self._topic_deleted,
             now_ms=self.now_ms,
         )
         self.quota_admin = QuotaAdmin(
@@ -313,10 +323,10 @@ class Broker:
             now_ms=self.now_ms,
         )
         self.config_admin = ConfigAdmin(
+            applied_config=self.applied_config,
             effective_config=self.effective_config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
             now_ms=self.now_ms,
         )
 
@@ -354,7 +364,7 @@ class Broker:
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
             self.topic_admin.update_config,
-            self.config_admin.update_config,
+            self.applied_config.update_config,
             self._cordon,
             self.logins.update_config,
             lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
