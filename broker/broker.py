@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
@@ -26,7 +26,7 @@ from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, Snapsh
 from odradek.coordinator.metadata.token_changes import TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
-from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
@@ -46,7 +46,7 @@ from .admin.topic_logs import TopicLogs
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
-from .disk.log_sync import LogSync, LogSyncs
+from .disk.log_sync import LogSyncs
 from .lifecycle.background_tasks import BackgroundTasks
 from .lifecycle.coordinator_logs import CoordinatorLogs
 from .lifecycle.coordinators import (
@@ -54,7 +54,7 @@ from .lifecycle.coordinators import (
     create_transaction_coordinator,
     load_group_configs,
 )
-from .lifecycle.preflight import Preflight
+from .lifecycle.preflight import Preflight, RefusedToStartError
 from .lifecycle.startup import (
     cordoned_ids,
     lead_log,
@@ -82,6 +82,8 @@ from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
+from .workers.nodes import Nodes, Ports
+from .workers.progress import SyncWithWorkers, WorkerProgress
 
 logger = logging.getLogger("odradek")
 
@@ -106,14 +108,16 @@ class Broker:
         self,
         config: BrokerConfig,
         loop: asyncio.AbstractEventLoop,
-        ports: Mapping[str, int],
+        ports: Ports,
         *,
+        worker_ports: Sequence[Ports] = (),
         now_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = timer_clock_ms,
         files: Files | None = None,
     ) -> None:
-        """Open the data directories; nothing listens yet. `ports` has a port per listener name.
+        """Open the data directories; nothing listens yet.
 
+        `ports` are those of this process, `worker_ports` those of its workers.
         `now_ms` is the wall clock. `timer_ms` is the clock of the coordinators' deadlines.
         Raises DirectoryError, RefusedToStartError, ConfigError.
         """
@@ -122,15 +126,16 @@ class Broker:
         self.now_ms = now_ms
         self.timer_ms = timer_ms
         self.clock = lambda: Now(now_ms(), timer_ms())
-        self.node_id = config.node_id
         self.files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
         self.background = BackgroundTasks(loop)
         self.traffic = Traffic() if config.http_listener is not None else None
-        self._ports = ports
         self._create_logins()
         reading = self._open_directories()
+        self._create_disk_services()
+        self.nodes = Nodes(config, self.log_manager.share, [ports, *worker_ports])
+        self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
         self.tls = open_tls(self.effective_config, self.disk, now_ms)
@@ -138,10 +143,8 @@ class Broker:
         self._register()
         self._create_request_services()
         self._create_maintenance()
-        self._create_admin()
-        self._load_coordinators()
-        self.log_mover.resume()
         self._follow_settings()
+        self._create_control()
 
     # -- the steps of the constructor -------------------------------------------------------------
 
@@ -161,7 +164,16 @@ class Broker:
         Returns the content of the metadata log, or None if there is no log yet.
         """
         preflight = Preflight(self.config, self.files)
-        self.log_manager = LogManager.open(self.config, files=self.files, inspect=preflight.check)
+        self.log_manager = LogManager.open(
+            self.config,
+            files=self.files,
+            inspect=preflight.check,
+            workers=self.config.odradek_workers,
+        )
+        return preflight.reading
+
+    def _create_disk_services(self) -> None:
+        """Create what reads and syncs the logs beside the event loop."""
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
         self.cold_reads = ColdReads(self.files, self.disk)
@@ -181,7 +193,6 @@ class Broker:
         self.log_manager.on_full = lambda directory: self.loop.call_soon_threadsafe(
             self.disk_space.note_full, directory
         )
-        return preflight.reading
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         """Replay the metadata log; the first start creates it."""
@@ -198,7 +209,10 @@ class Broker:
             ),
         )
         self.metadata_log = self.controller.log
-        self.metadata_sync = LogSync(self.metadata_log, self.log_syncs.flush)
+        self.worker_progress = WorkerProgress(self.config.odradek_workers)
+        self.metadata_sync = SyncWithWorkers(
+            self.metadata_log, self.log_syncs, self.worker_progress
+        )
         keeper = SnapshotKeeper(
             self.metadata_log,
             self.files,
@@ -212,7 +226,9 @@ class Broker:
 
     def _apply_stored_settings(self) -> None:
         """Apply the broker settings of the metadata log, now and whenever they change."""
-        self.effective_config = EffectiveConfig(self.config, self.metadata.configs, self.node_id)
+        self.effective_config = EffectiveConfig(
+            self.config, self.metadata.configs, self.config.node_id
+        )
         self.effective_config.on_change.append(self._config_changed)
         self._config_changed(self.effective_config.current)
 
@@ -224,7 +240,17 @@ class Broker:
         load_logs(
             self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
         )
+        self._refuse_moves_with_workers()
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
+
+    def _refuse_moves_with_workers(self) -> None:
+        """Raise RefusedToStartError for an interrupted move: workers do not move logs."""
+        futures = self.log_manager.found_futures
+        if self.config.odradek_workers and futures:
+            raise RefusedToStartError(
+                f"{futures[0][1]} is being moved to another directory, which odradek.workers does "
+                "not support: start without workers until it is there"
+            )
 
     def _register(self) -> None:
         """Register the broker in the metadata log, and lead its partitions."""
@@ -262,11 +288,12 @@ class Broker:
             new_id=lambda: random.randrange(1, 2**31),
         )
         self.fetch_waiters = FetchWaiters(self.loop)
+        self.group_turns = GroupTurns(self.loop)
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
 
     def _create_maintenance(self) -> None:
-        """Create the recovery, cleaning and moving of logs; lifecycle/running.py starts them."""
+        """Create the recovery and cleaning of logs; lifecycle/running.py starts them."""
         self.log_recovery = LogRecovery(
             self.log_manager,
             topic_config=self._topic_config,
@@ -292,6 +319,9 @@ class Broker:
         self.applied_config = AppliedConfig(
             self.effective_config, self.metadata.configs, self.log_manager
         )
+
+    def _create_control(self) -> None:
+        """Create what decides on changes of metadata, groups and transactions."""
         self.log_mover = LogMover(
             moves=self.log_moves,
             in_force=self.effective_config,
@@ -303,6 +333,14 @@ class Broker:
             in_background=self.background.start,
             now_ms=self.now_ms,
         )
+        self._create_admin()
+        self._load_coordinators()
+        self.log_mover.resume()
+        self.effective_config.on_change += [
+            self.topic_admin.update_config,
+            self._cordon,
+            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
+        ]
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""
@@ -333,7 +371,6 @@ class Broker:
     def _load_coordinators(self) -> None:
         """Create the coordinators, and replay their internal topics into them."""
         self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
-        self.group_turns = GroupTurns(self.loop)
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
@@ -363,11 +400,8 @@ class Broker:
         self.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
-            self.topic_admin.update_config,
             self.applied_config.update_config,
-            self._cordon,
             self.logins.update_config,
-            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
         ]
 
     # -- stopping ---------------------------------------------------------------------------------
@@ -398,13 +432,8 @@ class Broker:
     # -- what handlers ask ------------------------------------------------------------------------
 
     def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
-        """Host and port at which clients of the listener are to connect.
-
-        `local_host` is the address by which the client has reached this broker. It is the host if
-        none is configured and the listener is bound to every interface.
-        """
-        address = self.config.advertised[listener.name]
-        return address.host or local_host, address.port or self._ports[listener.name]
+        """Host and port at which clients of the listener are to connect. See Nodes.address."""
+        return self.nodes.address(listener, local_host, self.log_manager.share.process)
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""
@@ -428,7 +457,24 @@ class Broker:
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether the partition has a leader. It has none if its log or log directory failed."""
         log = self.log_manager.find(topic, partition)
+        if log is None and self.log_manager.is_elsewhere(topic, partition):
+            return self._is_served_by_worker(topic, partition)
         return log is not None and log.is_online
+
+    def _is_served_by_worker(self, topic: str, partition: int) -> bool:
+        process = self.log_manager.share.owner(topic, partition)
+        has_leader = self.metadata.topics[topic].partitions[partition].leader != NO_LEADER
+        return has_leader and self.worker_progress.is_serving(process)
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """The end of the metadata log."""
+        return self.metadata_log.log_end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version of the metadata quorum."""
+        return self.controller.quorum.kraft_version
 
     @property
     def serves_consumer_groups(self) -> bool:

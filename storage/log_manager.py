@@ -259,7 +259,7 @@ class LogManager:
 
         The process that writes the checkpoints also notes the entries of the others.
         """
-        owners = {log.key: self._owner(log) for log in found}
+        owners = {log.key: self.share.owner(*log.key) for log in found}
         others = [log for log in found if owners[log.key] != self.share.process]
         self._table.elsewhere.update({log.key: log for log in others})
         if not self.share.process:
@@ -274,9 +274,6 @@ class LogManager:
                     parts.setdefault(owners.get(key, 0), {})[key] = offset
                 for process, part in parts.items():
                     self.checkpoint_files.found(directory.path / name, process, part)
-
-    def _owner(self, log: FoundLog) -> int:
-        return self.share.owner(log.topic, self.topic_id_in(log.path), log.partition)
 
     def _find_logs(self, now_ms: int) -> list[FoundLog]:
         """Find the logs to load. Deleted ones are scheduled for removal, strays are kept.
@@ -420,7 +417,7 @@ class LogManager:
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
                 continue
-            if self.share.has(new.topic, new.topic_id, new.partition):
+            if self.share.has(*new.key):
                 placed.append((new, home))
             else:
                 log = FoundLog(directory=home, topic=new.topic, partition=new.partition)

@@ -42,7 +42,7 @@ from odradek.coordinator.metadata.topic_settings import automatic_topic, is_crea
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .topic_logs import TopicLogs, count
+from .topic_logs import TopicLogs
 
 T = TypeVar("T")
 
@@ -193,6 +193,8 @@ class TopicAdmin:
             results = self._controller.delete_topics(refs, now_ms, permits=permits)
             deleted = [result.topic for result in results if result.topic]
             await self._topic_logs.delete(deleted, now_ms)
+            for topic in deleted:
+                logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results
 
     async def close(self) -> None:
@@ -220,3 +222,9 @@ class TopicAdmin:
 def coordinator_error(name: str) -> ApiError:
     """The error for an internal topic whose coordinator odradek does not have."""
     return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is created by its coordinator")
+
+
+def count(topic: Topic) -> str:
+    """The number of partitions, for log lines."""
+    partitions = len(topic.partitions)
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"

@@ -82,16 +82,9 @@ class TopicLogs:
                 log.notify_waiters()
         for topic in topics:
             self._on_deleted(topic)
-            logger.info("deleted topic %s with %s", topic.name, count(topic))
         if partitions:
             await self._disk.run(deletion.run)
         try:
             deletion.finish()
         except ApiError as error:
             logger.error("files of a deleted topic stay: %s", error.message)
-
-
-def count(topic: Topic) -> str:
-    """The number of partitions, for log lines."""
-    partitions = len(topic.partitions)
-    return "1 partition" if partitions == 1 else f"{partitions} partitions"

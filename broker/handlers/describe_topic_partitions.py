@@ -111,16 +111,17 @@ def describe_partition(
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = context.broker.metadata.topics[topic].partitions[index]
     served = context.broker.is_served(topic, index)
+    shown = context.broker.nodes.in_partition(topic, index)
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader if served else NO_LEADER,
+        leader_id=shown(partition.leader) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        eligible_leader_replicas=list(partition.eligible_leader_replicas),
-        last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[] if served else [context.broker.node_id],
+        replica_nodes=[*map(shown, partition.replicas)],
+        isr_nodes=[*map(shown, partition.isr)],
+        eligible_leader_replicas=[*map(shown, partition.eligible_leader_replicas)],
+        last_known_elr=[*map(shown, partition.last_known_elr)],
+        offline_replicas=[] if served else [shown(context.broker.node_id)],
     )
 
 

@@ -46,6 +46,13 @@ class TextFormatter(logging.Formatter):
         return self._local_time
 
 
+def log_format_in_use() -> str:
+    """The format of the log lines, `text` or `json`."""
+    handlers = logging.getLogger("odradek").handlers
+    is_json = any(isinstance(each.formatter, JsonFormatter) for each in handlers)
+    return "json" if is_json else "text"
+
+
 def configure_logging(log_format: str) -> None:
     """Send the broker's log lines to standard error, in `text` or `json`."""
     # No format shows these, so logging need not look them up for every line.

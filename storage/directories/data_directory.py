@@ -72,6 +72,12 @@ class DataDirectory:
         return f"DataDirectory({str(self.path)!r})"
 
     @property
+    def lock_descriptor(self) -> int:
+        """The file descriptor of the lock: a process that inherits it holds the lock, too."""
+        assert self._lock is not None
+        return self._lock.descriptor
+
+    @property
     def is_online(self) -> bool:
         return self.offline_reason is None
 

@@ -1,0 +1,197 @@
+"""The process of a worker: `python -m odradek.broker.workers.worker_process FD`.
+
+FD is its end of the channel to the broker's own process. When that process ends, whatever the
+reason, the channel closes and the worker exits at once. Until then it holds the locks of the log
+directories as well: it has inherited their descriptors. So no other broker can open a directory in
+which a worker may still write.
+
+The worker ignores SIGINT and SIGTERM, which a terminal or a service manager sends to all processes:
+the broker's own process stops its workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import uvloop
+
+from odradek.broker.lifecycle.log_lines import configure_logging
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
+from odradek.broker.network.listeners import BoundListener
+from odradek.broker.network.server import Server
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.metadata_format import metadata_log_directory
+from odradek.coordinator.metadata.metadata_reading import read_metadata
+from odradek.storage.directories.checkpoint_files import Offsets
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.files import Files
+
+from .channel import Channel, ChannelClosedError
+from .forwarding import Forwarder, WorkerDispatcher
+from .messages import (
+    Applied,
+    CheckpointPart,
+    DirectoryFailed,
+    Following,
+    ForwardedResponse,
+    MetadataBatches,
+    Serving,
+    StartWorker,
+    Stopped,
+    StopWorker,
+)
+from .metadata_follower import MetadataFollower
+from .worker_broker import WorkerBroker
+
+logger = logging.getLogger("odradek.workers")
+
+# As in lifecycle/run.py, which says why.
+GC_THRESHOLDS = (2000, 5, 50)
+
+
+class Worker:
+    """A worker that serves. `run` returns when it has stopped."""
+
+    def __init__(self, channel: Channel, start: StartWorker) -> None:
+        """Open the logs; nothing is served yet. Raises what Broker raises."""
+        self._channel = channel
+        self._start = start
+        self._loop = asyncio.get_running_loop()
+        config = BrokerConfig.from_texts(start.settings)
+        directory = config.metadata_directory.absolute()
+        cluster_id = start.directories[0].cluster_id
+        reading = read_metadata(
+            Files(), metadata_log_directory(directory), cluster_id, allow_torn_end=True
+        )
+        self._broker = WorkerBroker(config, self._loop, start, reading, self._save_checkpoint)
+        self._follower = MetadataFollower(self._broker)
+        self._forwarder = Forwarder(channel)
+        self._broker.log_manager.on_offline = lambda directory: self._loop.call_soon_threadsafe(
+            self._directory_failed, directory
+        )
+
+    async def run(self) -> None:
+        """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
+        self._channel.send(Following(self._broker.followed_to))
+        server = self._serve()
+        tasks = PeriodicTasks(periodic_tasks_of_worker(self._broker))
+        self._channel.send(Serving())
+        # The records are applied in order, while responses are passed on.
+        appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
+        following = asyncio.ensure_future(self._follow(appended))
+        following.add_done_callback(_exit_if_failed)
+        while True:
+            message = await self._channel.receive()
+            if isinstance(message, ForwardedResponse):
+                self._forwarder.answered(message)
+            elif isinstance(message, MetadataBatches):
+                appended.put_nowait(message)
+            elif isinstance(message, DirectoryFailed):
+                self._take_offline(message)
+            elif isinstance(message, StopWorker):
+                break
+        await tasks.close()
+        stopping = asyncio.ensure_future(self._stop(server))
+        stopping.add_done_callback(_exit_if_failed)
+        while not stopping.done():
+            receiving = asyncio.ensure_future(self._channel.receive())
+            await asyncio.wait([stopping, receiving], return_when=asyncio.FIRST_COMPLETED)
+            if not receiving.done():
+                receiving.cancel()
+            elif isinstance(message := receiving.result(), ForwardedResponse):
+                self._forwarder.answered(message)
+        following.cancel()
+
+    def _serve(self) -> Server:
+        bound = [
+            BoundListener(
+                listener, [socket.socket(fileno=fd) for fd in self._start.sockets[listener.name]]
+            )
+            for listener in self._broker.config.open_listeners
+        ]
+        server = Server(self._broker, bound, WorkerDispatcher(self._broker, self._forwarder))
+        self._broker.log_cleaner.start()
+        self._broker.log_recovery.begin(self._broker.config.num_recovery_threads_per_data_dir)
+        return server
+
+    async def _follow(self, appended: asyncio.Queue[MetadataBatches]) -> None:
+        while True:
+            await self._follower.apply(await appended.get())
+            self._channel.send(Applied(self._broker.followed_to))
+
+    async def _stop(self, server: Server) -> None:
+        server.finish()
+        self._broker.answer_parked_requests()
+        await server.drain()
+        clean = await self._broker.close_logs()
+        self._channel.send(Stopped(clean))
+
+    def _save_checkpoint(self, path: Path, offsets: Offsets) -> None:
+        """Send the worker's part of a checkpoint file. Called on any thread."""
+        part = CheckpointPart(path, dict(offsets))
+        self._loop.call_soon_threadsafe(self._channel.send, part)
+
+    # -- failed directories -----------------------------------------------------------------------
+
+    def _directory_failed(self, directory: DataDirectory) -> None:
+        """Report a failure, after the log manager has taken the directory offline."""
+        manager = self._broker.log_manager
+        self._broker.log_cleaner.directory_failed(directory)
+        for log in manager.logs():
+            if manager.directory_of(log) is directory:
+                log.notify_waiters()
+        self._channel.send(DirectoryFailed(directory.path, str(directory.offline_reason)))
+
+    def _take_offline(self, failed: DirectoryFailed) -> None:
+        manager = self._broker.log_manager
+        for directory in list(manager.directories):
+            if directory.path == failed.path:
+                manager.take_offline(directory, failed.reason)
+
+
+def _exit_if_failed(task: asyncio.Future[None]) -> None:
+    """End the process after an unexpected error; the broker starts it again."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("the worker failed", exc_info=task.exception())
+        exit_now(1)
+
+
+def exit_now(code: int) -> NoReturn:
+    """End the process without closing anything, as if it had been killed."""
+    logging.shutdown()
+    os._exit(code)
+
+
+async def run(descriptor: int) -> None:
+    """Run the worker at the other end of the channel."""
+    channel = await Channel.open(socket.socket(fileno=descriptor))
+    try:
+        start = await channel.receive()
+        assert isinstance(start, StartWorker)
+        configure_logging(start.log_format)
+        worker = Worker(channel, start)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        await worker.run()
+    except ChannelClosedError:
+        exit_now(0)
+    except Exception:  # the root of the process
+        logger.exception("a worker cannot go on")
+        exit_now(1)
+    await channel.close()
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(int(sys.argv[1])))
