@@ -51,6 +51,7 @@ from .lifecycle.background_tasks import BackgroundTasks
 from .lifecycle.coordinator_logs import CoordinatorLogs
 from .lifecycle.coordinators import (
     create_group_coordinator,
+    create_marker_writer,
     create_transaction_coordinator,
     load_group_configs,
 )
@@ -84,6 +85,8 @@ from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
+from .workers.remote_markers import RemoteMarkers
+from .workers.remote_transactions import RemoteTransactions
 
 logger = logging.getLogger("odradek")
 
@@ -130,6 +133,7 @@ class Broker:
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
         self.background = BackgroundTasks(loop)
+        self.remote_transactions: RemoteTransactions | None = None  # set in a worker
         self.traffic = Traffic() if config.http_listener is not None else None
         self._create_logins()
         reading = self._open_directories()
@@ -379,6 +383,10 @@ class Broker:
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
         )
+        self.remote_markers = RemoteMarkers(self.log_manager)
+        self.markers = create_marker_writer(
+            self.metadata, self.log_manager, self.groups, self.remote_markers
+        )
         self.transactions = create_transaction_coordinator(
             self.config,
             self.loop,
@@ -386,9 +394,9 @@ class Broker:
             turns=self.group_turns,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
-            groups=self.groups,
+            markers=self.markers,
         )
+        self.remote_markers.on_written = self.transactions.marker_written
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
             [self.groups, self.transactions], self.log_manager, self.metadata.topics

@@ -9,6 +9,7 @@ from functools import partial
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
+from odradek.broker.workers.remote_markers import RemoteMarkers
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
@@ -39,6 +40,26 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupC
     return group_configs
 
 
+def create_marker_writer(
+    metadata: ClusterMetadata,
+    log_manager: LogManager,
+    groups: GroupCoordinator,
+    remote_markers: RemoteMarkers,
+) -> MarkerWriter:
+    """What writes the markers of transactions, here or in a worker."""
+
+    def partition_exists(name: str, partition: int) -> bool:
+        topic = metadata.topics.get(name)
+        return topic is not None and partition in topic.partitions
+
+    return MarkerWriter(
+        partition_exists=partition_exists,
+        find_log=log_manager.get,
+        groups=groups.offsets,
+        write_elsewhere=remote_markers.write,
+    )
+
+
 def create_transaction_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
@@ -47,15 +68,10 @@ def create_transaction_coordinator(
     turns: GroupTurns,
     controller: Controller,
     metadata_sync: LogSync,
-    log_manager: LogManager,
-    groups: GroupCoordinator,
+    markers: MarkerWriter,
 ) -> TransactionCoordinator:
     """A coordinator without transactions."""
     metadata = controller.metadata
-
-    def partition_exists(name: str, partition: int) -> bool:
-        topic = metadata.topics.get(name)
-        return topic is not None and partition in topic.partitions
 
     def new_producer_id(now_ms: int) -> int:
         # A transaction's record must not name an id that a power cut can take back: it would be
@@ -72,11 +88,7 @@ def create_transaction_coordinator(
         loop=loop,
         clock=clock,
         after_arrivals=turns.after_arrivals,
-        markers=MarkerWriter(
-            partition_exists=partition_exists,
-            find_log=log_manager.get,
-            groups=groups.offsets,
-        ),
+        markers=markers,
         new_producer_id=new_producer_id,
         transaction_version=partial(metadata.features.level, TRANSACTION_VERSION),
     )

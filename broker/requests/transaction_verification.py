@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
+from odradek.broker.workers.remote_transactions import Asked
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -66,6 +67,18 @@ class UnsyncedTransactionError(Exception):
         await asyncio.wait([self._sync])
         if self._sync.exception() is not None:
             broker.coordinator_logs.log_lost(self._log)
+
+
+class AskedCoordinatorError(UnsyncedTransactionError):
+    """The coordinator is in another process, and its answer is not known yet."""
+
+    def __init__(self, asked: Asked) -> None:
+        Exception.__init__(self, "the coordinator has been asked")
+        self._asked = asked
+
+    async def wait(self, broker: Broker) -> None:  # noqa: ARG002 # as UnsyncedTransactionError's
+        """Wait for the answer, which comes after the fsync."""
+        await asyncio.wait([self._asked])
 
 
 Obstacle = ApiError | UnsyncedTransactionError
@@ -123,6 +136,14 @@ def add_or_verify(
     support: Support,
 ) -> dict[TopicPartition, Obstacle]:
     """Add partitions to a transaction, or check that they are in it, by what the client expects."""
+    if broker.remote_transactions is not None:
+        remote = broker.remote_transactions
+        answers = remote.answers(transactional_id, producer, partitions, support.value)
+        return {
+            partition: answer if isinstance(answer, ApiError) else AskedCoordinatorError(answer)
+            for partition, answer in answers.items()
+            if answer is not None
+        }
     coordinator = broker.transactions
     missing: Set[TopicPartition] = frozenset()
     try:

@@ -45,6 +45,7 @@ ANSWERED_BY_WORKERS = frozenset(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.DELETE_RECORDS,
         ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.WRITE_TXN_MARKERS,
         ApiKey.DESCRIBE_LOG_DIRS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.API_VERSIONS,

@@ -8,6 +8,8 @@
     from it           CheckpointPart...     its part of a checkpoint file
     from it           ForwardedRequest, ForwardCancelled
     to it             ForwardedResponse     the reply to ForwardedRequest
+    from it           VerifyTransaction, answered by TransactionVerified
+    to it             WriteMarker, answered by MarkerWritten
     both              DirectoryFailed       a log directory is offline
     to it             StopWorker
     from it           Stopped               its logs are closed; then it ends
@@ -23,6 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.broker.security.principal import Principal
+from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.protocol.errors import ErrorCode
+from odradek.storage.append import EndMarker
 from odradek.storage.checkpoints import TopicPartition
 
 
@@ -109,6 +114,41 @@ class ForwardedResponse(NamedTuple):
     number: int
     frame: bytes | None
     reason: str = ""
+
+
+class VerifyTransaction(NamedTuple):
+    """A producer wants to write to partitions in its transaction. See transaction_verification.
+
+    `support` is the value of what the client supports.
+    """
+
+    number: int
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    partitions: frozenset[TopicPartition]
+    support: int
+
+
+class TransactionVerified(NamedTuple):
+    """The answer to VerifyTransaction: error code and message of the partitions it refuses."""
+
+    number: int
+    refusals: Mapping[TopicPartition, tuple[int, str]]
+
+
+class WriteMarker(NamedTuple):
+    """The end of a transaction in a partition of the worker."""
+
+    marker: EndMarker
+    where: TopicPartition
+
+
+class MarkerWritten(NamedTuple):
+    """The marker is written and synced, or the error."""
+
+    marker: EndMarker
+    where: TopicPartition
+    code: ErrorCode
 
 
 class DirectoryFailed(NamedTuple):

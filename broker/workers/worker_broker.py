@@ -20,6 +20,9 @@ from odradek.broker.lifecycle.startup import lead_logs
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.append import EndMarker
 from odradek.storage.directories.checkpoint_files import Offsets
 from odradek.storage.directories.data_directory import DataDirectory, OpenedDirectories
 from odradek.storage.directories.log_share import LogShare
@@ -74,6 +77,11 @@ class WorkerBroker(Broker):
 
     def _create_control(self) -> None:
         self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.markers = MarkerWriter(
+            partition_exists=lambda *_: True,
+            find_log=self.log_manager.get,
+            groups=NoGroups(),
+        )
         self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
 
     # -- what differs while it serves --------------------------------------------------------------
@@ -105,6 +113,14 @@ class WorkerBroker(Broker):
         clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.now_ms())
         self.disk.close()
         return [directory.path for directory in clean]
+
+
+class NoGroups:
+    """The group coordinator of a worker, which has no partition of `__consumer_offsets`."""
+
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:  # noqa: ARG002 # as GroupCoordinator's
+        """Raise NOT_COORDINATOR."""
+        raise ApiError(ErrorCode.NOT_COORDINATOR, "a worker coordinates no groups")
 
 
 def shared_directory(files: Files, shared: SharedDirectory) -> DataDirectory:

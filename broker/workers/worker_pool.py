@@ -33,13 +33,17 @@ from .messages import (
     Following,
     ForwardCancelled,
     ForwardedRequest,
+    MarkerWritten,
     MetadataBatches,
     Serving,
     SharedDirectory,
     StartWorker,
     Stopped,
     StopWorker,
+    VerifyTransaction,
+    WriteMarker,
 )
+from .verification import Verification
 
 logger = logging.getLogger("odradek.workers")
 
@@ -86,6 +90,7 @@ class WorkerPool:
         ]
         self._running: list[asyncio.Task[None]] = []
         broker.metadata_log.on_append.add(self._appended)
+        broker.remote_markers.send = self._send_marker
         self._on_offline = broker.log_manager.on_offline
         broker.log_manager.on_offline = self._directory_offline
 
@@ -140,6 +145,12 @@ class WorkerPool:
         for worker in self._workers:
             self._broker.loop.call_soon_threadsafe(worker.send, failed)
 
+    def _send_marker(self, process: int, marker: WriteMarker) -> bool:
+        is_serving = self._broker.worker_progress.is_serving(process)
+        if is_serving:
+            self._workers[process - 1].send(marker)
+        return is_serving
+
     def _appended(self, _log: PartitionLog) -> None:
         for worker in self._workers:
             worker.metadata_appended()
@@ -161,6 +172,7 @@ class WorkerLink:
         self._broker = broker
         self._bound = bound
         self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
+        self._verification = Verification(broker, self.send)
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._next_offset: int | None = None  # of the metadata to send; None: it is starting
@@ -251,6 +263,8 @@ class WorkerLink:
         if channel is not None:
             await channel.close()
         self._forwarded.cancel_all()
+        self._verification.cancel_all()
+        self._broker.remote_markers.worker_ended(self.process)
         code = await self._broker.loop.run_in_executor(None, child.wait)
         self._child = None
         if self.is_stopping:
@@ -267,6 +281,10 @@ class WorkerLink:
                 self._forwarded.serve(message)
             case ForwardCancelled():
                 self._forwarded.cancel(message.number)
+            case VerifyTransaction():
+                self._verification.serve(message)
+            case MarkerWritten():
+                self._broker.remote_markers.answered(message)
             case Applied():
                 progress.note_applied(self.process, message.next_offset)
             case CheckpointPart():

@@ -30,6 +30,7 @@ from odradek.broker.network.server import Server
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_reading import read_metadata
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.checkpoint_files import Offsets
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
@@ -42,13 +43,17 @@ from .messages import (
     DirectoryFailed,
     Following,
     ForwardedResponse,
+    MarkerWritten,
     MetadataBatches,
     Serving,
     StartWorker,
     Stopped,
     StopWorker,
+    TransactionVerified,
+    WriteMarker,
 )
 from .metadata_follower import MetadataFollower
+from .remote_transactions import RemoteTransactions
 from .worker_broker import WorkerBroker
 
 logger = logging.getLogger("odradek.workers")
@@ -74,6 +79,8 @@ class Worker:
         self._broker = WorkerBroker(config, self._loop, start, reading, self._save_checkpoint)
         self._follower = MetadataFollower(self._broker)
         self._forwarder = Forwarder(channel)
+        self._transactions = RemoteTransactions(channel.send)
+        self._broker.remote_transactions = self._transactions
         self._broker.log_manager.on_offline = lambda directory: self._loop.call_soon_threadsafe(
             self._directory_failed, directory
         )
@@ -92,6 +99,10 @@ class Worker:
             message = await self._channel.receive()
             if isinstance(message, ForwardedResponse):
                 self._forwarder.answered(message)
+            elif isinstance(message, TransactionVerified):
+                self._transactions.answered(message)
+            elif isinstance(message, WriteMarker):
+                self._broker.background.start(self._write_marker(message))
             elif isinstance(message, MetadataBatches):
                 appended.put_nowait(message)
             elif isinstance(message, DirectoryFailed):
@@ -133,6 +144,19 @@ class Worker:
         await server.drain()
         clean = await self._broker.close_logs()
         self._channel.send(Stopped(clean))
+
+    async def _write_marker(self, ending: WriteMarker) -> None:
+        """Write a marker, and report it when readers see it."""
+        code = ErrorCode.NONE
+        try:
+            self._transactions.transaction_ended(ending.marker.producer_id)
+            log = self._broker.log_manager.get(*ending.where)
+            written = log.append_marker(ending.marker, self._broker.now_ms())
+            if log.high_watermark <= written.base_offset:  # it must be synced (flush.messages)
+                await self._broker.log_syncs.flush(log)
+        except ApiError as error:
+            code = error.code
+        self._channel.send(MarkerWritten(ending.marker, ending.where, code))
 
     def _save_checkpoint(self, path: Path, offsets: Offsets) -> None:
         """Send the worker's part of a checkpoint file. Called on any thread."""

@@ -23,7 +23,7 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
 from .ending import complete
-from .marker_writer import MarkerWriter
+from .marker_writer import MarkerSentError, MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
 from .transaction import Transaction
@@ -56,6 +56,8 @@ class Completion:
         # By transactional id, while its transaction is being completed: the partitions that have
         # their marker, and the marker's log and offset.
         self._written: dict[str, dict[TopicPartition, tuple[PartitionLog, int] | None]] = {}
+        # The transactional id by producer id, while another process writes markers.
+        self._ids: dict[int, str] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
@@ -63,6 +65,12 @@ class Completion:
         retry_ms = self._try(shard, transaction, now)
         if retry_ms is not None:
             self._retries.schedule(transaction.transactional_id, now.timer_ms + retry_ms)
+
+    def try_again(self, producer_id: int, now: Now) -> None:
+        """Go on with a transaction: another process has written a marker."""
+        transactional_id = self._ids.get(producer_id)
+        if transactional_id in self._written:
+            self._retries.schedule(transactional_id, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
@@ -99,6 +107,7 @@ class Completion:
             logger.warning("cannot complete %s yet: %s", transactional_id, error)
             return RETRY_MS
         del self._written[transactional_id]
+        self._ids.pop(transaction.producer_id, None)
         return None
 
     def _write_markers(self, shard: TransactionShard, transaction: Transaction, now: Now) -> bool:
@@ -117,6 +126,9 @@ class Completion:
         for where in sorted(transaction.partitions - written.keys()):
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
+            except MarkerSentError:
+                self._ids[transaction.producer_id] = transaction.transactional_id
+                continue
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
                 continue

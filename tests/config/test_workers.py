@@ -30,5 +30,5 @@ def test_ports_that_clash_or_do_not_exist_are_refused(listeners: str, problem: s
 
 
 def test_a_node_id_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ConfigError, match="node.id"):
+    with pytest.raises(ConfigError, match=r"node\.id"):
         config(odradek_workers="2", node_id=str(2**31 - 2))

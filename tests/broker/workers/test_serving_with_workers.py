@@ -93,6 +93,20 @@ def test_records_are_written_and_read_by_unmodified_clients(
     consumer.close()
 
 
+def test_a_transaction_ends_in_all_its_partitions(broker: BrokerWithWorkers, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    for value in ("aborted", "committed"):
+        producer.begin_transaction()
+        for index in range(PARTITIONS):
+            producer.produce(topic, value, partition=index)
+        if value == "aborted":
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    assert values_in(broker.bootstrap, topic, PARTITIONS) == ["committed"] * PARTITIONS
+
+
 def test_a_worker_answers_for_the_whole_cluster(broker: BrokerWithWorkers) -> None:
     bootstrap = broker.bootstrap_of(1)
     name = new_topic(AdminClient({"bootstrap.servers": bootstrap}), f"t-{uuid.uuid4()}")
