@@ -131,7 +131,10 @@ class FileLock:
             # Deleted while still locked: a process that waits for the lock then notices that the
             # file is gone (see Files.lock).
             if not (as_found and self._existed):
-                self._file.path.unlink(missing_ok=True)
+                with suppress(
+                    OSError
+                ):  # the directory may have failed: it is unlocked all the same
+                    self._file.path.unlink(missing_ok=True)
             self._file = None
 
 
