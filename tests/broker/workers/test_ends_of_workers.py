@@ -14,7 +14,7 @@ from odradek.storage.filenames import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from odradek.storage.files import Files
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.broker_with_workers import (
     PARTITIONS,
     BrokerWithWorkers,
@@ -115,6 +115,27 @@ def test_a_stop_by_control_c_is_clean(broker: BrokerWithWorkers) -> None:
         os.kill(pid, signal.SIGINT)  # as a terminal does
     assert broker.interrupt() == 0
     assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.java
+def test_apache_kafka_opens_the_directory_and_workers_open_kafkas(
+    broker: BrokerWithWorkers,
+) -> None:
+    assert broker.terminate() == 0
+    kafka = ApacheKafkaProcess(broker.directory)
+    # The directory has its voters in the metadata log.
+    kafka.settings["controller.quorum.bootstrap.servers"] = kafka.settings.pop(
+        "controller.quorum.voters"
+    ).removeprefix("0@")
+    kafka.start()
+    try:
+        assert values_in(kafka.bootstrap, "orders", len(VALUES)) == VALUES
+        produce(kafka.bootstrap, "orders", ["zzz"] * PARTITIONS)
+    finally:
+        kafka.stop()
+    broker.start()
+    values = [*VALUES, *["zzz"] * PARTITIONS]
+    assert values_in(broker.bootstrap, "orders", len(values)) == values
 
 
 def is_running(pid: int) -> bool:
