@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
@@ -30,6 +30,7 @@ from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
@@ -55,7 +56,7 @@ from .lifecycle.coordinators import (
     create_transaction_coordinator,
     load_group_configs,
 )
-from .lifecycle.preflight import Preflight, RefusedToStartError
+from .lifecycle.preflight import Preflight
 from .lifecycle.startup import (
     cordoned_ids,
     lead_log,
@@ -244,17 +245,7 @@ class Broker:
         load_logs(
             self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
         )
-        self._refuse_moves_with_workers()
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
-
-    def _refuse_moves_with_workers(self) -> None:
-        """Raise RefusedToStartError for an interrupted move: workers do not move logs."""
-        futures = self.log_manager.found_futures
-        if self.config.odradek_workers and futures:
-            raise RefusedToStartError(
-                f"{futures[0][1]} is being moved to another directory, which odradek.workers does "
-                "not support: start without workers until it is there"
-            )
 
     def _register(self) -> None:
         """Register the broker in the metadata log, and lead its partitions."""
@@ -326,16 +317,11 @@ class Broker:
 
     def _create_control(self) -> None:
         """Create what decides on changes of metadata, groups and transactions."""
-        self.log_mover = LogMover(
-            moves=self.log_moves,
-            in_force=self.effective_config,
-            controller=self.controller,
-            log_syncs=self.log_syncs,
-            log_cleaner=self.log_cleaner,
-            disk=self.disk,
-            cold_reads=self.cold_reads,
-            in_background=self.background.start,
-            now_ms=self.now_ms,
+        self._create_log_mover(
+            lambda partition, directory_id: self.controller.assign_directory(
+                *partition, directory_id, self.now_ms()
+            ),
+            lambda _: self.log_syncs.flush(self.metadata_log),
         )
         self._create_admin()
         self._load_coordinators()
@@ -345,6 +331,26 @@ class Broker:
             self._cordon,
             lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
         ]
+
+    def _create_log_mover(
+        self,
+        assign: Callable[[TopicPartition, bytes], object],
+        assigned: Callable[[TopicPartition], Awaitable[None]],
+    ) -> None:
+        """Create what moves logs between directories. See LogMover."""
+        self.log_mover = LogMover(
+            moves=self.log_moves,
+            in_force=self.effective_config,
+            topics=self.metadata.topics,
+            assign=assign,
+            assigned=assigned,
+            log_syncs=self.log_syncs,
+            log_cleaner=self.log_cleaner,
+            disk=self.disk,
+            cold_reads=self.cold_reads,
+            in_background=self.background.start,
+            now_ms=self.now_ms,
+        )
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""

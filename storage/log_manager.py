@@ -18,6 +18,7 @@ The broker uses only this class; its parts are in directories/.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -175,6 +176,12 @@ class LogManager:
         """The logs in the directories that other processes serve."""
         return list(self._table.elsewhere.values())
 
+    def moved_elsewhere(self, key: TopicPartition, directory_id: bytes) -> None:
+        """Note that another process moves a log to a directory."""
+        for home in self.directories:
+            if home.directory_id == directory_id and key in self._table.elsewhere:
+                self._table.elsewhere[key] = replace(self._table.elsewhere[key], directory=home)
+
     def is_elsewhere(self, topic: str, partition: int) -> bool:
         """Whether another process serves the log of a partition."""
         return (topic, partition) in self._table.elsewhere
@@ -288,12 +295,16 @@ class LogManager:
                 self.take_offline(directory, f"searching its logs failed: {error}")
                 continue
             found += contents.logs
-            if self.share.process:
-                continue
-            self.deletions.add(contents.deleted, self._due_ms(now_ms))
-            self.found_futures += [(directory, path) for path in contents.futures]
-            self.strays += contents.strays
+            futures = (path for path in contents.futures if self._serves(path))
+            self.found_futures += [(directory, path) for path in futures]
+            if not self.share.process:
+                self.deletions.add(contents.deleted, self._due_ms(now_ms))
+                self.strays += contents.strays
         return found
+
+    def _serves(self, path: Path) -> bool:
+        """Whether the directory of a partition is this process's."""
+        return self.share.has(*parse_partition_directory(path.name).key)
 
     def open_found(
         self,

@@ -47,6 +47,7 @@ ANSWERED_BY_WORKERS = frozenset(
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.API_VERSIONS,
         ApiKey.SASL_HANDSHAKE,

@@ -10,6 +10,7 @@
     to it             ForwardedResponse     the reply to ForwardedRequest
     from it           VerifyTransaction, answered by TransactionVerified
     to it             WriteMarker, answered by MarkerWritten
+    from it           AssignDirectory, answered by DirectoryAssigned
     both              DirectoryFailed       a log directory is offline
     to it             StopWorker
     from it           Stopped               its logs are closed; then it ends
@@ -149,6 +150,23 @@ class MarkerWritten(NamedTuple):
     marker: EndMarker
     where: TopicPartition
     code: ErrorCode
+
+
+class AssignDirectory(NamedTuple):
+    """A log of the worker moves to a directory; the metadata is to record it."""
+
+    number: int
+    partition: TopicPartition
+    directory_id: bytes
+
+
+class DirectoryAssigned(NamedTuple):
+    """The metadata has recorded it, on the disk, or the error."""
+
+    number: int
+    partition: TopicPartition
+    code: ErrorCode
+    message: str = ""
 
 
 class DirectoryFailed(NamedTuple):

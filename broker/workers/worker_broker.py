@@ -30,6 +30,7 @@ from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 
 from .messages import SharedDirectory, StartWorker
+from .remote_assignments import RemoteAssignments
 
 logger = logging.getLogger("odradek.workers")
 
@@ -44,11 +45,13 @@ class WorkerBroker(Broker):
         start: StartWorker,
         reading: MetadataReading,
         save_checkpoint: Callable[[Path, Offsets], None],
+        assignments: RemoteAssignments,
     ) -> None:
         """`reading` is the metadata. `save_checkpoint` is called on any thread."""
         self._start = start
         self._reading = reading
         self._save_checkpoint = save_checkpoint
+        self._assignments = assignments
         super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:])
 
     # -- the steps of the constructor that differ --------------------------------------------------
@@ -83,6 +86,8 @@ class WorkerBroker(Broker):
             groups=NoGroups(),
         )
         self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
+        self._create_log_mover(self._assignments.assign, self._assignments.assigned)
+        self.log_mover.resume()
 
     # -- what differs while it serves --------------------------------------------------------------
 
@@ -105,6 +110,7 @@ class WorkerBroker(Broker):
 
     async def close_logs(self) -> list[Path]:
         """Flush and close the logs. Returns the directories in which all were closed cleanly."""
+        self.log_mover.close()
         await self.log_recovery.close()
         await self.log_cleaner.close()
         await self.record_walks.close()

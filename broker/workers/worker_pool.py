@@ -21,6 +21,7 @@ from odradek.broker.network.listeners import BoundListener, ListenError, bind_li
 from odradek.broker.requests.dispatch import Dispatcher, Handler
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 
@@ -28,7 +29,9 @@ from .channel import Channel, ChannelClosedError
 from .forwarding import ForwardedRequests
 from .messages import (
     Applied,
+    AssignDirectory,
     CheckpointPart,
+    DirectoryAssigned,
     DirectoryFailed,
     Following,
     ForwardCancelled,
@@ -285,6 +288,8 @@ class WorkerLink:
                 self._verification.serve(message)
             case MarkerWritten():
                 self._broker.remote_markers.answered(message)
+            case AssignDirectory():
+                self.send(await self._assign(message))
             case Applied():
                 progress.note_applied(self.process, message.next_offset)
             case CheckpointPart():
@@ -316,6 +321,16 @@ class WorkerLink:
         for directory in list(manager.directories):
             if directory.path == failed.path:
                 manager.take_offline(directory, failed.reason)
+
+    async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
+        broker, partition = self._broker, asked.partition
+        try:
+            broker.controller.assign_directory(*partition, asked.directory_id, broker.now_ms())
+            await broker.log_syncs.flush(broker.metadata_log)
+        except ApiError as error:
+            return DirectoryAssigned(asked.number, partition, error.code, error.message)
+        broker.log_manager.moved_elsewhere(partition, asked.directory_id)
+        return DirectoryAssigned(asked.number, partition, ErrorCode.NONE)
 
     async def _write_checkpoint(self, part: CheckpointPart) -> None:
         """Write the worker's part before its next message is read: it may need it on the disk."""

@@ -40,6 +40,7 @@ from .forwarding import Forwarder, WorkerDispatcher
 from .messages import (
     Applied,
     CheckpointPart,
+    DirectoryAssigned,
     DirectoryFailed,
     Following,
     ForwardedResponse,
@@ -53,6 +54,7 @@ from .messages import (
     WriteMarker,
 )
 from .metadata_follower import MetadataFollower
+from .remote_assignments import RemoteAssignments
 from .remote_transactions import RemoteTransactions
 from .worker_broker import WorkerBroker
 
@@ -76,8 +78,13 @@ class Worker:
         reading = read_metadata(
             Files(), metadata_log_directory(directory), cluster_id, allow_torn_end=True
         )
-        self._broker = WorkerBroker(config, self._loop, start, reading, self._save_checkpoint)
+        self._assignments = RemoteAssignments(channel.send)
+        self._broker = WorkerBroker(
+            config, self._loop, start, reading, self._save_checkpoint, self._assignments
+        )
         self._follower = MetadataFollower(self._broker)
+        self._appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
+        self._stop_asked = asyncio.Event()
         self._forwarder = Forwarder(channel)
         self._transactions = RemoteTransactions(channel.send)
         self._broker.remote_transactions = self._transactions
@@ -89,37 +96,38 @@ class Worker:
         """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
         self._channel.send(Following(self._broker.followed_to))
         server = self._serve()
-        tasks = PeriodicTasks(periodic_tasks_of_worker(self._broker))
+        periodic = PeriodicTasks(periodic_tasks_of_worker(self._broker))
         self._channel.send(Serving())
-        # The records are applied in order, while responses are passed on.
-        appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
-        following = asyncio.ensure_future(self._follow(appended))
-        following.add_done_callback(_exit_if_failed)
+        tasks = [
+            asyncio.ensure_future(work)
+            for work in (self._receive(), self._follow(), self._stop_when_asked(server, periodic))
+        ]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for task in done:
+            task.result()  # raises
+
+    async def _receive(self) -> None:
         while True:
-            message = await self._channel.receive()
-            if isinstance(message, ForwardedResponse):
+            self._handle(await self._channel.receive())
+
+    def _handle(self, message: object) -> None:
+        match message:
+            case ForwardedResponse():
                 self._forwarder.answered(message)
-            elif isinstance(message, TransactionVerified):
+            case TransactionVerified():
                 self._transactions.answered(message)
-            elif isinstance(message, WriteMarker):
+            case WriteMarker():
                 self._broker.background.start(self._write_marker(message))
-            elif isinstance(message, MetadataBatches):
-                appended.put_nowait(message)
-            elif isinstance(message, DirectoryFailed):
+            case DirectoryAssigned():
+                self._assignments.answered(message)
+            case MetadataBatches():
+                self._appended.put_nowait(message)
+            case DirectoryFailed():
                 self._take_offline(message)
-            elif isinstance(message, StopWorker):
-                break
-        await tasks.close()
-        stopping = asyncio.ensure_future(self._stop(server))
-        stopping.add_done_callback(_exit_if_failed)
-        while not stopping.done():
-            receiving = asyncio.ensure_future(self._channel.receive())
-            await asyncio.wait([stopping, receiving], return_when=asyncio.FIRST_COMPLETED)
-            if not receiving.done():
-                receiving.cancel()
-            elif isinstance(message := receiving.result(), ForwardedResponse):
-                self._forwarder.answered(message)
-        following.cancel()
+            case StopWorker():
+                self._stop_asked.set()
 
     def _serve(self) -> Server:
         bound = [
@@ -133,12 +141,15 @@ class Worker:
         self._broker.log_recovery.begin(self._broker.config.num_recovery_threads_per_data_dir)
         return server
 
-    async def _follow(self, appended: asyncio.Queue[MetadataBatches]) -> None:
+    async def _follow(self) -> None:
+        """Apply the records in order, while other messages are handled."""
         while True:
-            await self._follower.apply(await appended.get())
+            await self._follower.apply(await self._appended.get())
             self._channel.send(Applied(self._broker.followed_to))
 
-    async def _stop(self, server: Server) -> None:
+    async def _stop_when_asked(self, server: Server, periodic: PeriodicTasks) -> None:
+        await self._stop_asked.wait()
+        await periodic.close()
         server.finish()
         self._broker.answer_parked_requests()
         await server.drain()
@@ -179,13 +190,6 @@ class Worker:
         for directory in list(manager.directories):
             if directory.path == failed.path:
                 manager.take_offline(directory, failed.reason)
-
-
-def _exit_if_failed(task: asyncio.Future[None]) -> None:
-    """End the process after an unexpected error; the broker starts it again."""
-    if not task.cancelled() and task.exception() is not None:
-        logger.error("the worker failed", exc_info=task.exception())
-        exit_now(1)
 
 
 def exit_now(code: int) -> NoReturn:

@@ -1,6 +1,7 @@
 """A broker with worker processes, as its users start it."""
 
 import contextlib
+import os
 import re
 import socket
 import uuid
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import WORKERS as TEST_PROCESSES
 from tests.support.broker_process import BrokerProcess, free_ports
+from tests.support.waiting import wait_until
 
 PARTITIONS = 6
 
@@ -37,6 +39,20 @@ class BrokerWithWorkers(BrokerProcess):
         """The process id of a worker, from the broker's log lines."""
         found = re.findall(rf"worker {worker} \(process (\d+)\) serves", self.log_text())
         return int(found[-1])
+
+    def wait_for_workers(self) -> None:
+        """Return when both workers have ended, after the broker's own process was killed."""
+        workers = [self.worker_pid(worker) for worker in (1, 2)]
+        wait_until(lambda: not any(map(is_running, workers)))
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process has not ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def free_base(workers: int) -> int:

@@ -8,6 +8,13 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from tests.support.broker_with_workers import (
     PARTITIONS,
     BrokerWithWorkers,
@@ -16,6 +23,7 @@ from tests.support.broker_with_workers import (
     values_in,
 )
 from tests.support.waiting import wait_until
+from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +71,33 @@ def test_a_directory_that_fails_in_a_worker_is_offline_everywhere(
     producer.produce("orders", "kept", partition=kept, on_delivery=lambda e, _: errors.append(e))
     producer.flush(30)
     assert errors == [None]
+
+
+def test_a_worker_moves_its_logs_to_another_directory(
+    broker: BrokerWithWorkers, tmp_path: Path
+) -> None:
+    new_topic(AdminClient({"bootstrap.servers": broker.bootstrap}), "orders")
+    produce(broker.bootstrap, "orders", ["one"] * PARTITIONS)
+    target = tmp_path / "third"
+    for index, leader in enumerate(leaders(broker, "orders")):
+        wanted = AlterReplicaLogDirTopic(name="orders", partitions=[index])
+        request = AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path=str(target), topics=[wanted])]
+        )
+        with WireClient(int(broker.bootstrap_of(leader).split(":")[1])) as client:
+            response = client.ask(request, AlterReplicaLogDirsResponse, 2)
+        assert response.results[0].partitions[0].error_code == ErrorCode.NONE
+    moved = [target / f"orders-{index}" for index in range(PARTITIONS)]
+    wait_until(lambda: all(path.exists() for path in moved))
+    produce(broker.bootstrap, "orders", ["two"] * PARTITIONS)
+    broker.kill()
+    broker.wait_for_workers()
+    broker.start()
+    assert values_in(broker.bootstrap, "orders", 2 * PARTITIONS) == sorted(
+        ["one", "two"] * PARTITIONS
+    )
+    assert broker.terminate() == 0
+    assert all(path.exists() for path in moved)
 
 
 def test_logs_in_several_directories_are_found_again(broker: BrokerWithWorkers) -> None:

@@ -18,6 +18,7 @@ from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.broker_with_workers import (
     PARTITIONS,
     BrokerWithWorkers,
+    is_running,
     new_topic,
     produce,
     values_in,
@@ -83,16 +84,13 @@ def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorker
 
 
 def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
-    workers = [broker.worker_pid(1), broker.worker_pid(2)]
     broker.kill()
-    wait_until(lambda: not any(map(is_running, workers)))
+    broker.wait_for_workers()
     assert not (broker.data / CLEAN_SHUTDOWN).exists()
     broker.start()
     assert values_in(broker.bootstrap, "orders", len(VALUES)) == VALUES
     broker.kill()
-    wait_until(
-        lambda: not is_running(broker.worker_pid(1)) and not is_running(broker.worker_pid(2))
-    )
+    broker.wait_for_workers()
     read_in_one_process(broker, VALUES)
 
 
@@ -136,11 +134,3 @@ def test_apache_kafka_opens_the_directory_and_workers_open_kafkas(
     broker.start()
     values = [*VALUES, *["zzz"] * PARTITIONS]
     assert values_in(broker.bootstrap, "orders", len(values)) == values
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
