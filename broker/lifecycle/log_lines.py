@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 
 class JsonFormatter(logging.Formatter):
@@ -53,12 +54,22 @@ def log_format_in_use() -> str:
     return "json" if is_json else "text"
 
 
-def configure_logging(log_format: str) -> None:
-    """Send the broker's log lines to standard error, in `text` or `json`."""
+def _add_prefix(prefix: str, record: logging.LogRecord) -> bool:
+    record.msg = f"{prefix}{record.msg}"
+    return True
+
+
+def configure_logging(log_format: str, prefix: str = "") -> None:
+    """Send the broker's log lines to standard error, in `text` or `json`.
+
+    Each message begins with `prefix`: one without a percent sign.
+    """
     # No format shows these, so logging need not look them up for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    if prefix:
+        handler.addFilter(partial(_add_prefix, prefix))
     root = logging.getLogger("odradek")
     root.handlers = [handler]
     root.setLevel(logging.INFO)

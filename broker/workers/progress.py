@@ -45,6 +45,9 @@ class WorkerProgress:
 
     async def applied(self, next_offset: int) -> None:
         """Return when all workers have applied the metadata up to an offset (excluded)."""
+        late = self._late(next_offset)
+        if not late:
+            return
         try:
             async with asyncio.timeout(APPLY_SECONDS):
                 while late := self._late(next_offset):

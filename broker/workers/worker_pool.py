@@ -8,53 +8,25 @@ wait until it accepts them.
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from odradek.broker.broker import Broker
-from odradek.broker.lifecycle.log_lines import log_format_in_use
 from odradek.broker.network.listeners import BoundListener, ListenError, bind_listeners
 from odradek.broker.requests.dispatch import Dispatcher, Handler
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 
-from .channel import Channel, ChannelClosedError
-from .forwarding import ForwardedRequests
-from .messages import (
-    Applied,
-    AssignDirectory,
-    CheckpointPart,
-    DirectoryAssigned,
-    DirectoryFailed,
-    Following,
-    ForwardCancelled,
-    ForwardedRequest,
-    MarkerWritten,
-    MetadataBatches,
-    Serving,
-    SharedDirectory,
-    StartWorker,
-    Stopped,
-    StopWorker,
-    VerifyTransaction,
-    WriteMarker,
-)
-from .verification import Verification
+from .messages import DirectoryFailed, WriteMarker
+from .worker_link import WorkerLink
 
-logger = logging.getLogger("odradek.workers")
-
+# The delay before a worker is started again; it doubles while the worker ends at once.
 RESTART_AFTER_S = 0.5
+MAX_DELAY_S = 30.0
 # How long a worker may take to answer its requests and close its logs.
 STOP_S = 60.0
-STDERR = 2
-COMMAND = (sys.executable, "-P", "-m", "odradek.broker.workers.worker_process")
 
 
 def bind_workers(config: BrokerConfig) -> list[list[BoundListener]]:
@@ -114,17 +86,17 @@ class WorkerPool:
 
     async def _keep(self, worker: WorkerLink) -> None:
         """Run a worker until the broker stops. One that has never served is not started again."""
+        delay_s = RESTART_AFTER_S
         while True:
+            began_s = self._broker.loop.time()
             await worker.run()
-            if worker.is_stopping or not worker.serves.is_set():
+            if worker.stop_asked.is_set() or not worker.serves.is_set():
                 return
-            await asyncio.sleep(RESTART_AFTER_S)
-            if worker.is_stopping:
+            lived_s = self._broker.loop.time() - began_s
+            delay_s = RESTART_AFTER_S if lived_s > 2 * delay_s else min(2 * delay_s, MAX_DELAY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(worker.stop_asked.wait(), delay_s)
                 return
-            # The worker reads the offsets of its logs from the files.
-            manager = self._broker.log_manager
-            await self._broker.disk.run(manager.write_recovery_points)
-            await self._broker.disk.run(manager.write_log_starts)
 
     async def stop(self) -> None:
         """Stop the workers, and return when they have ended."""
@@ -157,208 +129,3 @@ class WorkerPool:
     def _appended(self, _log: PartitionLog) -> None:
         for worker in self._workers:
             worker.metadata_appended()
-
-
-class WorkerLink:
-    """One worker, as the broker's own process sees it. `run` runs its process once."""
-
-    def __init__(
-        self,
-        broker: Broker,
-        process: int,
-        bound: Sequence[BoundListener],
-        dispatcher: Dispatcher,
-    ) -> None:
-        self.process = process
-        self.serves = asyncio.Event()  # since it has served for the first time
-        self.is_stopping = False
-        self._broker = broker
-        self._bound = bound
-        self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
-        self._verification = Verification(broker, self.send)
-        self._child: subprocess.Popen[bytes] | None = None
-        self._channel: Channel | None = None
-        self._next_offset: int | None = None  # of the metadata to send; None: it is starting
-        self._sending: asyncio.Handle | None = None
-        self._has_stopped = False
-        self._clean: set[DataDirectory] = set()
-
-    def send(self, message: object) -> None:
-        """Send a message, if the worker runs."""
-        if self._channel is not None:
-            self._channel.send(message)
-
-    def stop(self) -> None:
-        """Ask the worker to stop."""
-        self.is_stopping = True
-        self.send(StopWorker())
-
-    def kill(self) -> None:
-        """End the process if it still runs."""
-        if self._child is not None:
-            self._child.kill()
-
-    async def run(self) -> None:
-        """Start the process, and return when it has ended."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            child = self._child = self._start_process(theirs)
-        self._channel = await Channel.open(ours)
-        self._clean = set()
-        self.send(self._start_message())
-        if self.is_stopping:
-            self.send(StopWorker())
-        try:
-            while True:
-                await self._handle(await self._channel.receive())
-        except ChannelClosedError:
-            if not self._has_stopped:
-                child.kill()  # it may only have closed its end
-        except Exception:  # a bug: the worker is started again
-            logger.exception("worker %d is ended", self.process)
-            child.kill()
-        await self._end(child)
-
-    def _start_process(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        directories = self._broker.log_manager.directories
-        inherited = [theirs.fileno(), *(each.lock_descriptor for each in directories)]
-        inherited += [sock.fileno() for item in self._bound for sock in item.sockets]
-        # Blocked until the worker ignores them: a terminal sends control-C to all processes.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
-            return subprocess.Popen(
-                (*COMMAND, str(theirs.fileno())),
-                stdin=subprocess.DEVNULL,
-                stdout=STDERR,  # standard output may be read by whoever has started the broker
-                pass_fds=inherited,
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-    def _start_message(self) -> StartWorker:
-        manager = self._broker.log_manager
-        is_first = not self.serves.is_set()
-        return StartWorker(
-            process=self.process,
-            settings=dict(self._broker.effective_config.written.texts),
-            log_format=log_format_in_use(),
-            directories=[
-                SharedDirectory(
-                    each.path,
-                    each.cluster_id,
-                    each.directory_id,
-                    each.had_clean_shutdown and is_first,
-                )
-                for each in manager.directories
-            ],
-            offline=dict(manager.offline),
-            ports=self._broker.nodes.ports,
-            sockets={
-                item.listener.name: [sock.fileno() for sock in item.sockets] for item in self._bound
-            },
-        )
-
-    async def _end(self, child: subprocess.Popen[bytes]) -> None:
-        """Wait until the process has ended, and note which logs it has left open."""
-        self._broker.worker_progress.note_ended(self.process)
-        self._next_offset = None
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
-        self._forwarded.cancel_all()
-        self._verification.cancel_all()
-        self._broker.remote_markers.worker_ended(self.process)
-        code = await self._broker.loop.run_in_executor(None, child.wait)
-        self._child = None
-        if self.is_stopping:
-            for directory in self._broker.log_manager.directories:
-                if directory not in self._clean:
-                    directory.has_lost_log = True
-        if not self.is_stopping or code:
-            logger.error("worker %d (process %d) ended with %d", self.process, child.pid, code)
-
-    async def _handle(self, message: object) -> None:
-        progress = self._broker.worker_progress
-        match message:
-            case ForwardedRequest():
-                self._forwarded.serve(message)
-            case ForwardCancelled():
-                self._forwarded.cancel(message.number)
-            case VerifyTransaction():
-                self._verification.serve(message)
-            case MarkerWritten():
-                self._broker.remote_markers.answered(message)
-            case AssignDirectory():
-                self.send(await self._assign(message))
-            case Applied():
-                progress.note_applied(self.process, message.next_offset)
-            case CheckpointPart():
-                await self._write_checkpoint(message)
-            case Following():
-                self._next_offset = message.next_offset
-                progress.note_applied(self.process, message.next_offset)
-                self.metadata_appended()
-            case Serving():
-                self.serves.set()
-                progress.note_serving(self.process)
-                self._log_addresses()
-            case DirectoryFailed():
-                self._take_offline(message)
-            case Stopped():
-                self._has_stopped = True
-                directories = self._broker.log_manager.directories
-                self._clean = {each for each in directories if each.path in message.clean}
-
-    def _log_addresses(self) -> None:
-        for item in self._bound:
-            text = "worker %d (process %d) serves as node %d: %s listens on %s:%d"
-            pid = self._child.pid if self._child is not None else 0
-            where = (item.listener.name, item.listener.host or "*", item.port)
-            logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
-
-    def _take_offline(self, failed: DirectoryFailed) -> None:
-        manager = self._broker.log_manager
-        for directory in list(manager.directories):
-            if directory.path == failed.path:
-                manager.take_offline(directory, failed.reason)
-
-    async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
-        broker, partition = self._broker, asked.partition
-        try:
-            broker.controller.assign_directory(*partition, asked.directory_id, broker.now_ms())
-            await broker.log_syncs.flush(broker.metadata_log)
-        except ApiError as error:
-            return DirectoryAssigned(asked.number, partition, error.code, error.message)
-        broker.log_manager.moved_elsewhere(partition, asked.directory_id)
-        return DirectoryAssigned(asked.number, partition, ErrorCode.NONE)
-
-    async def _write_checkpoint(self, part: CheckpointPart) -> None:
-        """Write the worker's part before its next message is read: it may need it on the disk."""
-        manager = self._broker.log_manager
-        directory = next((e for e in manager.directories if e.path == part.path.parent), None)
-        if directory is None:
-            return
-        write = manager.checkpoint_files.write
-        try:
-            await self._broker.disk.run(write, part.path, lambda: part.offsets, self.process)
-        except OSError as error:
-            manager.on_directory_error(directory, error)
-
-    # -- the metadata -----------------------------------------------------------------------------
-
-    def metadata_appended(self) -> None:
-        """Send what was appended, after the current turn of the loop."""
-        if self._next_offset is not None and self._sending is None:
-            self._sending = self._broker.loop.call_soon(self._send_metadata)
-
-    def _send_metadata(self) -> None:
-        self._sending = None
-        log = self._broker.metadata_log
-        if self._next_offset is None or self._next_offset >= log.log_end_offset:
-            return
-        if self._next_offset < log.log_start_offset:
-            self.kill()  # what it lacks is in a snapshot by now: it reads that when it starts again
-            return
-        batches = [bytes(batch) for batch in log.batches(self._next_offset)]
-        self._next_offset = log.log_end_offset
-        self.send(MetadataBatches(batches, log.log_end_offset, self._broker.kraft_version))

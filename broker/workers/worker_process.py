@@ -204,7 +204,7 @@ async def run(descriptor: int) -> None:
     try:
         start = await channel.receive()
         assert isinstance(start, StartWorker)
-        configure_logging(start.log_format)
+        configure_logging(start.log_format, f"worker {start.process}: ")
         worker = Worker(channel, start)
         gc.collect()
         gc.freeze()
