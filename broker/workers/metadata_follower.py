@@ -1,8 +1,8 @@
 """Applies what is appended to the metadata log in a worker.
 
 The records are replayed into the metadata by the same code as at a start. Then the worker does what
-they ask for: it creates and deletes the logs of its share, changes their configuration and leader
-epochs, and puts quotas in force. Kafka: BrokerMetadataPublisher.
+they ask for: it creates and deletes the logs of its share, changes their configuration, and puts
+quotas in force. Kafka: BrokerMetadataPublisher.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
     ClientQuotaRecord,
     ConfigRecord,
-    PartitionChangeRecord,
 )
 from odradek.protocol.schema import Message
 
@@ -54,7 +53,6 @@ class MetadataFollower:
         self._broker.quorum_version = appended.kraft_version
         records = [record.value for record, _ in stored if isinstance(record, JournalRecord)]
         await self._change_logs()
-        self._lead([each for each in records if isinstance(each, PartitionChangeRecord)])
         self._configure([each for each in records if isinstance(each, ConfigRecord)])
         if any(isinstance(each, ClientQuotaRecord) for each in records):
             await self._limit(records)
@@ -72,17 +70,6 @@ class MetadataFollower:
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]
             await broker.topic_logs.create(wanted, broker.now_ms())
-
-    def _lead(self, changes: Iterable[PartitionChangeRecord]) -> None:
-        """Write in the leader epochs of partitions that have a leader."""
-        for change in changes:
-            topic = self._metadata.topics.by_id.get(change.topic_id)
-            if topic is None:
-                continue
-            partition = topic.partitions[change.partition_id]
-            log = self._broker.log_manager.find(topic.name, partition.index)
-            if log is not None and log.is_online and partition.leader_epoch > log.leader_epoch:
-                log.become_leader(partition.leader_epoch)
 
     def _configure(self, changes: Iterable[ConfigRecord]) -> None:
         resources = {ConfigResource(each.resource_type, each.resource_name) for each in changes}

@@ -18,6 +18,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -60,6 +61,7 @@ from .worker_broker import WorkerBroker
 
 logger = logging.getLogger("odradek.workers")
 
+STDERR = 2
 # As in lifecycle/run.py, which says why.
 GC_THRESHOLDS = (2000, 5, 50)
 
@@ -218,7 +220,15 @@ async def run(descriptor: int) -> None:
     await channel.close()
 
 
+def keep_descriptors() -> None:
+    """Let no process that this one starts inherit the channel, the sockets and the locks."""
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 # the names are wanted, not the files
+        with suppress(OSError):  # that of the list itself is closed by now
+            os.set_inheritable(int(name), int(name) <= STDERR)
+
+
 if __name__ == "__main__":
+    keep_descriptors()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

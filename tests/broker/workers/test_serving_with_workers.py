@@ -10,6 +10,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     OffsetSpec,
     ResourceType,
 )
@@ -134,6 +135,23 @@ def test_a_topic_that_is_created_again_is_empty(
         assert found == [1] * PARTITIONS
         admin.delete_topics([topic])[topic].result(30)
         new_topic(admin, topic)
+
+
+def test_added_partitions_are_served(
+    broker: BrokerWithWorkers, admin: AdminClient, topic: str
+) -> None:
+    admin.create_partitions([NewPartitions(topic, 2 * PARTITIONS)])[topic].result(30)
+    leaders = {
+        each.leader
+        for each in admin.list_topics(topic, timeout=30).topics[topic].partitions.values()
+    }
+    assert leaders == {1, 2}
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    errors: list[KafkaError | None] = []
+    for index in range(2 * PARTITIONS):
+        producer.produce(topic, "x", partition=index, on_delivery=lambda e, _: errors.append(e))
+    assert producer.flush(30) == 0
+    assert errors == [None] * 2 * PARTITIONS
 
 
 def test_a_changed_topic_configuration_reaches_the_worker(
