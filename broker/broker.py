@@ -13,6 +13,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
@@ -86,8 +87,10 @@ from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
-from .workers.remote_markers import RemoteMarkers
-from .workers.remote_transactions import RemoteTransactions
+
+if TYPE_CHECKING:
+    from .workers.remote_markers import RemoteMarkers  # imported only if there are workers
+    from .workers.remote_transactions import RemoteTransactions  # likewise
 
 logger = logging.getLogger("odradek")
 
@@ -389,7 +392,7 @@ class Broker:
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
         )
-        self.remote_markers = RemoteMarkers(self.log_manager)
+        self.remote_markers = self._create_remote_markers()
         self.markers = create_marker_writer(
             self.metadata, self.log_manager, self.groups, self.remote_markers
         )
@@ -402,12 +405,21 @@ class Broker:
             metadata_sync=self.metadata_sync,
             markers=self.markers,
         )
-        self.remote_markers.on_written = self.transactions.marker_written
+        if self.remote_markers is not None:
+            self.remote_markers.on_written = self.transactions.marker_written
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
             [self.groups, self.transactions], self.log_manager, self.metadata.topics
         )
         self.coordinator_logs.load()
+
+    def _create_remote_markers(self) -> RemoteMarkers | None:
+        if not self.config.odradek_workers:
+            return None
+        # Imported here, because most brokers have no workers.
+        from .workers.remote_markers import RemoteMarkers
+
+        return RemoteMarkers(self.log_manager)
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
-from odradek.broker.workers.remote_markers import RemoteMarkers
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
@@ -21,11 +21,14 @@ from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
-from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
 from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from odradek.broker.workers.remote_markers import RemoteMarkers  # only if there are workers
 
 logger = logging.getLogger("odradek")
 
@@ -44,7 +47,7 @@ def create_marker_writer(
     metadata: ClusterMetadata,
     log_manager: LogManager,
     groups: GroupCoordinator,
-    remote_markers: RemoteMarkers,
+    remote_markers: RemoteMarkers | None,
 ) -> MarkerWriter:
     """What writes the markers of transactions, here or in a worker."""
 
@@ -56,7 +59,7 @@ def create_marker_writer(
         partition_exists=partition_exists,
         find_log=log_manager.get,
         groups=groups.offsets,
-        write_elsewhere=remote_markers.write,
+        write_elsewhere=nowhere_else if remote_markers is None else remote_markers.write,
     )
 
 

@@ -1,7 +1,7 @@
 """Whether the broker is ready: all partitions and coordinators are served, and no disk has failed.
 
 The broker listens before large logs are recovered, and goes on if one of several log directories
-fails. Clients may use it then, but a part of the data is missing.
+fails or a worker has ended. Clients may use it then, but a part of the data is missing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def problems(observed: Observed) -> Iterator[str]:
     waiting = broker.log_manager.waiting()
     if waiting:
         yield f"{len(waiting)} logs are being recovered"
+    for process in broker.worker_progress.not_serving():
+        yield f"worker {process} is being started"
     for shards in (broker.groups.shards, broker.transactions.shards):
         try:
             shards.all()

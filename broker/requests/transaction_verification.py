@@ -18,11 +18,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
-from odradek.broker.workers.remote_transactions import Asked
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -30,6 +29,9 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
 from .producer_errors import known_producer_error
+
+if TYPE_CHECKING:
+    from odradek.broker.workers.remote_transactions import Asked  # imported only in workers
 
 
 class Support(Enum):

@@ -30,6 +30,10 @@ class WorkerProgress:
         """Whether a worker accepts connections."""
         return process in self._serving
 
+    def not_serving(self) -> list[int]:
+        """The workers that do not accept connections."""
+        return [each for each in self._applied if each not in self._serving]
+
     def note_serving(self, process: int) -> None:
         """Note that a worker accepts connections."""
         self._serving.add(process)

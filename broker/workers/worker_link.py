@@ -41,6 +41,7 @@ from .messages import (
     StopWorker,
     VerifyTransaction,
 )
+from .remote_markers import RemoteMarkers
 from .verification import Verification
 
 logger = logging.getLogger("odradek.workers")
@@ -58,12 +59,14 @@ class WorkerLink:
         process: int,
         bound: Sequence[BoundListener],
         dispatcher: Dispatcher,
+        markers: RemoteMarkers,
     ) -> None:
         self.process = process
         self.serves = asyncio.Event()  # since it has served for the first time
         self.stop_asked = asyncio.Event()
         self._broker = broker
         self._bound = bound
+        self._markers = markers
         self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
         self._verification = Verification(broker, self.send)
         self._child: subprocess.Popen[bytes] | None = None
@@ -162,7 +165,7 @@ class WorkerLink:
             await channel.close()
         self._forwarded.cancel_all()
         self._verification.cancel_all()
-        self._broker.remote_markers.worker_ended(self.process)
+        self._markers.worker_ended(self.process)
         code = await self._broker.loop.run_in_executor(None, child.wait)
         self._child = None
         if self.stop_asked.is_set():
@@ -182,7 +185,7 @@ class WorkerLink:
             case VerifyTransaction():
                 self._verification.serve(message)
             case MarkerWritten():
-                self._broker.remote_markers.answered(message)
+                self._markers.answered(message)
             case AssignDirectory():
                 self.send(await self._assign(message))
             case Applied():

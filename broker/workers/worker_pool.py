@@ -58,14 +58,15 @@ class WorkerPool:
         """`sockets` are the bound listeners of each worker, which the pool closes."""
         self._broker = broker
         self._sockets = sockets
+        assert broker.remote_markers is not None
+        broker.remote_markers.send = self._send_marker
         dispatcher = Dispatcher(broker, handlers)
         self._workers = [
-            WorkerLink(broker, process, bound, dispatcher)
+            WorkerLink(broker, process, bound, dispatcher, broker.remote_markers)
             for process, bound in enumerate(sockets, 1)
         ]
         self._running: list[asyncio.Task[None]] = []
         broker.metadata_log.on_append.add(self._appended)
-        broker.remote_markers.send = self._send_marker
         self._on_offline = broker.log_manager.on_offline
         broker.log_manager.on_offline = self._directory_offline
 

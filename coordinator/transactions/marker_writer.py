@@ -26,6 +26,11 @@ class MarkerSentError(ApiError):
     """Another process writes the marker; the completion is told when that is done."""
 
 
+def nowhere_else(_marker: EndMarker, _where: TopicPartition) -> bool:
+    """Say that no other process has the log."""
+    return False
+
+
 class GroupTransactions(Protocol):
     """The group coordinator, as far as transactions are concerned."""
 
@@ -42,7 +47,7 @@ class MarkerWriter:
         partition_exists: Callable[[str, int], bool],
         find_log: Callable[[str, int], PartitionLog],
         groups: GroupTransactions,
-        write_elsewhere: Callable[[EndMarker, TopicPartition], bool] = lambda *_: False,
+        write_elsewhere: Callable[[EndMarker, TopicPartition], bool] = nowhere_else,
     ) -> None:
         """`find_log` raises ApiError if the log is not open.
 
