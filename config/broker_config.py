@@ -349,9 +349,11 @@ def _check_workers(config: BrokerConfig) -> None:
     workers = config.odradek_workers
     if config.node_id + workers > INT_MAX:
         raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
+    http = config.http_listener
+    listeners = (*config.all_listeners, *([http] if http else []))
     used: dict[int, str] = {}
     for process in range(workers + 1):
-        for port in {item.port for item in config.all_listeners if item.port}:
+        for port in {item.port for item in listeners if item.port}:
             own = config.port_of_process(port, process)
             if own > MAX_PORT:
                 raise invalid_value("odradek.workers", workers, f"worker {process} has no port")

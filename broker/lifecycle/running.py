@@ -32,6 +32,7 @@ from .preflight import RefusedToStartError
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
     from odradek.broker.workers.worker_pool import WorkerPool  # likewise
+    from odradek.broker.workers.worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek")
 
@@ -63,7 +64,7 @@ def open_broker(
     """
     loop = asyncio.get_running_loop()
     ports = {item.listener.name: item.port for item in bound}
-    with _closed_on_error(bound, http):
+    with _closed_on_error(*bound, http):
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
     watch_directories(broker)
     return RunningBroker(broker, bound, handlers, http)
@@ -76,17 +77,15 @@ async def _open_with_workers(
     # Imported here, because most brokers have no workers.
     from odradek.broker.workers.worker_pool import WorkerPool, bind_workers
 
-    with _closed_on_error(bound, http):
+    with _closed_on_error(*bound, http):
         sockets = bind_workers(config)
-    ports, *worker_ports = (
-        {item.listener.name: item.port for item in each} for each in (bound, *sockets)
-    )
-    everything = [*bound, *(item for each in sockets for item in each)]
-    with _closed_on_error(everything, http):
+    ports = {item.listener.name: item.port for item in bound}
+    with _closed_on_error(*bound, http, *sockets):
         loop = asyncio.get_running_loop()
+        worker_ports = [each.ports for each in sockets]
         broker = Broker(config, loop, ports, worker_ports=worker_ports)
         watch_directories(broker)
-        workers = WorkerPool(broker, sockets, HANDLERS)
+        workers = WorkerPool(broker, sockets, _dispatcher(broker, HANDLERS))
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
@@ -94,13 +93,14 @@ async def _open_with_workers(
 
 
 @contextmanager
-def _closed_on_error(bound: Iterable[BoundListener], http: BoundListener | None) -> Iterator[None]:
+def _closed_on_error(*opened: BoundListener | WorkerSockets | None) -> Iterator[None]:
     """Close the listeners if the broker cannot start."""
     try:
         yield
     except BaseException:
-        for item in (*bound, *([http] if http else [])):
-            item.close()
+        for item in opened:
+            if item is not None:
+                item.close()
         raise
 
 
@@ -172,15 +172,22 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports. Requests are counted if the HTTP listener is open."""
+    server = Server(broker, bound, _dispatcher(broker, handlers))
     if http is None or broker.traffic is None:
-        return Server(broker, bound, Dispatcher(broker, handlers)), None
+        return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
-    from odradek.broker.metrics.counted_handlers import counted
     from odradek.broker.metrics.monitoring import Monitoring
 
-    dispatcher = Dispatcher(broker, handlers, partial(counted, broker.traffic))
-    server = Server(broker, bound, dispatcher)
     monitoring = Monitoring(broker, server, broker.traffic, http)
     where = f"{http.listener.host or '*'}:{http.port}"
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
     return server, monitoring
+
+
+def _dispatcher(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
+    """What serves requests; it counts them if there are metrics."""
+    if broker.traffic is None:
+        return Dispatcher(broker, handlers)
+    from odradek.broker.metrics.counted_handlers import counted  # as above
+
+    return Dispatcher(broker, handlers, partial(counted, broker.traffic))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from odradek.broker.broker import Broker
 from odradek.protocol.errors import ApiError
 
 from .observed import Observed
@@ -23,6 +24,14 @@ def problems(observed: Observed) -> Iterator[str]:
     waiting = broker.log_manager.waiting()
     if waiting:
         yield f"{len(waiting)} logs are being recovered"
+    if not observed.is_worker:
+        yield from _problems_of_control(broker)
+    for path, reason in broker.log_manager.offline.items():
+        yield f"log directory {path} is offline: {reason}"
+
+
+def _problems_of_control(broker: Broker) -> Iterator[str]:
+    """What is missing besides the logs and connections of this process."""
     for process in broker.worker_progress.not_serving():
         yield f"worker {process} is being started"
     for shards in (broker.groups.shards, broker.transactions.shards):
@@ -30,5 +39,3 @@ def problems(observed: Observed) -> Iterator[str]:
             shards.all()
         except ApiError as error:
             yield error.message
-    for path, reason in broker.log_manager.offline.items():
-        yield f"log directory {path} is offline: {reason}"

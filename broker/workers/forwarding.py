@@ -17,7 +17,13 @@ from functools import partial
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import Answer, Dispatcher, Handler, RefusedRequestError
+from odradek.broker.requests.dispatch import (
+    Answer,
+    Counted,
+    Dispatcher,
+    Handler,
+    RefusedRequestError,
+)
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError
@@ -136,8 +142,11 @@ class Forwarder:
 class WorkerDispatcher(Dispatcher):
     """Serves the requests that a worker answers, and forwards the others."""
 
-    def __init__(self, broker: Broker, forwarder: Forwarder) -> None:
-        super().__init__(broker, WORKER_HANDLERS)
+    def __init__(
+        self, broker: Broker, forwarder: Forwarder, counted: Counted | None = None
+    ) -> None:
+        """`counted`: see Dispatcher. Forwarded requests are counted where they are answered."""
+        super().__init__(broker, WORKER_HANDLERS, counted)
         self._forwarder = forwarder
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | None:

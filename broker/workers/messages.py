@@ -46,6 +46,7 @@ class StartWorker(NamedTuple):
 
     `settings` are the keys and values of the configuration file. `ports` has the ports by listener
     name of every process, and `sockets` the bound sockets of this one, as file descriptors.
+    `http_sockets` are those of odradek.http.listener, if that is set.
     """
 
     process: int
@@ -55,6 +56,7 @@ class StartWorker(NamedTuple):
     offline: Mapping[Path, str]
     ports: Sequence[Mapping[str, int]]
     sockets: Mapping[str, Sequence[int]]
+    http_sockets: Sequence[int]
 
 
 class Following(NamedTuple):

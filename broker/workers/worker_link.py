@@ -12,11 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.log_lines import log_format_in_use
-from odradek.broker.network.listeners import BoundListener
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
@@ -43,6 +41,7 @@ from .messages import (
 )
 from .remote_markers import RemoteMarkers
 from .verification import Verification
+from .worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek.workers")
 
@@ -57,7 +56,7 @@ class WorkerLink:
         self,
         broker: Broker,
         process: int,
-        bound: Sequence[BoundListener],
+        sockets: WorkerSockets,
         dispatcher: Dispatcher,
         markers: RemoteMarkers,
     ) -> None:
@@ -65,7 +64,7 @@ class WorkerLink:
         self.serves = asyncio.Event()  # since it has served for the first time
         self.stop_asked = asyncio.Event()
         self._broker = broker
-        self._bound = bound
+        self._sockets = sockets
         self._markers = markers
         self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
         self._verification = Verification(broker, self.send)
@@ -120,7 +119,7 @@ class WorkerLink:
     def _start_process(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         directories = self._broker.log_manager.directories
         inherited = [theirs.fileno(), *(each.lock_descriptor for each in directories)]
-        inherited += [sock.fileno() for item in self._bound for sock in item.sockets]
+        inherited += self._sockets.all()
         # Blocked until the worker ignores them: a terminal sends control-C to all processes.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
@@ -151,9 +150,8 @@ class WorkerLink:
             ],
             offline=dict(manager.offline),
             ports=self._broker.nodes.ports,
-            sockets={
-                item.listener.name: [sock.fileno() for sock in item.sockets] for item in self._bound
-            },
+            sockets=self._sockets.descriptors,
+            http_sockets=self._sockets.http_descriptors,
         )
 
     async def _end(self, child: subprocess.Popen[bytes]) -> None:
@@ -208,7 +206,7 @@ class WorkerLink:
                 self._clean = {each for each in directories if each.path in message.clean}
 
     def _log_addresses(self) -> None:
-        for item in self._bound:
+        for item in self._sockets.bound:
             text = "worker %d (process %d) serves as node %d: %s listens on %s:%d"
             pid = self._child.pid if self._child is not None else 0
             where = (item.listener.name, item.listener.host or "*", item.port)

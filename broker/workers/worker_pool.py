@@ -8,19 +8,19 @@ wait until it accepts them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from odradek.broker.broker import Broker
-from odradek.broker.network.listeners import BoundListener, ListenError, bind_listeners
-from odradek.broker.requests.dispatch import Dispatcher, Handler
+from odradek.broker.network.listeners import ListenError, bind_listeners
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.config.broker_config import BrokerConfig
-from odradek.protocol.api_keys import ApiKey
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 
 from .messages import DirectoryFailed, WriteMarker
 from .worker_link import WorkerLink
+from .worker_sockets import WorkerSockets
 
 # The delay before a worker is started again; it doubles while the worker ends at once.
 RESTART_AFTER_S = 0.5
@@ -29,21 +29,22 @@ MAX_DELAY_S = 30.0
 STOP_S = 60.0
 
 
-def bind_workers(config: BrokerConfig) -> list[list[BoundListener]]:
+def bind_workers(config: BrokerConfig) -> list[WorkerSockets]:
     """Bind the ports of all workers, or none. Raises ListenError."""
-    bound: list[list[BoundListener]] = []
+    http = config.http_listener
+    listeners = [*config.open_listeners, *([http] if http else [])]
+    sockets: list[WorkerSockets] = []
     try:
         for process in range(1, config.odradek_workers + 1):
-            own = [
-                each._replace(port=config.port_of_process(each.port, process))
-                for each in config.open_listeners
-            ]
-            bound.append(bind_listeners(own))
+            bound = bind_listeners(
+                each._replace(port=config.port_of_process(each.port, process)) for each in listeners
+            )
+            sockets.append(WorkerSockets(http=bound.pop() if http else None, bound=bound))
     except ListenError:
-        for item in (item for each in bound for item in each):
-            item.close()
+        for each in sockets:
+            each.close()
         raise
-    return bound
+    return sockets
 
 
 class WorkerPool:
@@ -52,18 +53,20 @@ class WorkerPool:
     def __init__(
         self,
         broker: Broker,
-        sockets: Sequence[Sequence[BoundListener]],
-        handlers: Mapping[ApiKey, Handler],
+        sockets: Sequence[WorkerSockets],
+        dispatcher: Dispatcher,
     ) -> None:
-        """`sockets` are the bound listeners of each worker, which the pool closes."""
+        """`sockets` are those of each worker, which the pool closes.
+
+        `dispatcher` serves the requests that workers forward.
+        """
         self._broker = broker
         self._sockets = sockets
         assert broker.remote_markers is not None
         broker.remote_markers.send = self._send_marker
-        dispatcher = Dispatcher(broker, handlers)
         self._workers = [
-            WorkerLink(broker, process, bound, dispatcher, broker.remote_markers)
-            for process, bound in enumerate(sockets, 1)
+            WorkerLink(broker, process, each, dispatcher, broker.remote_markers)
+            for process, each in enumerate(sockets, 1)
         ]
         self._running: list[asyncio.Task[None]] = []
         broker.metadata_log.on_append.add(self._appended)
@@ -110,9 +113,8 @@ class WorkerPool:
                 worker.kill()
             if late:
                 await asyncio.wait(late)
-        for bound in self._sockets:
-            for item in bound:
-                item.close()
+        for sockets in self._sockets:
+            sockets.close()
 
     def _directory_offline(self, directory: DataDirectory) -> None:
         """Tell the workers that a directory has failed. Called on any thread."""

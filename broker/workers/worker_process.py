@@ -18,9 +18,11 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import uvloop
 
@@ -58,6 +60,9 @@ from .metadata_follower import MetadataFollower
 from .remote_assignments import RemoteAssignments
 from .remote_transactions import RemoteTransactions
 from .worker_broker import WorkerBroker
+
+if TYPE_CHECKING:
+    from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
 
 logger = logging.getLogger("odradek.workers")
 
@@ -97,12 +102,16 @@ class Worker:
     async def run(self) -> None:
         """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
         self._channel.send(Following(self._broker.followed_to))
-        server = self._serve()
+        server, monitoring = self._serve()
         periodic = PeriodicTasks(periodic_tasks_of_worker(self._broker))
         self._channel.send(Serving())
         tasks = [
             asyncio.ensure_future(work)
-            for work in (self._receive(), self._follow(), self._stop_when_asked(server, periodic))
+            for work in (
+                self._receive(),
+                self._follow(),
+                self._stop_when_asked(server, monitoring, periodic),
+            )
         ]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -131,17 +140,30 @@ class Worker:
             case StopWorker():
                 self._stop_asked.set()
 
-    def _serve(self) -> Server:
+    def _serve(self) -> tuple[Server, Monitoring | None]:
         bound = [
             BoundListener(
                 listener, [socket.socket(fileno=fd) for fd in self._start.sockets[listener.name]]
             )
             for listener in self._broker.config.open_listeners
         ]
-        server = Server(self._broker, bound, WorkerDispatcher(self._broker, self._forwarder))
         self._broker.log_cleaner.start()
         self._broker.log_recovery.begin(self._broker.config.num_recovery_threads_per_data_dir)
-        return server
+        return self._start_servers(bound)
+
+    def _start_servers(self, bound: Sequence[BoundListener]) -> tuple[Server, Monitoring | None]:
+        """As those of the broker: requests are counted if there is an HTTP listener."""
+        broker, http = self._broker, self._broker.config.http_listener
+        if http is None or broker.traffic is None:
+            return Server(broker, bound, WorkerDispatcher(broker, self._forwarder)), None
+        # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
+        from odradek.broker.metrics.counted_handlers import counted
+        from odradek.broker.metrics.monitoring import Monitoring
+
+        count = partial(counted, broker.traffic)
+        server = Server(broker, bound, WorkerDispatcher(broker, self._forwarder, count))
+        sockets = [socket.socket(fileno=fd) for fd in self._start.http_sockets]
+        return server, Monitoring(broker, server, broker.traffic, BoundListener(http, sockets))
 
     async def _follow(self) -> None:
         """Apply the records in order, while other messages are handled."""
@@ -149,13 +171,19 @@ class Worker:
             await self._follower.apply(await self._appended.get())
             self._channel.send(Applied(self._broker.followed_to))
 
-    async def _stop_when_asked(self, server: Server, periodic: PeriodicTasks) -> None:
+    async def _stop_when_asked(
+        self, server: Server, monitoring: Monitoring | None, periodic: PeriodicTasks
+    ) -> None:
         await self._stop_asked.wait()
+        if monitoring is not None:
+            monitoring.note_stopping()
         await periodic.close()
         server.finish()
         self._broker.answer_parked_requests()
         await server.drain()
         clean = await self._broker.close_logs()
+        if monitoring is not None:
+            monitoring.close()
         self._channel.send(Stopped(clean))
 
     async def _write_marker(self, ending: WriteMarker) -> None:
