@@ -165,15 +165,15 @@ def describe_partition(
 ) -> MetadataResponsePartition:
     """Describe a partition. If its log directory has failed, it is offline and has no leader."""
     served = context.broker.is_served(topic, partition.index)
-    shown = context.broker.nodes.in_partition(topic, partition.index)
+    nodes, index = context.broker.nodes, partition.index
     return MetadataResponsePartition(
         error_code=ErrorCode.NONE if served else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
-        leader_id=shown(partition.leader) if served else NO_LEADER,
+        leader_id=nodes.leader(partition.leader, topic, index) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=[*map(shown, partition.replicas)],
-        isr_nodes=[*map(shown, partition.isr)],
-        offline_replicas=[] if served else [shown(context.broker.node_id)],
+        replica_nodes=nodes.replicas(partition.replicas, topic, index),
+        isr_nodes=nodes.replicas(partition.isr, topic, index),
+        offline_replicas=[] if served else nodes.replicas([nodes.own_id], topic, index),
     )
 
 

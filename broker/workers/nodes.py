@@ -6,7 +6,7 @@ process that serves it. In the metadata log all partitions belong to the broker'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.config.broker_config import BrokerConfig
@@ -32,6 +32,7 @@ class Nodes:
         self.ports = ports
         self._config = config
         self._share = share
+        self._has_workers = share.workers > 0
 
     def address(self, listener: Listener, local_host: str, process: int) -> tuple[str, int]:
         """Host and port at which clients of the listener are to connect to a process.
@@ -52,11 +53,17 @@ class Nodes:
             for process in range(len(self.ports))
         ]
 
-    def in_partition(self, topic: str, partition: int) -> Callable[[int], int]:
-        """Return a function from a node id in the metadata log to the one that clients see.
+    def leader(self, node_id: int, topic: str, partition: int) -> int:
+        """The leader that clients see where the metadata log has `node_id`, which may be -1.
 
-        The id of the broker's own node becomes that of the process that serves the partition.
+        The broker's own node becomes that of the process that serves the partition.
         """
-        real = self._config.node_id
-        shown = real + self._share.owner(topic, partition)
-        return lambda node_id: shown if node_id == real else node_id
+        if not self._has_workers or node_id != self._config.node_id:
+            return node_id
+        return node_id + self._share.owner(topic, partition)
+
+    def replicas(self, node_ids: Iterable[int], topic: str, partition: int) -> list[int]:
+        """The replicas that clients see where the metadata log has `node_ids`."""
+        if not self._has_workers:
+            return list(node_ids)
+        return [self.leader(node_id, topic, partition) for node_id in node_ids]
