@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from odradek.storage.checkpoints import read_offsets
@@ -72,6 +73,32 @@ def test_a_killed_worker_is_started_again_and_keeps_its_records(broker: BrokerWi
     assert values_in(broker.bootstrap, "orders", len(values)) == values
     assert broker.terminate() == 0
     assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWorkers) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    written: list[str] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        assert error is None
+        value = message.value()
+        assert value is not None
+        written.append(value.decode())
+
+    for number in range(4_000):
+        producer.produce(
+            "orders", f"w{number:05}", partition=number % PARTITIONS, on_delivery=delivered
+        )
+        producer.poll(0.001)
+        if number % 1_000 == 500:
+            os.kill(broker.worker_pid(1 + number // 1_000 % 2), signal.SIGKILL)
+    assert producer.flush(60) == 0
+    broker.kill()
+    broker.wait_for_workers()
+    broker.start()
+    assert len(written) == 4_000
+    wanted = sorted([*VALUES, *written])
+    assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
 
 
 def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorkers) -> None:

@@ -88,6 +88,19 @@ def test_a_transaction_survives_the_end_of_a_worker(broker: BrokerWithWorkers) -
     assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
 
 
+def test_a_commit_is_completed_after_the_end_of_the_broker(broker: BrokerWithWorkers) -> None:
+    producer = transactional(broker, "one")
+    for number in range(3):
+        producer.begin_transaction()
+        write(producer, "orders", f"value-{number}")
+        producer.commit_transaction(60)
+        broker.kill()  # the markers may not be written yet
+        broker.wait_for_workers()
+        broker.start()
+    wanted = sorted([f"value-{number}" for number in range(3)] * PARTITIONS)
+    assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
+
+
 def test_a_fenced_producer_writes_to_no_worker(broker: BrokerWithWorkers) -> None:
     name = str(uuid.uuid4())
     first = transactional(broker, name)
