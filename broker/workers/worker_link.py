@@ -90,6 +90,10 @@ class WorkerLink:
         if self._child is not None:
             self._child.kill()
 
+    def has_closed(self, directory: DataDirectory) -> bool:
+        """Whether the worker has ended, and has closed all its logs in a directory before."""
+        return directory in self._clean
+
     async def run(self) -> None:
         """Start the process, and return when it has ended."""
         ours, theirs = socket.socketpair()
@@ -155,7 +159,7 @@ class WorkerLink:
         )
 
     async def _end(self, child: subprocess.Popen[bytes]) -> None:
-        """Wait until the process has ended, and note which logs it has left open."""
+        """Wait until the process has ended."""
         self._broker.worker_progress.note_ended(self.process)
         self._next_offset = None
         channel, self._channel = self._channel, None
@@ -166,10 +170,6 @@ class WorkerLink:
         self._markers.worker_ended(self.process)
         code = await self._broker.loop.run_in_executor(None, child.wait)
         self._child = None
-        if self.stop_asked.is_set():
-            for directory in self._broker.log_manager.directories:
-                if directory not in self._clean:
-                    directory.has_lost_log = True
         if not self.stop_asked.is_set() or code:
             logger.error("worker %d (process %d) ended with %d", self.process, child.pid, code)
 

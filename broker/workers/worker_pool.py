@@ -113,6 +113,9 @@ class WorkerPool:
                 worker.kill()
             if late:
                 await asyncio.wait(late)
+        for directory in self._broker.log_manager.directories:
+            if not all(worker.has_closed(directory) for worker in self._workers):
+                directory.has_lost_log = True  # the stop is not clean
         for sockets in self._sockets:
             sockets.close()
 

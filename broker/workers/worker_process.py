@@ -102,6 +102,9 @@ class Worker:
     async def run(self) -> None:
         """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
         self._channel.send(Following(self._broker.followed_to))
+        for path, reason in self._broker.log_manager.offline.items():
+            if path not in self._start.offline:  # it failed while the logs were opened
+                self._channel.send(DirectoryFailed(path, reason))
         server, monitoring = self._serve()
         periodic = PeriodicTasks(periodic_tasks_of_worker(self._broker))
         self._channel.send(Serving())

@@ -60,8 +60,8 @@ class DataDirectory:
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.offline_reason: str | None = None
-        # Whether a log could not be renamed for its removal. It is on disk, but no longer in the
-        # log table, so it is not closed at a stop, and the stop is not clean.
+        # Whether a log is on disk that is not closed at a stop, so the stop is not clean: it could
+        # not be renamed for its removal and is no longer in the log table, or its worker was lost.
         self.has_lost_log = False
         self.had_clean_shutdown = had_clean_shutdown
         self.broker_epoch = broker_epoch

@@ -1,6 +1,7 @@
 """Workers, the broker's own process, or all of them end, cleanly or not."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_a_killed_worker_is_started_again_and_keeps_its_records(broker: BrokerWi
     assert values_in(broker.bootstrap, "orders", len(values)) == values
     assert broker.terminate() == 0
     assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithWorkers) -> None:
+    os.kill(broker.worker_pid(1), signal.SIGKILL)
+    wait_until(lambda: "ended with -9" in broker.log_text())
+    assert broker.terminate() == 0
+    # Half a second later it is started again: then it has closed its logs.
+    was_again = len(re.findall(r"worker 1 \(process \d+\) serves", broker.log_text())) == 2
+    assert (broker.data / CLEAN_SHUTDOWN).exists() == was_again
+    read_in_one_process(broker, VALUES)
 
 
 def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWorkers) -> None:
